@@ -37,19 +37,23 @@ int main(int argc, char **argv) {
                 "usage: machine [--nvme FOLDER] RUN.json [KEY.PATH=VALUE]...\n");
         return tr_status_exit(TR_USAGE);
     }
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
     check(tr_comm_open(&comm, &err), &err);
-    tr_run_options options = {.file = argv[1],
-                              .set = (const char *const *)argv + 2,
-                              .set_count = (size_t)argc - 2,
-                              .comm = comm,
-                              .plan_only = true};
-    check(tr_run_open(&options, &run, &err), &err);
+    parts.comm = comm;
+    check(tr_run_create(&run, &err), &err);
+    check(tr_run_load_file(run, argv[1], &err), &err);
+    check(tr_run_give(run, &parts, &err), &err);
+    check(tr_run_set(run, "plan_only", "true", &err), &err);
+    for (int i = 2; i < argc; i++) {
+        check(tr_run_assign(run, argv[i], &err), &err);
+    }
+    check(tr_run_resolve(run, &err), &err);
     check(tr__calibrate(tr_run_plan_request(run), comm, &how, &machine, &err), &err);
     if (tr__comm_leads(comm)) {
         check(tr__machine_print(machine, sources, 1, stdout, &err), &err);
     }
     tr_machine_close(machine);
-    tr_run_close(run);
+    tr_run_destroy(run);
     tr_comm_close(comm);
     return 0;
 }

@@ -47,10 +47,6 @@ hold_to() {
     words="best set"
 }
 
-has_bf16() {
-    build/bench/limits 8 8 1 8 1 bf16 >"$work/bf16.txt" 2>&1
-}
-
 # ---- GPT-2
 
 limit() { # TYPE
@@ -67,7 +63,7 @@ gpt2_on() { # SET
     limit f32
     gpt2_step f32 false
     limit f32
-    if has_bf16; then
+    if has_products bf16; then
         limit bf16
         gpt2_step bf16 true
         limit bf16

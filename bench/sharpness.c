@@ -45,43 +45,43 @@ static tr_status no_memory(tr_error *err) {
 
 // ---- weights and gradients
 
-static int64_t tensor_count(const surface *s, size_t i) {
-    int64_t count = 0;
-    tr_engine_parameter(s->engine, tr_engine_parameter_name(s->engine, i), &count);
-    return count;
+static tr_tensor_info tensor_at(const surface *s, size_t i) {
+    tr_tensor_info info = TR_TENSOR_INFO_INIT;
+    tr_engine_tensor(s->engine, i, &info, NULL);
+    return info;
 }
 
-static tr_status surface_open(surface *s, tr_engine *engine, long samples,
-                              tr_error *err) {
-    const char *name;
-    *s = (surface){.engine = engine, .samples = samples};
-    for (; (name = tr_engine_parameter_name(engine, s->tensors)); s->tensors++) {
-        if (!tr_engine_parameter(engine, name, NULL)) {
-            snprintf(err->message, sizeof err->message, "%.200s is not in one piece",
-                     name);
-            return TR_USAGE;
-        }
-        s->count += (size_t)tensor_count(s, s->tensors);
+static void surface_open(surface *s, tr_engine *engine, long samples) {
+    *s = (surface){
+        .engine = engine, .samples = samples, .tensors = tr_engine_tensors(engine)};
+    while (s->tensors > 0 && tensor_at(s, s->tensors - 1).of_model) {
+        s->tensors--; // they come last
     }
-    return TR_OK;
-}
-
-static void get_weights(const surface *s, float *weights) {
     for (size_t i = 0; i < s->tensors; i++) {
-        int64_t count = 0;
-        const float *from = tr_engine_parameter(
-            s->engine, tr_engine_parameter_name(s->engine, i), &count);
-        memcpy(weights, from, (size_t)count * sizeof *weights);
-        weights += count;
+        s->count += (size_t)tr_shape_count(tensor_at(s, i).shape);
     }
+}
+
+// A part of all tensors, one after the other.
+static tr_status get_all(const surface *s, const char *part, float *values,
+                         tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < s->tensors && status == TR_OK; i++) {
+        tr_tensor_info info = tensor_at(s, i);
+        int64_t count = tr_shape_count(info.shape);
+        status = tr_engine_read(s->engine, info.name, part, 0, count, values, err);
+        values += count;
+    }
+    return status;
 }
 
 static tr_status set_weights(surface *s, const float *weights, tr_error *err) {
     tr_status status = TR_OK;
     for (size_t i = 0; i < s->tensors && status == TR_OK; i++) {
-        int64_t count = tensor_count(s, i);
-        status = tr_engine_set_parameter(
-            s->engine, tr_engine_parameter_name(s->engine, i), weights, count, err);
+        tr_tensor_info info = tensor_at(s, i);
+        int64_t count = tr_shape_count(info.shape);
+        status =
+            tr_engine_write(s->engine, info.name, "values", 0, count, weights, err);
         weights += count;
     }
     return status;
@@ -106,11 +106,8 @@ static tr_status gradient_at(surface *s, const float *weights, float *gradient,
         snprintf(err->message, sizeof err->message, "the loss is not finite");
         status = TR_NUMBERS;
     }
-    for (size_t i = 0; i < s->tensors && status == TR_OK; i++) {
-        int64_t count = tensor_count(s, i);
-        status = tr_engine_gradient(s->engine, tr_engine_parameter_name(s->engine, i),
-                                    gradient, count, err);
-        gradient += count;
+    if (status == TR_OK) {
+        status = get_all(s, "gradient", gradient, err);
     }
     s->loss = result.loss;
     return status;
@@ -192,18 +189,17 @@ static tr_status iterate(surface *s, vectors *v, long most, tr_error *err) {
 
 static tr_status measure(tr_engine *engine, const options *o, tr_error *err) {
     surface s;
-    tr_status status = surface_open(&s, engine, o->samples, err);
-    if (status != TR_OK) {
-        return status;
-    }
+    surface_open(&s, engine, o->samples);
     float *memory = calloc(5 * s.count, sizeof *memory);
     if (!memory) {
         return no_memory(err);
     }
     vectors v = {memory, memory + s.count, memory + 2 * s.count, memory + 3 * s.count,
                  memory + 4 * s.count};
-    get_weights(&s, v.weights);
-    status = iterate(&s, &v, o->iterations, err);
+    tr_status status = get_all(&s, "values", v.weights, err);
+    if (status == TR_OK) {
+        status = iterate(&s, &v, o->iterations, err);
+    }
     free(memory);
     return status;
 }
@@ -235,20 +231,33 @@ static size_t settings(const options *o, long samples, char batch[64],
     return count;
 }
 
-static tr_status run(const options *o, tr_error *err) {
+static tr_status make_run(tr_run *run, const options *o, tr_error *err) {
     const char *set[SETS_MAX + OWN_SETS];
     char batch[64];
+    size_t count = settings(o, o->samples, batch, set);
+    tr_status status = tr_run_load_file(run, o->file, err);
+    if (status == TR_OK) {
+        status = tr_run_set(run, "resume", "never", err);
+    }
+    if (status == TR_OK && o->model) {
+        status = tr_run_set_text(run, "model", o->model, err);
+    }
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        status = tr_run_assign(run, set[i], err);
+    }
+    return status == TR_OK ? tr_run_resolve(run, err) : status;
+}
+
+static tr_status run(const options *o, tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_run_options asked = {.file = o->file,
-                            .model = o->model,
-                            .resume = "never",
-                            .set = set,
-                            .set_count = settings(o, o->samples, batch, set)};
-    tr_status status = tr_run_open(&asked, &run, err);
+    tr_status status = tr_run_create(&run, err);
     if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+        status = make_run(run, o, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_make_plan(run, &plan, err);
     }
     if (status == TR_OK) {
         status = tr_engine_create(run, plan, &engine, err);
@@ -258,7 +267,7 @@ static tr_status run(const options *o, tr_error *err) {
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     return status;
 }
 

@@ -36,15 +36,31 @@ static tr_status make_steps(tr_engine *engine, int64_t steps, double *rate,
     return TR_OK;
 }
 
-static tr_status measure(const tr_run_options *options, tr_error *err) {
+static tr_status make_run(tr_run *run, const char *file, const char *const *set,
+                          size_t count, tr_error *err) {
+    tr_status status = tr_run_load_file(run, file, err);
+    if (status == TR_OK) {
+        status = tr_run_set(run, "resume", "never", err);
+    }
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        status = tr_run_assign(run, set[i], err);
+    }
+    return status == TR_OK ? tr_run_resolve(run, err) : status;
+}
+
+static tr_status measure(const char *file, const char *const *set, size_t count,
+                         tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     tr_step_result last = {0};
     double rate = 0;
-    tr_status status = tr_run_open(options, &run, err);
+    tr_status status = tr_run_create(&run, err);
     if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+        status = make_run(run, file, set, count, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_make_plan(run, &plan, err);
     }
     if (status == TR_OK) {
         status = tr_engine_create(run, plan, &engine, err);
@@ -59,30 +75,31 @@ static tr_status measure(const tr_run_options *options, tr_error *err) {
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     return status;
 }
 
 int main(int argc, char **argv) {
     const char *set[SETS_MAX];
-    tr_run_options options = {.resume = "never", .set = set};
+    const char *file = NULL;
+    size_t count = 0;
     tr_error err = {0};
     for (int i = 1; i < argc; i++) {
         bool sets = strcmp(argv[i], "--set") == 0 && i + 1 < argc;
-        if (sets && options.set_count < SETS_MAX) {
-            set[options.set_count++] = argv[++i];
-        } else if (argv[i][0] != '-' && !options.file) {
-            options.file = argv[i];
+        if (sets && count < SETS_MAX) {
+            set[count++] = argv[++i];
+        } else if (argv[i][0] != '-' && !file) {
+            file = argv[i];
         } else {
-            options.file = NULL;
+            file = NULL;
             break;
         }
     }
-    if (!options.file) {
+    if (!file) {
         fprintf(stderr, "usage: steps RUN.json [--set KEY=VALUE]...\n");
         return tr_status_exit(TR_USAGE);
     }
-    tr_status status = measure(&options, &err);
+    tr_status status = measure(file, set, count, &err);
     if (status != TR_OK) {
         fprintf(stderr, "steps: %s\n", err.message);
     }

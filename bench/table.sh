@@ -97,7 +97,7 @@ peer_row() {
     rate=$(figure tokens_per_second "$work/peer.json")
     peak=$(figure peak_bytes "$work/peer.json")
     echo "$name $rate $peak 0" >>"$figures"
-    columns "$what" "$rate" "$(calculate "$peak / 1e6")" "" ""
+    columns "$what${peer_mode:+, $peer_mode}" "$rate" "$(calculate "$peak / 1e6")" "" ""
 }
 
 # deepspeed NAME WHAT OPTION...: the row of bench/peers/deepspeed_gpt2.py

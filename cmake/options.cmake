@@ -10,6 +10,13 @@ if(TRANCHE_SANITIZE AND NOT TRANCHE_FUZZ)
     set(TR_SANITIZED_OPTIMIZATION -O1 -g1)
 endif()
 
+# Tests reach inside of the library by a shared one that has all its names; else only what
+# is marked TR_API is seen from outside.
+option(TRANCHE_TESTS "build the tests" OFF)
+if(BUILD_SHARED_LIBS AND NOT TRANCHE_TESTS)
+    set(CMAKE_C_VISIBILITY_PRESET hidden)
+endif()
+
 function(tr_target_options target)
     set_target_properties(${target} PROPERTIES C_STANDARD 17 C_STANDARD_REQUIRED ON
         C_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON)

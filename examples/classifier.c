@@ -52,6 +52,23 @@ static tr_status read_samples(void *user, const int64_t *index, int64_t count,
     return TR_OK;
 }
 
+// The run of the text above, on data of its own.
+static tr_status make_run(tr_dataset *data, tr_run **run, tr_error *err) {
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
+    parts.train = data;
+    tr_status status = tr_run_create(run, err);
+    if (status == TR_OK) {
+        status = tr_run_load_text(*run, run_text, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_set(*run, "resume", "never", err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_give(*run, &parts, err);
+    }
+    return status == TR_OK ? tr_run_resolve(*run, err) : status;
+}
+
 static tr_status train(samples *s, tr_error *err) {
     tr_dataset_source source = {
         .about = "samples made in memory",
@@ -68,12 +85,11 @@ static tr_status train(samples *s, tr_error *err) {
     tr_engine *engine = NULL;
     tr_step_result result = {0};
     tr_status status = tr_dataset_create_callback(&source, &data, err);
-    tr_run_options options = {.text = run_text, .own_train = data, .resume = "never"};
     if (status == TR_OK) {
-        status = tr_run_open(&options, &run, err);
+        status = make_run(data, &run, err);
     }
     if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+        status = tr_run_make_plan(run, &plan, err);
     }
     if (status == TR_OK) {
         status = tr_engine_create(run, plan, &engine, err);
@@ -90,7 +106,7 @@ static tr_status train(samples *s, tr_error *err) {
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     tr_dataset_destroy(data);
     return status;
 }

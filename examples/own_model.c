@@ -115,18 +115,36 @@ static const char text[] =
     "           \"classes\": 10},"
     " \"epochs\": 20, \"train_batch_size\": 50, \"out\": \"out/own-model\"}";
 
+static void print_line(void *user, const char *line) {
+    (void)user;
+    puts(line);
+}
+
 int main(void) {
     tr_error err = {0};
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_run_options options = {.text = text, .own_model = &model, .resume = "never"};
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
+    parts.model = &model;
     tr_status status = check_op(&err);
     if (status == TR_OK) {
-        status = tr_run_open(&options, &run, &err);
+        status = tr_run_create(&run, &err);
     }
     if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
+        status = tr_run_load_text(run, text, &err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_set(run, "resume", "never", &err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_give(run, &parts, &err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_resolve(run, &err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_make_plan(run, &plan, &err);
     }
     if (status == TR_OK) {
         status = tr_plan_print(plan, stdout, &err);
@@ -138,13 +156,15 @@ int main(void) {
         status = tr_engine_create(run, plan, &engine, &err);
     }
     if (status == TR_OK) {
-        status = tr_engine_train(engine, NULL, NULL, &err);
+        tr_train_options options = TR_TRAIN_OPTIONS_INIT;
+        options.screen.line = print_line;
+        status = tr_engine_train(engine, &options, &err);
     }
     if (status != TR_OK) {
         fprintf(stderr, "own_model: %s\n", err.message);
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     return tr_status_exit(status);
 }

@@ -30,6 +30,17 @@ function(tr_ranks_program target file)
     add_dependencies(tests-ranks ${target})
 endfunction()
 
+# tr_ranks_numbers(<result> <number>...): how many ranks a program runs on. Sanitizers take
+# the most alone: the shards and rings of fewer ranks are the same code, and each rank is
+# one more slow process.
+function(tr_ranks_numbers result)
+    set(numbers ${ARGN})
+    if(TRANCHE_SANITIZE)
+        list(POP_BACK numbers numbers)
+    endif()
+    set(${result} ${numbers} PARENT_SCOPE)
+endfunction()
+
 # tr_ranks_test(<name> <ranks> <labels> <command>...): the command on so many ranks. Ranks
 # wait for their launcher and each other most of the time, so another test may run beside
 # them.

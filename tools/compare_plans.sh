@@ -34,4 +34,11 @@ if cmp -s "$file" "$new"; then
 fi
 echo "the first requests whose plans differ (old, new):" >&2
 diff "$file" "$new" | head -n 20 >&2 || true
+awk 'NR == FNR { status[$1] = $2; bytes[$1] = $4; line[$1] = $2 " " $3; next }
+     line[$1] != $2 " " $3 { differ++ }
+     status[$1] != $2 { other++ }
+     status[$1] == $2 && $4 > bytes[$1] { larger++ }
+     status[$1] == $2 && $4 < bytes[$1] { smaller++ }
+     END { printf "%d differ: %d have another status, %d larger arenas, %d smaller\n",
+           differ, other, larger, smaller }' "$file" "$new" >&2
 exit 1

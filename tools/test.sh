@@ -8,7 +8,8 @@
 #   asan     the suite under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     the tests of our own threads under ThreadSanitizer
 #   fuzz     the fuzz targets
-# The last line counts them all.
+# At the end it says how long each part took, and counts all tests in the last line. The
+# whole has to take less than half an hour on two cores, from nothing.
 #
 # ThreadSanitizer does not see the barriers inside GCC's libgomp and takes correct OpenMP
 # code for races, so it runs only the tests labelled "threads", with one OpenMP thread.
@@ -17,12 +18,16 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 jobs=$(nproc 2>/dev/null || echo 2)
+# Tests wait for ranks, for files and for time: one more than there are cores.
+tests_at_once=$((jobs + 1))
 passed=0
 failed=0
 skipped=0
 broken=
+times= # of each part, for the end
+took=  # of the part at work
 
-# Two tests run side by side: threads that wait in a loop would take the other's core.
+# Tests run side by side: threads that wait in a loop would take the other's core.
 OMP_WAIT_POLICY=passive
 # To find uses after a return, AddressSanitizer keeps frames elsewhere. With GCC 14, where
 # that is the default, kernels whose frames have vectors of 64 bytes crash then.
@@ -68,6 +73,18 @@ count() {
 # train/matrix, together, residency, changes and mesh do.
 engine_alone='^cuda/|^cli/soak$|^train/(adapting|half|sums|frozen|trace|statistics|noise|goldens|freeze)-'
 
+# timed WHAT COMMAND...: notes how long the command takes
+timed() {
+    took="$took${took:+, }$1 "
+    began=$(date +%s)
+    shift
+    "$@"
+    status=$?
+    seconds=$(($(date +%s) - began))
+    took=$took$(printf '%d:%02d' $((seconds / 60)) $((seconds % 60)))
+    return "$status"
+}
+
 # lost PRESET: a run that could not be made counts as one failure
 lost() {
     broken="$broken $1"
@@ -89,7 +106,8 @@ suite() {
     preset=$1 folder=$2 target=$3
     shift 3
     echo "== $preset"
-    build "$preset" "$folder" "$target" && tests "$preset" "$folder" "$@"
+    timed build build "$preset" "$folder" "$target" &&
+        timed tests tests "$preset" "$folder" "$@"
 }
 
 # tests NAME FOLDER ARGUMENTS_OF_CTEST... : of a build that is there
@@ -98,7 +116,7 @@ tests() {
     rm -f "$results"
     folder=$2
     shift 2
-    ctest --test-dir "$folder" --output-on-failure --parallel "$jobs" \
+    ctest --test-dir "$folder" --output-on-failure --parallel "$tests_at_once" \
         --output-junit "$results" --test-output-size-passed 1000000 \
         --test-output-size-failed 1000000 "$@" || broken="$broken $name"
     if [ ! -s "$results" ]; then
@@ -117,7 +135,7 @@ held() {
     echo "== release, held to $1"
     DNNL_MAX_CPU_ISA=$1 TR_HELD=1
     export DNNL_MAX_CPU_ISA TR_HELD
-    tests "release-$1" build --label-regex '^isa$'
+    timed "tests held to $1" tests "release-$1" build --label-regex '^isa$'
     unset DNNL_MAX_CPU_ISA TR_HELD
 }
 
@@ -144,7 +162,7 @@ part() {
         ;;
     mpich)
         if command -v mpicc.mpich >/dev/null 2>&1; then
-            build release build objects &&
+            timed "release's objects" build release build objects &&
                 suite mpich build-mpich tests-ranks --label-regex ranks \
                     --exclude-regex "$engine_alone"
         else
@@ -153,7 +171,7 @@ part() {
         ;;
     asan) suite asan build-asan all --label-exclude 'slow|serial' ;;
     tsan)
-        build release build kernels &&
+        timed "release's kernels" build release build kernels &&
             with_one_thread suite tsan build-tsan tests-threads --label-regex threads
         ;;
     fuzz)
@@ -180,9 +198,14 @@ done
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT INT TERM
-for wanted; do part "$wanted"; done
+for wanted; do
+    took=
+    part "$wanted"
+    times="$times$wanted: ${took:-nothing to do}
+"
+done
 
-echo
+printf '\n%s' "$times"
 [ -z "$broken" ] || echo "not clean:$broken"
 line="$passed passed, $failed failed"
 [ "$skipped" -eq 0 ] || line="$line, $skipped skipped"

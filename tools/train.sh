@@ -80,4 +80,7 @@ prompt=${PROMPT:-$(last_words "$(last_file "$last")")}
 [ -z "${STEPS:-}" ] || set -- "$@" --steps "$STEPS"
 "$program" train examples/text.json --out "$out" "$@" || exit
 printf '\na sample of %s, from the prompt "%s":\n\n' "$out" "$prompt"
-"$program" sample "$out" --prompt "$prompt" --tokens 500 --temperature 0.7
+"$program" sample "$out" --prompt "$prompt" --tokens 500 --temperature 0.7 || exit
+# What the program proposes begins with its name.
+command -v tranche >/dev/null ||
+    printf '\nto call the program by its name: export PATH="%s:$PATH"\n' "$PWD/build"

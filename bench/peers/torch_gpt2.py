@@ -2,7 +2,8 @@
 bf16 autocast, or compiled.
 
     torch_gpt2.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
-                  [--width 768] [--heads 12] [--bf16] [--compile] [--device cpu]
+                  [--width 768] [--heads 12] [--bf16] [--device cpu]
+                  [--compile [default|max-autotune]]
 """
 import argparse
 import contextlib
@@ -32,7 +33,8 @@ def parse(options):
     options.add_argument("--accumulation", type=int, default=4)
     options.add_argument("--steps", type=int, default=3)
     options.add_argument("--layers", type=int, default=12)
-    options.add_argument("--compile", action="store_true", help="with torch.compile")
+    options.add_argument("--compile", nargs="?", const="default", metavar="MODE",
+                         help="with torch.compile, in this mode (default)")
     options.add_argument("--bf16", action="store_true", help="with autocast")
     options.add_argument("--device", default="cpu", help="cpu, cuda")
     return options.parse_args()
@@ -49,7 +51,7 @@ def run(model, args):
     device = torch.device(args.device)
     optimizer = gpt2.make_adamw(model.to(device), 1e-4, (0.9, 0.999), 0.1)
     if args.compile:
-        model.loss = torch.compile(model.loss)
+        model.loss = torch.compile(model.loss, mode=args.compile)
     cast = contextlib.nullcontext
     if args.bf16:
         cast = functools.partial(torch.autocast, device.type, torch.bfloat16)

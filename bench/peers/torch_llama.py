@@ -2,7 +2,8 @@
 second and peak memory. In float32 and eager, or with bf16 autocast, or compiled.
 
     torch_llama.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
-                   [--layers 30] [--size smollm2|7b] [--bf16] [--compile] [--device cpu]
+                   [--layers 30] [--size smollm2|7b] [--bf16] [--device cpu]
+                   [--compile [default|max-autotune]]
 """
 import argparse
 

@@ -53,21 +53,22 @@ typedef struct tr_batch_tensors {
 // The lists that the library's own data sets and models have.
 // "input_ids" I32 [length], "labels" I32 [length]: the label of a position is the token
 // after it.
-tr_batch_tensors tr_batch_tokens(int64_t length);
+TR_API tr_batch_tensors tr_batch_tokens(int64_t length);
 // The same, and "position_ids" I32 [length]: documents that share a sample. The last
 // token of a document has no target.
-tr_batch_tensors tr_batch_packed(int64_t length);
+TR_API tr_batch_tensors tr_batch_packed(int64_t length);
 // "features" F32 [features], "labels" I32 [] (one class for each sample).
-tr_batch_tensors tr_batch_features(int64_t features);
+TR_API tr_batch_tensors tr_batch_features(int64_t features);
 // "pixel_values" F32 [height, width, channels], "labels" I32 [].
-tr_batch_tensors tr_batch_images(int64_t height, int64_t width, int64_t channels);
+TR_API tr_batch_tensors tr_batch_images(int64_t height, int64_t width,
+                                        int64_t channels);
 
 // The place of the tensor of this name in the list; -1: there is none.
-int tr_batch_find(const tr_batch_tensors *batch, const char *name);
+TR_API int tr_batch_find(const tr_batch_tensors *batch, const char *name);
 // The first input of the list, its target, and its positions; NULL: there is none.
-const tr_batch_tensor *tr_batch_input(const tr_batch_tensors *batch);
-const tr_batch_tensor *tr_batch_target(const tr_batch_tensors *batch);
-const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch);
+TR_API const tr_batch_tensor *tr_batch_input(const tr_batch_tensors *batch);
+TR_API const tr_batch_tensor *tr_batch_target(const tr_batch_tensors *batch);
+TR_API const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch);
 
 #ifdef __cplusplus
 }

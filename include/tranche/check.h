@@ -1,8 +1,8 @@
-// Makes one optimizer step of a run in several cuts and precisions, and compares the
-// gradients. A cut changes rounding and nothing else. A larger difference shows a
-// mistake of the model or of its loss: a loss divided by the size of the micro-batch, a
-// statistic over the micro-batch alone, or an op that overwrites a gradient instead of
-// adding to it.
+// Tries the model's own ops, then makes one optimizer step of a run in several cuts and
+// precisions, and compares the gradients. A cut changes rounding and nothing else. A
+// larger difference shows a mistake of the model or of its loss: a loss divided by the
+// size of the micro-batch, a statistic over the micro-batch alone, or an op that
+// overwrites a gradient instead of adding to it.
 #ifndef TRANCHE_CHECK_H
 #define TRANCHE_CHECK_H
 
@@ -45,34 +45,49 @@ typedef struct tr_check_cut {
     bool passed;         // all distances, and the loss, are within what is allowed
 } tr_check_cut;
 
+// An op of the model that is not the library's: tr_op_check has tried it, in f32, on
+// operands of the shapes that the model gives it. Drawn values that lie next to a kink
+// count for nothing: it passes where finite differences agree with its backward in one
+// of a few draws. Where the drawn values make its results not finite, positive ones are
+// drawn.
+typedef struct tr_check_op {
+    char name[TR_CHECK_TEXT];
+    char kind[TR_CHECK_TEXT];     // of the first unit that has it
+    char message[TR_MESSAGE_MAX]; // what is wrong, or why it was not tried; ""
+    bool tried, passed;
+} tr_check_op;
+
 typedef struct tr_check {
+    tr_check_op *ops; // each with its attributes and shapes once
+    size_t op_count;
     tr_check_tensor *tensors;
     size_t tensor_count;
     tr_check_cut *cuts; // the first is the run as its file has it
-    size_t cut_count;
-    bool passed; // every cut that was made
+    size_t cut_count;   // 0: an op is wrong, so that no cut was made
+    bool passed;        // every op that was tried, and every cut that was made
 } tr_check;
 
 // Makes the first step of the run, from its initial weights, in each cut. Writes no
 // files. Takes the memory of one step and of one more copy of the gradients.
-// `options`: as for training; those that resume or trace are ignored. `tolerance`: for
-// cuts in f32; 0 means 1e-4. What rounding to 16 bits explains is measured, tensor by
-// tensor: by the first cut again from weights that are each off by up to half a
-// distance between numbers of the type, several times. In fp16 the check lowers the
-// loss scale until nothing overflows. The caller destroys *out. Not collective: one
-// process. Errors: those of tr_run_open and tr_engine_create. TR_USAGE: there are
-// several ranks, or the run's gradients cannot be read (reproducible mode, or gradients
-// on NVMe). TR_NUMBERS: gradients are not finite.
-tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
-                       tr_error *err);
-void tr_check_destroy(tr_check *check); // NULL-safe
+// `run`: made for training and not yet resolved, or resolved; it stays as it is, and
+// its keys that resume or trace are passed over. `tolerance`: for cuts in f32; 0 means
+// 1e-4. What rounding to 16 bits explains is measured, tensor by tensor: by the first
+// cut again from weights that are each off by up to half a distance between numbers of
+// the type, several times. In fp16 the check lowers the loss scale until nothing
+// overflows. The caller destroys *out. Not collective: one process. Errors: those of
+// tr_run_resolve and tr_engine_create. TR_USAGE: there are several ranks, or the run's
+// gradients cannot be read (reproducible mode, or gradients on NVMe). TR_NUMBERS:
+// gradients are not finite.
+TR_API tr_status tr_check_run(const tr_run *run, double tolerance, tr_check **out,
+                              tr_error *err);
+TR_API void tr_check_destroy(tr_check *check); // NULL-safe
 
-// Prints a line for each cut with the tensor that is farthest off, and which tensors
-// are not decided; with `every`, a line for each tensor of each cut. The second
-// function prints everything as one JSON object. TR_IO: `to` cannot be written;
-// TR_MEMORY.
-void tr_check_print(const tr_check *check, bool every, FILE *to);
-tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err);
+// Prints a line for each op of the model's own, and for each cut with the tensor that
+// is farthest off, and which tensors are not decided; with `every`, a line for each
+// tensor of each cut. The second function prints everything as one JSON object. TR_IO:
+// `to` cannot be written; TR_MEMORY.
+TR_API void tr_check_print(const tr_check *check, bool every, FILE *to);
+TR_API tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,8 @@ typedef struct tr_stored_tensor {
 
 // Resolves `path`, as described above, to a file or to a folder with weights in it.
 // dst: [size] bytes; PATH_MAX is always enough. TR_IO: nothing readable is there.
-tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size, tr_error *err);
+TR_API tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
+                                      tr_error *err);
 
 // ---- which
 
@@ -53,9 +54,10 @@ typedef struct tr_checkpoint_entry {
 // Lists the checkpoints of an out folder, oldest first. The caller frees *entries with
 // tr_checkpoint_list_destroy. If the folder is missing or empty, *count is 0 and the
 // status is TR_OK. TR_IO: it cannot be read; TR_MEMORY.
-tr_status tr_checkpoint_list(const char *out_folder, tr_checkpoint_entry **entries,
-                             size_t *count, tr_error *err);
-void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count);
+TR_API tr_status tr_checkpoint_list(const char *out_folder,
+                                    tr_checkpoint_entry **entries, size_t *count,
+                                    tr_error *err);
+TR_API void tr_checkpoint_list_destroy(tr_checkpoint_entry *entries, size_t count);
 
 // ---- what is in it
 
@@ -64,17 +66,20 @@ typedef struct tr_inspection tr_inspection;
 // Reads headers and the state of a checkpoint, but no tensor data. The caller destroys
 // *out. TR_IO: a file is unreadable, of another kind, or damaged; the message names the
 // file, the tensor and the problem. TR_MEMORY.
-tr_status tr_checkpoint_inspect(const char *path, tr_inspection **out, tr_error *err);
-void tr_inspection_destroy(tr_inspection *inspection); // NULL-safe
+TR_API tr_status tr_checkpoint_inspect(const char *path, tr_inspection **out,
+                                       tr_error *err);
+TR_API void tr_inspection_destroy(tr_inspection *inspection); // NULL-safe
 
-size_t tr_inspection_count(const tr_inspection *inspection); // tensors of the model
+TR_API size_t
+tr_inspection_count(const tr_inspection *inspection); // tensors of the model
 // The i-th, by name. Owned by the inspection.
-const tr_stored_tensor *tr_inspection_tensor(const tr_inspection *inspection, size_t i);
+TR_API const tr_stored_tensor *tr_inspection_tensor(const tr_inspection *inspection,
+                                                    size_t i);
 
 // As a table for people, or as one JSON object.
-void tr_inspection_print(const tr_inspection *inspection, FILE *to);
-tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
-                                   tr_error *err);
+TR_API void tr_inspection_print(const tr_inspection *inspection, FILE *to);
+TR_API tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
+                                          tr_error *err);
 
 // ---- how two differ
 
@@ -127,13 +132,13 @@ typedef struct tr_diff {
 // equal, or equal without a leading "transformer.". If the two differ, the status is
 // still TR_OK: see `identical`. The caller destroys *out. TR_IO: as for
 // tr_checkpoint_inspect; TR_MEMORY.
-tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
-                             tr_error *err);
-void tr_diff_destroy(tr_diff *diff); // NULL-safe
+TR_API tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
+                                    tr_error *err);
+TR_API void tr_diff_destroy(tr_diff *diff); // NULL-safe
 
 // Prints the tensors that differ and a summary, or everything as one JSON object.
-void tr_diff_print(const tr_diff *diff, FILE *to);
-tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err);
+TR_API void tr_diff_print(const tr_diff *diff, FILE *to);
+TR_API tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -18,44 +18,44 @@ typedef struct tr_comm tr_comm;
 // is of another MPI than the program, the program was built without MPI, or a rank is
 // missing (for longer than TRANCHE_START_SECONDS of the environment, 300 if not set; 0:
 // no limit); the message says what to do.
-tr_status tr_comm_open(tr_comm **out, tr_error *err);
+TR_API tr_status tr_comm_open(tr_comm **out, tr_error *err);
 
 // Leaves the ranks. Collective if no error has occurred. After an error
 // (tr_comm_abandon, or TR_COMM from any call) it waits for no other rank, and the
 // process should end soon: see tr_comm_end. NULL-safe. A process that exits with an
 // open comm ends all ranks with TR_COMM.
-void tr_comm_close(tr_comm *comm);
+TR_API void tr_comm_close(tr_comm *comm);
 
 // The last call of a program: it closes `comm`. After an error of the ranks, some of
 // them may never end by themselves; then this call makes the launcher end all of them
 // with `exit_status`, and does not return. If it returns, the program exits with
 // `exit_status`. NULL-safe.
-void tr_comm_end(tr_comm *comm, int exit_status);
+TR_API void tr_comm_end(tr_comm *comm, int exit_status);
 
-int tr_comm_rank(const tr_comm *comm);  // 0 .. ranks - 1
-int tr_comm_ranks(const tr_comm *comm); // W
+TR_API int tr_comm_rank(const tr_comm *comm);  // 0 .. ranks - 1
+TR_API int tr_comm_ranks(const tr_comm *comm); // W
 
 // OpenMP threads of each rank: its cores, divided by the number of ranks that may run
 // on them. Equal on all ranks: the smallest of theirs.
-int tr_comm_threads(const tr_comm *comm);
+TR_API int tr_comm_threads(const tr_comm *comm);
 
 // Tells all ranks that this one ends with `error`. Calls of this library in which they
 // wait return that error, with "rank R: " before its message. Not collective. With one
 // rank it does nothing.
-void tr_comm_abandon(tr_comm *comm, const tr_error *error);
+TR_API void tr_comm_abandon(tr_comm *comm, const tr_error *error);
 
 // Whether this rank prints messages for the user: rank 0 does. After an error of the
 // ranks it returns true on one rank. If rank 0 has ended or is busy, another rank waits
 // for a while and then takes its place. The program should print its message at once
 // and call tr_comm_end. `comm` is NULL where tr_comm_open has failed: then rank 0 is
 // the one that the launcher numbers so.
-bool tr_comm_speaks(const tr_comm *comm);
+TR_API bool tr_comm_speaks(const tr_comm *comm);
 
 // Makes all ranks agree on a status. If every rank brings TR_OK, the result is TR_OK.
 // Otherwise all ranks get the status and message of the lowest rank that brings an
 // error, with "rank R: " before the message unless all ranks bring the same one.
 // `mine`: this rank's error; NULL or one of status TR_OK: none. Collective.
-tr_status tr_comm_agree(tr_comm *comm, const tr_error *mine, tr_error *err);
+TR_API tr_status tr_comm_agree(tr_comm *comm, const tr_error *mine, tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -41,30 +41,31 @@ typedef struct tr_dataset_source {
 // checks what `read` delivers against vocabulary and classes. If the call succeeds, the
 // dataset owns `user` and calls `destroy`; if it fails, the caller still owns it.
 // TR_USAGE: the table is not valid. TR_MEMORY.
-tr_status tr_dataset_create_callback(const tr_dataset_source *source, tr_dataset **out,
-                                     tr_error *err);
+TR_API tr_status tr_dataset_create_callback(const tr_dataset_source *source,
+                                            tr_dataset **out, tr_error *err);
 
-int64_t tr_dataset_samples(const tr_dataset *dataset);
+TR_API int64_t tr_dataset_samples(const tr_dataset *dataset);
 // The tensors of one sample. Owned by the dataset.
-const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset);
-int64_t tr_dataset_vocabulary(const tr_dataset *dataset); // 0: not known, or no ids
-int64_t tr_dataset_classes(const tr_dataset *dataset);    // 0: not known
+TR_API const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset);
+TR_API int64_t
+tr_dataset_vocabulary(const tr_dataset *dataset);             // 0: not known, or no ids
+TR_API int64_t tr_dataset_classes(const tr_dataset *dataset); // 0: not known
 // A hash of the data: of format, sizes, order and content of its files (all of a file
 // up to 16 MiB; of a larger one 256 blocks of 64 KiB at even distances), of lengths,
 // and of the part of a split. The names of files do not count.
-uint64_t tr_dataset_hash(const tr_dataset *dataset);
+TR_API uint64_t tr_dataset_hash(const tr_dataset *dataset);
 // Bytes of resident memory that the dataset holds. Memory that both parts of a split
 // share counts with the training part.
-int64_t tr_dataset_bytes(const tr_dataset *dataset);
+TR_API int64_t tr_dataset_bytes(const tr_dataset *dataset);
 // One line for people, such as "3 files, 1.40 MiB in windows of 64 bytes".
-const char *tr_dataset_about(const tr_dataset *dataset);
+TR_API const char *tr_dataset_about(const tr_dataset *dataset);
 
 // Reads the samples index[0 .. count): rows[i] [count, ...] gets tensor i of
 // tr_dataset_tensors, rows packed. No allocation. TR_DATA and TR_IO name the file and
 // the position; TR_USAGE: an index out of range. One call at a time for each dataset.
-tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t count,
-                          void *const *rows, tr_error *err);
-void tr_dataset_destroy(tr_dataset *dataset); // NULL-safe
+TR_API tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index,
+                                 int64_t count, void *const *rows, tr_error *err);
+TR_API void tr_dataset_destroy(tr_dataset *dataset); // NULL-safe
 
 // Whether the first line of a csv file is a header.
 typedef enum tr_header {
@@ -191,8 +192,8 @@ typedef struct tr_data_options {
 // data; `validation` may be NULL (a fraction is split off all the same). The caller
 // destroys both. TR_USAGE: the options do not fit together. TR_DATA: data is missing,
 // empty, too short or wrong; the message says where. TR_IO. TR_MEMORY.
-tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
-                          tr_dataset **validation, tr_error *err);
+TR_API tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
+                                 tr_dataset **validation, tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 // The engine: trains a run by its plan, a step at a time or all at once.
 //
-//     tr_run_open -> tr_plan_make -> tr_engine_create -> tr_engine_step ...
+//     tr_run_resolve -> tr_plan_make -> tr_engine_create -> tr_engine_step ...
 //                                                     -> tr_engine_save
 #ifndef TRANCHE_ENGINE_H
 #define TRANCHE_ENGINE_H
@@ -63,87 +63,177 @@ typedef struct tr_evaluation {
 // Collective functions return the same status on all ranks. If one rank fails in the
 // middle of a step or an evaluation while others wait for it, it also ends their
 // communicator (tr_comm_abandon): every later collective call returns that error again.
-tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
-                           tr_error *err);
-void tr_engine_destroy(tr_engine *engine); // NULL-safe
+TR_API tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
+                                  tr_error *err);
+TR_API void tr_engine_destroy(tr_engine *engine); // NULL-safe
 
 // Makes one optimizer step. Collective. Returns TR_OK also if the update is skipped.
 // Writes no metrics and no checkpoints. A step that fails changes nothing.
-// TR_INTERRUPTED: a rank asked for an end (`stop` of tr_engine_train), and all ranks
-// drop the step. From the first step on, OpenMP's other threads of the calling thread
+// TR_INTERRUPTED: a rank asked for an end (tr_engine_stop_when), and all ranks drop the
+// step. From the first step on, OpenMP's other threads of the calling thread
 // take no signals. The calling thread blocks its own while a matrix product runs, so
 // signal handlers run between two products.
-tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err);
+TR_API tr_status tr_engine_step(tr_engine *engine, tr_step_result *result,
+                                tr_error *err);
+
+// Asks `stop` between the steps of the plan, on the calling thread, in tr_engine_step
+// and tr_engine_evaluate from now on. If it returns true on any rank, the call drops
+// its work on all of them and returns TR_INTERRUPTED; the next call begins it again.
+// NULL: never. TR_USAGE: no engine.
+TR_API tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user),
+                                     void *user, tr_error *err);
+
+// Groups of parameters that have a rate of their own: those of "optimizer.groups", in
+// their order, then the one of all other parameters.
+TR_API size_t tr_engine_groups(const tr_engine *engine);
+// Sets the learning rate of a group, from 0, for the updates from now on, in place of
+// what the run file's rate, schedule and rules make of it; NAN: as these say again.
+// Checkpoints do not keep it. All ranks set the same. TR_USAGE: no such group, or a
+// rate that is below 0 or infinite.
+TR_API tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
+                                    tr_error *err);
 
 // Goes back to the weights, optimizer and schedule of the newest good checkpoint in the
 // run's out folder, lowers the learning rate and warms it up again, as the run's
 // "spike_guard" says. Counts of steps and the order of the data go on. *step: the
 // checkpoint's step; -1: there is no checkpoint, and nothing changes. Collective.
 // TR_IO: the checkpoint is damaged.
-tr_status tr_engine_rollback(tr_engine *engine, int64_t *step, tr_error *err);
+TR_API tr_status tr_engine_rollback(tr_engine *engine, int64_t *step, tr_error *err);
 
 // Allocates memory for a trace, and from then on records when each step of the plan
 // runs: in the next optimizer step, and anew in each one after it, until
 // tr_engine_write_trace. Collective. TR_MEMORY.
-tr_status tr_engine_watch(tr_engine *engine, tr_error *err);
+TR_API tr_status tr_engine_watch(tr_engine *engine, tr_error *err);
 // Rank 0 writes the trace of the last step, of all ranks, as JSON trace events, which
 // ui.perfetto.dev shows. Each rank's time begins with its own step. Collective.
 // TR_USAGE: no step has been recorded. TR_IO names the path.
-tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *err);
+TR_API tr_status tr_engine_write_trace(tr_engine *engine, const char *path,
+                                       tr_error *err);
 
 // Computes loss (and accuracy) over the first `samples` validation samples (0: all), in
 // their order. Collective. TR_USAGE: the run has no validation data. TR_DATA, TR_COMM.
-tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *result,
-                             tr_error *err);
+TR_API tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples,
+                                    tr_evaluation *result, tr_error *err);
 
 // Saves a checkpoint of the last applied update in the run's out folder. Collective.
 // TR_IO; TR_NUMBERS: a weight is not finite; TR_COMM.
-tr_status tr_engine_save(tr_engine *engine, tr_error *err);
+TR_API tr_status tr_engine_save(tr_engine *engine, tr_error *err);
+
+// Where progress is shown. The calls come from the thread that calls tr_engine_train;
+// no text has a newline at its end.
+typedef struct tr_screen {
+    // A line that stays: an evaluation, a checkpoint, and, where there is no live line,
+    // a step now and then. NULL: nothing is shown.
+    void (*line)(void *user, const char *text);
+    // The live line, which takes the place of the one before: the newest step. "" takes
+    // it away, for others to write; NULL: the one that is there stays. NULL as the
+    // function: there is no live line.
+    void (*live)(void *user, const char *text);
+    int (*columns)(void *user); // that a live line may have; NULL: any number
+    void *user;
+} tr_screen;
+
+// Begin with TR_TRAIN_OPTIONS_INIT, then set members.
+typedef struct tr_train_options {
+    size_t size; // of this struct
+    // Called between the steps of the plan, on the calling thread. If it returns true,
+    // the function drops the unfinished step, saves the last update, and returns
+    // TR_INTERRUPTED. NULL: never.
+    bool (*stop)(void *user);
+    void *stop_user;
+    tr_screen screen; // of rank 0
+} tr_train_options;
+
+#define TR_TRAIN_OPTIONS_INIT                                                          \
+    {                                                                                  \
+        sizeof(tr_train_options), NULL, NULL, {                                        \
+            NULL, NULL, NULL, NULL                                                     \
+        }                                                                              \
+    }
 
 // Trains until the run's end, as `tranche train` does: writes run.json (the run as
 // resolved) and plan.txt into the out folder, then makes steps, metrics, evaluations
-// and checkpoints. Collective. Calls `stop` (may be NULL) between the steps of the
-// plan. If it returns true, the function drops the unfinished step, saves the last
-// update, and returns TR_INTERRUPTED.
-tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
-                          tr_error *err);
+// and checkpoints. options: NULL: none. Collective. TR_USAGE: a struct of an unknown
+// size.
+TR_API tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
+                                 tr_error *err);
 
-int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
+TR_API int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
 // In fp16, if the last step was skipped: the first micro-batch and unit whose output is
 // not finite, in words; "": not known. Owned by the engine, valid until the next step.
-const char *tr_engine_blame(const tr_engine *engine);
+TR_API const char *tr_engine_blame(const tr_engine *engine);
 
-// The current values of a parameter, by its full name. Owned by the engine. `count` may
-// be NULL; else *count is the number of elements. NULL: there is no such parameter,
-// this rank keeps only a part of it (stage 3), or it is used in slices and so lies in
-// several places. At stages 1 and 2 the values that other ranks update are as old as
-// the last evaluation or the beginning of the last step; tr_engine_refresh makes them
-// current.
-const float *tr_engine_parameter(const tr_engine *engine, const char *name,
-                                 int64_t *count);
-// The name of the model's tensor number `index`, owned by the engine; NULL after the
-// last.
-const char *tr_engine_parameter_name(const tr_engine *engine, size_t index);
-// Sets all elements of a tensor to values [count], in the order of files. Each rank
-// keeps its own part, so all ranks must pass the same values. TR_USAGE: no such tensor,
-// or another count. TR_IO.
-tr_status tr_engine_set_parameter(tr_engine *engine, const char *name,
-                                  const float *values, int64_t count, tr_error *err);
-// Copies the gradient of the last step's loss (the mean over its targets), before
-// clipping, to values [count]. (A step with the learning rate 0 computes gradients and
-// changes nothing.) TR_USAGE: there is no such tensor, it is frozen, or its gradient is
-// not whole in this process's memory (other ranks or NVMe have it) or is in fixed point
-// (reproducible mode).
-tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *values,
-                             int64_t count, tr_error *err);
+// The current values of a parameter, by its full name. Owned by the engine, and valid
+// until the next step, which may move memory where the batch changes. `count` may be
+// NULL; else *count is the number of elements. NULL: there is no such parameter, this
+// rank keeps only a part of it (stage 3), or it is used in slices and so lies in
+// several places; tr_engine_read gives these, too. At stages 1 and 2 the values that
+// other ranks update are as old as the last evaluation or the beginning of the last
+// step; tr_engine_refresh makes them current.
+TR_API const float *tr_engine_parameter(const tr_engine *engine, const char *name,
+                                        int64_t *count);
 // At stages 1 and 2, gives every rank the current parameters. Collective. TR_COMM.
-tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
+TR_API tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
+
+// ---- tensors
+//
+// A tensor is named as in files. Its parts are its "values", its "gradient" and the
+// optimizer's states, as the optimizer names them ("exp_avg").
+
+typedef struct tr_tensor_info {
+    size_t size;      // of this struct: TR_TENSOR_INFO_INIT fills it
+    const char *name; // owned by the engine
+    // Of the elements as tr_engine_read gives them: F32, whatever the run computes in;
+    // of a state of the model its own type, F32 or I64.
+    tr_dtype dtype;
+    tr_shape shape;
+    bool trained;  // it has a gradient and the optimizer's states: it is not frozen
+    bool of_model; // a state of the model's own (a running mean), and no parameter
+    // Where this rank keeps the values that the update changes, the gradient that it
+    // reads, and the optimizer's states.
+    tr_space space, gradient_space, optimizer_space;
+} tr_tensor_info;
+
+#define TR_TENSOR_INFO_INIT                                                            \
+    {                                                                                  \
+        sizeof(tr_tensor_info), NULL, TR_NONE, {0, {0, 0, 0, 0}}, false, false,        \
+            TR_SPACE_DEVICE, TR_SPACE_DEVICE, TR_SPACE_DEVICE                          \
+    }
+
+// How many there are; of one by its number, from 0, all about it. TR_USAGE: there is no
+// such tensor, or a struct of an unknown size. Not collective.
+TR_API size_t tr_engine_tensors(const tr_engine *engine);
+TR_API tr_status tr_engine_tensor(const tr_engine *engine, size_t index,
+                                  tr_tensor_info *info, tr_error *err);
+// The name of part number `index` of a trained tensor: "values", "gradient", then the
+// optimizer's states; NULL after the last. Owned by the engine.
+TR_API const char *tr_engine_part(const tr_engine *engine, size_t index);
+
+// Copies elements [first, first + count) of a part of a tensor to values [count], in
+// the order of files, wherever they live and whichever rank has them; all ranks get
+// them. A gradient is that of the last step's mean loss, before clipping, also if the
+// step was skipped; a step with the learning rate 0 makes gradients and changes
+// nothing. Collective: all ranks make the same call. TR_USAGE: no such tensor, part or
+// range, a frozen tensor's gradient, or no step has been made; the message says what
+// there is. TR_IO: NVMe. TR_COMM.
+TR_API tr_status tr_engine_read(tr_engine *engine, const char *name, const char *part,
+                                int64_t first, int64_t count, void *values,
+                                tr_error *err);
+// Sets elements of a part of a tensor to values [count]. Values are rounded to the type
+// that the run computes in where it keeps that beside f32. The next step makes
+// gradients anew, so a written one is only there to be read. Collective: all ranks make
+// the same call, with the same values, since each keeps its own part. Errors as above.
+// TR_IO also: a frozen tensor that is kept in 16 bits alone does not hold a value.
+TR_API tr_status tr_engine_write(tr_engine *engine, const char *name, const char *part,
+                                 int64_t first, int64_t count, const void *values,
+                                 tr_error *err);
+
 // Bytes: the high-water mark of the device arena; the high-water mark of device or
 // host, with what the data sets hold there, comparable to the ledger's total; the peak
 // memory of the process.
-int64_t tr_engine_arena_peak(const tr_engine *engine);
-int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space);
-int64_t tr_engine_process_peak(const tr_engine *engine);
+TR_API int64_t tr_engine_arena_peak(const tr_engine *engine);
+TR_API int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space);
+TR_API int64_t tr_engine_process_peak(const tr_engine *engine);
 
 #ifdef __cplusplus
 }

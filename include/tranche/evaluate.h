@@ -47,14 +47,15 @@ typedef struct tr_evaluator tr_evaluator;
 // together, or the model's loss has no logits. TR_IO: weights are missing or of another
 // model. TR_DATA. TR_BUDGET: the machine has less memory than the plan needs.
 // TR_MEMORY.
-tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator **out,
-                              tr_error *err);
-void tr_evaluator_destroy(tr_evaluator *evaluator); // NULL-safe
+TR_API tr_status tr_evaluator_create(const tr_evaluator_options *options,
+                                     tr_evaluator **out, tr_error *err);
+TR_API void tr_evaluator_destroy(tr_evaluator *evaluator); // NULL-safe
 
-const tr_plan *tr_evaluator_plan(const tr_evaluator *evaluator);
-const tr_model *tr_evaluator_model(const tr_evaluator *evaluator);
-int64_t tr_evaluator_samples(const tr_evaluator *evaluator);   // in all
-int64_t tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
+TR_API const tr_plan *tr_evaluator_plan(const tr_evaluator *evaluator);
+TR_API const tr_model *tr_evaluator_model(const tr_evaluator *evaluator);
+TR_API int64_t tr_evaluator_samples(const tr_evaluator *evaluator); // in all
+TR_API int64_t
+tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
 
 // The model's predictions for some samples. Owned by the evaluator, valid until the
 // next call.
@@ -67,8 +68,8 @@ typedef struct tr_predictions {
 // Computes the predictions for the next samples, in the order of the data. TR_DATA,
 // TR_IO. TR_NUMBERS: logits are NaN or infinite (-INFINITY excludes a class).
 // TR_USAGE: created with plan_only.
-tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
-                            tr_error *err);
+TR_API tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
+                                   tr_error *err);
 
 typedef struct tr_evaluated {
     int64_t samples, targets;
@@ -84,16 +85,17 @@ typedef struct tr_evaluated {
 } tr_evaluated;
 
 // The result over the samples that tr_evaluator_next has returned so far.
-tr_evaluated tr_evaluator_result(const tr_evaluator *evaluator);
+TR_API tr_evaluated tr_evaluator_result(const tr_evaluator *evaluator);
 
 // Creates an evaluator, evaluates all samples, and destroys it. Errors as above.
-tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
-                      tr_error *err);
+TR_API tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
+                             tr_error *err);
 
 // Returns the class of the largest logit of logits [classes], the first of equal ones.
 // probabilities [classes] gets softmax(logits); NULL: not wanted. If a logit is NAN, so
 // are the probabilities.
-int64_t tr_predict_class(const float *logits, int64_t classes, double *probabilities);
+TR_API int64_t tr_predict_class(const float *logits, int64_t classes,
+                                double *probabilities);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,8 @@
 #ifndef TRANCHE_MESH_H
 #define TRANCHE_MESH_H
 
+#include <tranche/api.h>
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -26,10 +28,10 @@ typedef struct tr_mesh {
 } tr_mesh;
 
 // All ranks lie along the data axis: the rank's coordinate on it is its number.
-tr_mesh tr_mesh_of_data(int64_t ranks, int64_t rank);
-int64_t tr_mesh_ranks(const tr_mesh *mesh); // of all axes
-int64_t tr_mesh_rank(const tr_mesh *mesh);  // this rank's number: 0 .. ranks - 1
-const char *tr_axis_name(tr_axis axis);     // "data"
+TR_API tr_mesh tr_mesh_of_data(int64_t ranks, int64_t rank);
+TR_API int64_t tr_mesh_ranks(const tr_mesh *mesh); // of all axes
+TR_API int64_t tr_mesh_rank(const tr_mesh *mesh);  // this rank's number: 0 .. ranks - 1
+TR_API const char *tr_axis_name(tr_axis axis);     // "data"
 
 #ifdef __cplusplus
 }

@@ -40,8 +40,8 @@ typedef struct tr_model {
 } tr_model;
 
 // The largest number of targets of one sample.
-int64_t tr_model_targets(const tr_model *model);
-void tr_model_destroy(tr_model *model); // NULL-safe
+TR_API int64_t tr_model_targets(const tr_model *model);
+TR_API void tr_model_destroy(tr_model *model); // NULL-safe
 
 #ifdef __cplusplus
 }

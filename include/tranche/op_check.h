@@ -28,9 +28,11 @@ typedef struct tr_op_check_input {
 // - `infer` takes an input that is smaller by one in a dimension, on which a kernel
 // then
 //   does one of these (not tried with integers among the inputs).
-// TR_USAGE: the op refuses the inputs. TR_MEMORY.
-tr_status tr_op_check(const tr_op *op, const void *attr, const tr_op_check_input *in,
-                      int in_count, double tolerance, tr_error *err);
+// TR_USAGE: the op refuses the inputs. TR_NUMBERS: an output is not finite on them, so
+// that nothing can be compared. TR_MEMORY.
+TR_API tr_status tr_op_check(const tr_op *op, const void *attr,
+                             const tr_op_check_input *in, int in_count,
+                             double tolerance, tr_error *err);
 
 #ifdef __cplusplus
 }

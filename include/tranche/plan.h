@@ -172,17 +172,19 @@ typedef struct tr_ledger {
 // Makes the plan, which depends on the request alone. Allocates no tensor memory. The
 // caller destroys *out. Not collective. TR_USAGE: the request is not possible.
 // TR_MEMORY.
-tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err);
-void tr_plan_destroy(tr_plan *plan); // NULL-safe
+TR_API tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out,
+                              tr_error *err);
+TR_API void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
-const tr_ledger *tr_plan_ledger(const tr_plan *plan);
-const char *tr_ledger_name(tr_ledger_category category);
-const char *tr_space_name(tr_space space);
-const char *
-tr_recompute_name(tr_recompute_class one);       // of one class, "norm"; "" for others
-int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
-int64_t tr_plan_trained(const tr_plan *plan);    // those of them that are not frozen
-double tr_plan_flops(const tr_plan *plan);       // of one step on one rank
+TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan);
+TR_API const char *tr_ledger_name(tr_ledger_category category);
+TR_API const char *tr_space_name(tr_space space);
+TR_API const char *
+tr_recompute_name(tr_recompute_class one); // of one class, "norm"; "" for others
+TR_API int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
+TR_API int64_t
+tr_plan_trained(const tr_plan *plan);             // those of them that are not frozen
+TR_API double tr_plan_flops(const tr_plan *plan); // of one step on one rank
 
 // A choice of what units recompute in their backwards.
 typedef struct tr_recompute_choice {
@@ -200,14 +202,14 @@ enum { TR_RECOMPUTE_CHOICES_MAX = 8 };
 // recomputes. The first keeps everything. Each further one adds the class of tensors
 // that saves the most bytes per flop. Whole units come last. TR_MEMORY; TR_USAGE: the
 // plan has no backward.
-tr_status tr_plan_recompute_choices(const tr_plan *plan,
-                                    tr_recompute_choice out[TR_RECOMPUTE_CHOICES_MAX],
-                                    int *count, tr_error *err);
+TR_API tr_status tr_plan_recompute_choices(
+    const tr_plan *plan, tr_recompute_choice out[TR_RECOMPUTE_CHOICES_MAX], int *count,
+    tr_error *err);
 
 // Prints the plan as a text in which repeated steps stand once, or the whole plan as
 // one JSON object. TR_IO, TR_MEMORY.
-tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err);
-tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);
+TR_API tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err);
+TR_API tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);
 
 #ifdef __cplusplus
 }

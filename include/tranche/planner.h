@@ -3,7 +3,7 @@
 //
 //     tr_planner_choose -> tr_planned_request -> tr_plan_make
 //
-// tr_run_open does this for a run file; tr_run_planned returns its result.
+// tr_run_resolve does this for a run file; tr_run_planned returns its result.
 #ifndef TRANCHE_PLANNER_H
 #define TRANCHE_PLANNER_H
 
@@ -35,7 +35,7 @@ typedef enum tr_dimension_name {
 } tr_dimension_name;
 
 // "micro_batch"
-const char *tr_dimension_word(tr_dimension_name dimension);
+TR_API const char *tr_dimension_word(tr_dimension_name dimension);
 
 #define TR_UNLIMITED INT64_MAX
 
@@ -88,23 +88,25 @@ typedef struct tr_planned tr_planned;
 // TR_BUDGET: no plan fits; the message has the nearest plans, what each of them lacks,
 // and what would make one fit. TR_USAGE: no plan has the values that are not free,
 // whatever the budgets. TR_MEMORY.
-tr_status tr_planner_choose(const tr_planner_request *request, tr_planned **out,
-                            tr_error *err);
-void tr_planned_destroy(tr_planned *planned); // NULL-safe
+TR_API tr_status tr_planner_choose(const tr_planner_request *request, tr_planned **out,
+                                   tr_error *err);
+TR_API void tr_planned_destroy(tr_planned *planned); // NULL-safe
 
 // What tr_plan_make needs for the chosen plan.
-const tr_plan_request *tr_planned_request(const tr_planned *planned);
-const tr_planner_option *tr_planned_choice(const tr_planned *planned);
+TR_API const tr_plan_request *tr_planned_request(const tr_planned *planned);
+TR_API const tr_planner_option *tr_planned_choice(const tr_planned *planned);
 // The i-th of the fastest plans that take clearly less device memory than the choice;
 // NULL: there are fewer.
-const tr_planner_option *tr_planned_runner_up(const tr_planned *planned, size_t i);
+TR_API const tr_planner_option *tr_planned_runner_up(const tr_planned *planned,
+                                                     size_t i);
 // The plan that takes the least device memory within the other budgets.
-const tr_planner_option *tr_planned_smallest(const tr_planned *planned);
-bool tr_planned_is_kept(const tr_planned *planned); // an earlier choice
+TR_API const tr_planner_option *tr_planned_smallest(const tr_planned *planned);
+TR_API bool tr_planned_is_kept(const tr_planned *planned); // an earlier choice
 
 // Prints a table, or one JSON value. TR_IO: `to` cannot be written.
-tr_status tr_planned_print(const tr_planned *planned, FILE *to, tr_error *err);
-tr_status tr_planned_print_json(const tr_planned *planned, FILE *to, tr_error *err);
+TR_API tr_status tr_planned_print(const tr_planned *planned, FILE *to, tr_error *err);
+TR_API tr_status tr_planned_print_json(const tr_planned *planned, FILE *to,
+                                       tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-// A run: a run file, the command line's changes to it, and what they resolve to.
+// A run: a run file, the caller's changes to it, and what they resolve to.
 #ifndef TRANCHE_RUN_H
 #define TRANCHE_RUN_H
 
@@ -21,83 +21,120 @@ typedef struct tr_messages {
     void *user;
 } tr_messages;
 
-// The function reads all texts during the call only. Zero or NULL means: not given.
-typedef struct tr_run_options {
-    const char *file;       // a run file
-    const char *text;       // or its text
-    const char *const *set; // "KEY.PATH=VALUE"
-    size_t set_count;
-    const char *const *data; // in place of data.train
-    size_t data_count;
-    const char *model;   // a name, a config.json, or a folder, in place of "model"
-    const char *out;     // in place of "out"
-    int64_t steps;       // in place of "steps"; 0: as the file says
-    const int64_t *seed; // in place of "seed"; NULL: as the file says
-    int64_t threads;     // in place of "execution.threads"; 0: as the file says
-    const char *resume;  // "auto" (default), "never", a checkpoint folder, or an out
-                         // folder, whose latest checkpoint is meant
-    const char *trace;   // tr_engine_train writes the trace of a step there; NULL: none
-    int64_t trace_step;  // of the steps of this process: which, from 1; 0: the second,
-                         // or the only one
-    int64_t ranks;       // to plan for; 0: those there are
-    struct tr_comm *comm; // ranks; NULL: this process alone. Borrowed
+// What a program gives a run that is no text. Begin with TR_RUN_PARTS_INIT, then set
+// members. NULL: not given.
+typedef struct tr_run_parts {
+    size_t size;          // of this struct
+    struct tr_comm *comm; // ranks; NULL: this process alone. It must outlive the run
     // The machine that the planner plans for, in place of this one as measured. If the
-    // run file gives no budget, the machine's memory is the budget. Borrowed during the
-    // call.
+    // run file gives no budget, the machine's memory is the budget. It must outlive the
+    // run.
     const tr_machine *machine;
-    // If the run file leaves "device" open, the run computes on the first GPU if there
-    // is one that can train it. false: on the CPU, where tr_engine_parameter reaches
-    // parameters.
-    bool choose_device;
-    // The run will compute on this machine: a device that its file names must be there.
-    // TR_USAGE: it is not.
-    bool computes_here;
-    bool plan_only; // no weights and no data are needed: the data may be missing
     // Model and data of the caller, in place of the file's. The caller keeps them; they
     // must outlive the run.
-    const tr_model *own_model;
-    tr_dataset *own_train, *own_validation;
+    const tr_model *model;
+    tr_dataset *train, *validation;
     tr_messages messages;
-    // Called now and then while text is tokenized. If it returns true, the call ends
-    // with TR_INTERRUPTED. NULL: the call is not interrupted.
+    // Called now and then while text is tokenized. If it returns true, tr_run_resolve
+    // ends with TR_INTERRUPTED. NULL: the call is not interrupted.
     bool (*stop)(void *user);
     void *stop_user;
-} tr_run_options;
+} tr_run_parts;
 
-// Reads a run file and resolves it. The planner chooses what the file leaves open; rank
-// 0 chooses for all ranks. The caller closes *out. Collective if the options name
-// ranks: all ranks get the error of one. TR_USAGE names file and key, and the nearest
-// known key. TR_BUDGET: no plan fits the budgets; the message has the nearest plans.
-// TR_DATA, TR_IO: the data or the model's folder cannot be used.
-tr_status tr_run_open(const tr_run_options *options, tr_run **out, tr_error *err);
-void tr_run_close(tr_run *run); // NULL-safe
+#define TR_RUN_PARTS_INIT                                                              \
+    { sizeof(tr_run_parts), NULL, NULL, NULL, NULL, NULL, {NULL, NULL}, NULL, NULL }
 
+// A run is made in steps. Until it is resolved, the caller says what it is to be, in
+// any order. A call that fails changes nothing, and the run stays usable. Not
+// collective, but for tr_run_resolve.
+//
+//     tr_run_create -> tr_run_load_file, tr_run_set, tr_run_give ... -> tr_run_resolve
+
+// An empty run. The caller destroys *out. TR_MEMORY.
+TR_API tr_status tr_run_create(tr_run **out, tr_error *err);
+TR_API void tr_run_destroy(tr_run *run); // NULL-safe
+
+// Reads a run file (docs/run-file.md), or takes its text; a run has one of these, or
+// none. What is in it is checked when the run is resolved. TR_USAGE: the file cannot be
+// read, the run has one already, or it is resolved. TR_MEMORY.
+TR_API tr_status tr_run_load_file(tr_run *run, const char *path, tr_error *err);
+TR_API tr_status tr_run_load_text(tr_run *run, const char *text, tr_error *err);
+
+// Sets a key ("zero_optimization.stage") to a value, over what the file says. The last
+// value of a key counts. The value is JSON ("3", "[0.9, 0.95]", "true"), or plain text
+// if it is not JSON ("gpt2"); "null" leaves the key out. Keys of the call (docs/
+// run-file.md: resume, ranks, plan_only, ...) are set here and stand in no file. The
+// value is checked when the run is resolved. TR_USAGE: there is no such key, and the
+// message names the nearest; or the run is resolved. TR_MEMORY.
+TR_API tr_status tr_run_set(tr_run *run, const char *key, const char *value,
+                            tr_error *err);
+// The same of "KEY.PATH=VALUE", as `tranche --set` takes it.
+TR_API tr_status tr_run_assign(tr_run *run, const char *assignment, tr_error *err);
+// As tr_run_set; the value is text even where it looks like JSON: a path, a name.
+TR_API tr_status tr_run_set_text(tr_run *run, const char *key, const char *text,
+                                 tr_error *err);
+// Adds a text to a list (data.train). The first call begins the list anew, as does the
+// first one after the key has been set.
+TR_API tr_status tr_run_add_text(tr_run *run, const char *key, const char *text,
+                                 tr_error *err);
+// Says who gives the values that are set from now on: messages and run.json name it in
+// this word ("command line"). At first it is "set". TR_MEMORY.
+TR_API tr_status tr_run_name_source(tr_run *run, const char *source, tr_error *err);
+
+// Gives the run what is no text; the members are copied. A second call replaces all
+// that the first one gave. TR_USAGE: a struct of an unknown size, or the run is
+// resolved.
+TR_API tr_status tr_run_give(tr_run *run, const tr_run_parts *parts, tr_error *err);
+
+// A key's value as JSON ("\"auto\"": nothing has decided it yet; NULL: it has none),
+// and where it is from: "file", "set" or another source, "default", "auto: planner",
+// "derived: ...". Both are the run's and valid until its next call; each may be NULL.
+// Before the run is resolved, this is what file and calls say. TR_USAGE: there is no
+// such key, or something is wrong in the file.
+TR_API tr_status tr_run_get(tr_run *run, const char *key, const char **value,
+                            const char **origin, tr_error *err);
+
+// Resolves what was said: reads model and data, and lets the planner choose what is
+// open; rank 0 chooses for all ranks. Once it has returned TR_OK, the run changes no
+// more. After an error the caller may set other values and call it again. Collective if
+// the run has ranks: all get the error of one. TR_USAGE: all that is wrong, a line
+// each, with file and key. TR_BUDGET: no plan fits the budgets; the message has the
+// nearest plans. TR_DATA, TR_IO: the data or the model's folder cannot be used.
+// TR_INTERRUPTED, TR_MEMORY, TR_COMM.
+TR_API tr_status tr_run_resolve(tr_run *run, tr_error *err);
+
+// What follows is of resolved runs. Of another run, functions that return a status
+// return TR_USAGE, the others 0 or NULL.
+
+// Makes the plan of the run's steps. As tr_plan_make: it takes no tensor memory, the
+// caller destroys *out, and the run must outlive it. Not collective.
+TR_API tr_status tr_run_make_plan(const tr_run *run, tr_plan **out, tr_error *err);
 // The request that tr_plan_make takes. Owned by the run.
-const tr_plan_request *tr_run_plan_request(const tr_run *run);
+TR_API const tr_plan_request *tr_run_plan_request(const tr_run *run);
 // The planner's choice, owned by the run. NULL: the run asked the planner for nothing,
 // or this is not rank 0.
-const tr_planned *tr_run_planned(const tr_run *run);
+TR_API const tr_planned *tr_run_planned(const tr_run *run);
 // tr_plan_print and tr_plan_print_json, with the planner's choice. TR_IO, TR_MEMORY.
-tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
-                            tr_error *err);
-tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
-                                 tr_error *err);
+TR_API tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
+                                   tr_error *err);
+TR_API tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan,
+                                        FILE *to, tr_error *err);
 // This machine, as measured for the run's model and ranks: what tr_simulate and
-// tr_run_options.machine take. If the user's cache has no measurements for these, the
+// tr_run_parts.machine take. If the user's cache has no measurements for these, the
 // function says so in a note and measures for some seconds. A reproducible run gets the
 // fixed figures of a typical machine. The caller closes *out. Collective. TR_MEMORY,
 // TR_COMM, and the errors of tr_plan_make.
-tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err);
+TR_API tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err);
 
-const tr_model *tr_run_model(const tr_run *run);
-int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
+TR_API const tr_model *tr_run_model(const tr_run *run);
+TR_API int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 
-// Makes the out folder, locks it for this run until tr_run_close, and says what the run
-// is going to do. It changes no file that is in the folder. Collective. TR_BUDGET: the
-// plan needs more memory than the machine has. TR_IO names the path: it cannot be made,
-// or another run uses it (file systems without locks do not show this). TR_COMM: the
-// ranks' runs, plans or data differ.
-tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
+// Makes the out folder, locks it for this run until tr_run_destroy, and says what the
+// run is going to do. It changes no file that is in the folder. Collective. TR_BUDGET:
+// the plan needs more memory than the machine has. TR_IO names the path: it cannot be
+// made, or another run uses it (file systems without locks do not show this). TR_COMM:
+// the ranks' runs, plans or data differ.
+TR_API tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 
 #ifdef __cplusplus
 }

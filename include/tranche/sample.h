@@ -38,23 +38,23 @@ typedef struct tr_sampler_options {
 // Loads a model. The caller destroys *out. Not collective. TR_IO. TR_USAGE: not a
 // language model; no such device. TR_BUDGET: the machine, or the device, has less
 // memory than the plans need. TR_MEMORY.
-tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
-                          tr_error *err);
+TR_API tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
+                                 tr_error *err);
 // The same with a path, a length and a number of threads alone.
-tr_status tr_sampler_create(const char *path, int64_t length, int threads,
-                            tr_sampler **out, tr_error *err);
-void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
+TR_API tr_status tr_sampler_create(const char *path, int64_t length, int threads,
+                                   tr_sampler **out, tr_error *err);
+TR_API void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
 
-int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
+TR_API int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
 
 // Is the token one of those that end a text? They are the eos_token_id, a number or a
 // list, of the folder's generation_config.json, else of its config.json.
-bool tr_sampler_ends(const tr_sampler *sampler, int32_t token);
+TR_API bool tr_sampler_ends(const tr_sampler *sampler, int32_t token);
 
 // The plans of a piece of a prompt, and of one token (NULL: uncached). Both share one
 // block of memory, with weights and cache at the same places. Owned by the sampler.
-const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler);
-const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
+TR_API const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler);
+TR_API const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
 
 // Computes the logits [vocabulary] f32 of the token after tokens [count]; of these,
 // only the last ones that fit the context count. The sampler owns *logits, which are
@@ -62,13 +62,13 @@ const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
 // not computed again. If the context is full, every new token shifts all others, and
 // the whole context is computed. TR_USAGE: count is 0, a token is outside of the
 // vocabulary, or the sampler was opened with plan_only.
-tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens, int64_t count,
-                            const float **logits, tr_error *err);
+TR_API tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens,
+                                   int64_t count, const float **logits, tr_error *err);
 
 // Draws from softmax(logits / temperature); temperature 0: the best one. `index`
 // numbers the draw, so that the same seed gives the same text.
-int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
-                       uint64_t seed, uint64_t index);
+TR_API int32_t tr_sample_draw(const float *logits, int64_t vocabulary,
+                              double temperature, uint64_t seed, uint64_t index);
 
 // How a token is drawn. The temperature applies first, then top_k, then top_p, as in
 // transformers' generate, which keeps the same tokens.
@@ -85,16 +85,16 @@ typedef struct tr_sampling {
 } tr_sampling;
 
 // Sets kept [vocabulary]: whether each token may be drawn. TR_MEMORY.
-tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
-                         const tr_sampling *how, bool *kept, tr_error *err);
+TR_API tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
+                                const tr_sampling *how, bool *kept, tr_error *err);
 
 // Draws one of the tokens that are kept, with the probabilities that softmax(logits /
 // temperature) gives them. `index` as above. Without limits this is tr_sample_draw. A
 // logit of -INFINITY excludes its token. TR_NUMBERS: a logit is NaN or +INFINITY, or no
 // token is left. TR_MEMORY.
-tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
-                         const tr_sampling *how, uint64_t index, int32_t *token,
-                         tr_error *err);
+TR_API tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
+                                const tr_sampling *how, uint64_t index, int32_t *token,
+                                tr_error *err);
 
 #ifdef __cplusplus
 }

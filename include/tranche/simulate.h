@@ -1,6 +1,6 @@
 // Predicts how long the step of a plan takes on a machine that a file describes.
 //
-//     tr_run_open -> tr_plan_make -> tr_simulate -> tr_simulation_print
+//     tr_run_resolve -> tr_plan_make -> tr_simulate -> tr_simulation_print
 #ifndef TRANCHE_SIMULATE_H
 #define TRANCHE_SIMULATE_H
 
@@ -15,8 +15,8 @@ typedef struct tr_machine tr_machine;
 
 // Reads a machine file. The caller closes *out. TR_USAGE: the file is wrong; the
 // message names file, line and key. TR_MEMORY.
-tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err);
-void tr_machine_close(tr_machine *machine); // NULL-safe
+TR_API tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err);
+TR_API void tr_machine_close(tr_machine *machine); // NULL-safe
 
 // The prediction for one optimizer step. All ranks run the same plan on equal machines,
 // so rank 0 stands for all: no other rank has longer parts of the flat buffers.
@@ -48,17 +48,19 @@ typedef struct tr_simulated tr_simulated; // the prediction and its timeline
 // Walks the plan of a training step; allocates no tensors. `plan` and `machine` must
 // outlive *out, which the caller destroys. Not collective. TR_USAGE: the plan is for
 // inference; TR_MEMORY.
-tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
-                      tr_simulated **out, tr_error *err);
-void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
-const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
+TR_API tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
+                             tr_simulated **out, tr_error *err);
+TR_API void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
+TR_API const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
 
 // Prints a table, one JSON object, or a trace for ui.perfetto.dev. TR_IO: `to` cannot
 // be written.
-tr_status tr_simulated_print(const tr_simulated *simulated, FILE *to, tr_error *err);
-tr_status tr_simulated_print_json(const tr_simulated *simulated, FILE *to,
-                                  tr_error *err);
-tr_status tr_simulated_trace(const tr_simulated *simulated, FILE *to, tr_error *err);
+TR_API tr_status tr_simulated_print(const tr_simulated *simulated, FILE *to,
+                                    tr_error *err);
+TR_API tr_status tr_simulated_print_json(const tr_simulated *simulated, FILE *to,
+                                         tr_error *err);
+TR_API tr_status tr_simulated_trace(const tr_simulated *simulated, FILE *to,
+                                    tr_error *err);
 
 #ifdef __cplusplus
 }

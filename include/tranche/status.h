@@ -2,6 +2,8 @@
 #ifndef TRANCHE_STATUS_H
 #define TRANCHE_STATUS_H
 
+#include <tranche/api.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -40,15 +42,15 @@ typedef struct tr_error {
 } tr_error;
 
 // The words for a status ("data"), never NULL.
-const char *tr_status_words(tr_status status);
+TR_API const char *tr_status_words(tr_status status);
 
 // The program's exit status for a status (0..8, or 128 for an interruption, to which
 // the program adds the signal's number).
-int tr_status_exit(tr_status status);
+TR_API int tr_status_exit(tr_status status);
 
 // Writes the message, unless one is already there, and returns `status`. So `return
 // tr_fail(err, TR_DATA, "...")` ends a function.
-tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...)
+TR_API tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #ifdef __cplusplus

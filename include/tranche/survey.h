@@ -45,11 +45,11 @@ typedef struct tr_survey {
 // Surveys a file (its name's ".csv" or numpy's magic number tells the format) or a
 // folder (all .csv: csv; else the bytes of all files below, joined). TR_DATA: missing,
 // unreadable, or a csv or npy file that could not be trained on, with the place.
-tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err);
+TR_API tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err);
 
 // Samples of n positions that bytes (or tokens of `width` bytes) make: windows of n and
 // a target after the last.
-int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n);
+TR_API int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,7 @@ typedef struct tr_token_ids {
     size_t count, capacity;
 } tr_token_ids;
 
-void tr_token_ids_release(tr_token_ids *ids);
+TR_API void tr_token_ids_release(tr_token_ids *ids);
 
 typedef struct tr_encode_options {
     bool add_special; // add the tokens that begin and end a text ("[CLS]", "<s>", ...)
@@ -40,46 +40,46 @@ typedef struct tr_encode_options {
 // on Hugging Face's hub ("ORG/NAME") that its local cache has. TR_IO: it cannot be
 // read. TR_DATA: it is damaged, or has a part that is not supported; the message names
 // the place in the file. The file's truncation and padding are passed over.
-tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err);
+TR_API tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err);
 // Accepts NULL.
-void tr_tokenizer_destroy(tr_tokenizer *tokenizer);
+TR_API void tr_tokenizer_destroy(tr_tokenizer *tokenizer);
 
 // One more than the greatest id.
-int64_t tr_tokenizer_vocabulary(const tr_tokenizer *tokenizer);
+TR_API int64_t tr_tokenizer_vocabulary(const tr_tokenizer *tokenizer);
 // The id of a token as it is written in the file, -1: there is none.
-int32_t tr_tokenizer_find(const tr_tokenizer *tokenizer, const char *token);
+TR_API int32_t tr_tokenizer_find(const tr_tokenizer *tokenizer, const char *token);
 // A token as it is written in the file (not terminated by a zero), and its bytes; NULL:
 // no token has the id. It lives as long as the tokenizer.
-const char *tr_tokenizer_token(const tr_tokenizer *tokenizer, int32_t id,
-                               size_t *bytes);
+TR_API const char *tr_tokenizer_token(const tr_tokenizer *tokenizer, int32_t id,
+                                      size_t *bytes);
 
 // Appends the ids of a text. options: NULL for none. threads: 0 for all cores; a text
 // is shared among them where it can be cut without changing its ids. What is not UTF-8
 // counts as U+FFFD. TR_DATA: a regular expression of the file takes too long on it.
-tr_status tr_tokenizer_encode(const tr_tokenizer *tokenizer, const char *text,
-                              size_t bytes, const tr_encode_options *options,
-                              int threads, tr_token_ids *ids, tr_error *err);
+TR_API tr_status tr_tokenizer_encode(const tr_tokenizer *tokenizer, const char *text,
+                                     size_t bytes, const tr_encode_options *options,
+                                     int threads, tr_token_ids *ids, tr_error *err);
 
 // The text of ids, which the caller releases with tr_tokenizer_text_release; a zero
 // follows it. skip_special: special tokens are left out. Ids that no token has count as
 // nothing.
-tr_status tr_tokenizer_decode(const tr_tokenizer *tokenizer, const int32_t *id,
-                              size_t count, bool skip_special, char **text,
-                              size_t *bytes, tr_error *err);
-void tr_tokenizer_text_release(char *text);
+TR_API tr_status tr_tokenizer_decode(const tr_tokenizer *tokenizer, const int32_t *id,
+                                     size_t count, bool skip_special, char **text,
+                                     size_t *bytes, tr_error *err);
+TR_API void tr_tokenizer_text_release(char *text);
 
 // What one thread needs to encode one text after the other, among it a memory of words
 // that it has met. The tokenizer must outlive it.
 typedef struct tr_encoder tr_encoder;
 
-tr_status tr_encoder_create(const tr_tokenizer *tokenizer, tr_encoder **out,
-                            tr_error *err);
+TR_API tr_status tr_encoder_create(const tr_tokenizer *tokenizer, tr_encoder **out,
+                                   tr_error *err);
 // Accepts NULL.
-void tr_encoder_destroy(tr_encoder *encoder);
+TR_API void tr_encoder_destroy(tr_encoder *encoder);
 // As tr_tokenizer_encode, on this thread.
-tr_status tr_encoder_encode(tr_encoder *encoder, const char *text, size_t bytes,
-                            const tr_encode_options *options, tr_token_ids *ids,
-                            tr_error *err);
+TR_API tr_status tr_encoder_encode(tr_encoder *encoder, const char *text, size_t bytes,
+                                   const tr_encode_options *options, tr_token_ids *ids,
+                                   tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,8 @@
 #ifndef TRANCHE_TYPES_H
 #define TRANCHE_TYPES_H
 
+#include <tranche/api.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,10 +39,10 @@ typedef enum tr_dtype {
         TR_DTYPE_COUNT
 } tr_dtype;
 
-size_t tr_dtype_bytes(tr_dtype dtype);
-const char *tr_dtype_name(tr_dtype dtype); // the safetensors name, "F32"
+TR_API size_t tr_dtype_bytes(tr_dtype dtype);
+TR_API const char *tr_dtype_name(tr_dtype dtype); // the safetensors name, "F32"
 // The dtype with that safetensors name, TR_NONE when there is none.
-tr_dtype tr_dtype_find(const char *name);
+TR_API tr_dtype tr_dtype_find(const char *name);
 
 enum { TR_RANK_MAX = 4 };
 
@@ -60,10 +62,10 @@ typedef struct tr_tensor_desc {
 
 // Elements of a concrete shape; -1 when a dimension is negative or the product
 // overflows.
-int64_t tr_shape_count(tr_shape shape);
+TR_API int64_t tr_shape_count(tr_shape shape);
 // Bytes of a concrete tensor; -1 as above. 0 when absent.
-int64_t tr_tensor_bytes(tr_tensor_desc desc);
-bool tr_shape_equal(tr_shape a, tr_shape b);
+TR_API int64_t tr_tensor_bytes(tr_tensor_desc desc);
+TR_API bool tr_shape_equal(tr_shape a, tr_shape b);
 
 // A shape as a value, and, in ISO C, for variables that live as long as the program.
 #define TR_SHAPE1(a)          ((tr_shape){1, {(a), 0, 0, 0}})

@@ -1,6 +1,7 @@
 // The host's memory for arenas: pages of the system, large ones where it pays.
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/poison.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -18,6 +19,18 @@ typedef struct mapped {
     char *base; // aligned to HUGE_PAGE inside the mapping
     size_t bytes;
 } mapped;
+
+// What lies in the mapping before and behind the memory is nobody's.
+static void guard(const mapped *m) {
+    char *end = m->base + m->bytes;
+    ASAN_POISON_MEMORY_REGION(m->mapping, (size_t)(m->base - m->mapping));
+    ASAN_POISON_MEMORY_REGION(end, (size_t)(m->mapping + m->length - end));
+}
+
+// Before the addresses are given back: other memory may come to lie there.
+static void unguard(const mapped *m) {
+    ASAN_UNPOISON_MEMORY_REGION(m->mapping, m->length);
+}
 
 // Maps room for `bytes`; `base` is aligned in it.
 static tr_status map(mapped *to, const char *space, size_t bytes, tr_error *err) {
@@ -40,6 +53,7 @@ static tr_status map(mapped *to, const char *space, size_t bytes, tr_error *err)
     if (bytes >= 8 * (size_t)HUGE_PAGE) {
         madvise(to->base, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     }
+    guard(to);
     return TR_OK;
 }
 
@@ -78,10 +92,12 @@ static tr_status grow(void *memory, const char *space, size_t bytes, char **base
     if (!move_pages(old.base, whole, m->base)) {
         status = tr_fail(err, TR_MEMORY, "the %s arena cannot grow to %zu bytes: %s",
                          space, bytes, strerror(errno));
+        unguard(m);
         munmap(m->mapping, m->length);
         *m = old;
         return status;
     }
+    unguard(&old);
     char *after = old.base + whole; // what has not moved: before and after it
     if (old.base > old.mapping) {
         munmap(old.mapping, (size_t)(old.base - old.mapping));
@@ -95,6 +111,7 @@ static tr_status grow(void *memory, const char *space, size_t bytes, char **base
 
 static void give_back(void *memory) {
     mapped *m = memory;
+    unguard(m);
     munmap(m->mapping, m->length);
     tr__free(m);
 }

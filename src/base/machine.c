@@ -1,11 +1,14 @@
 #include "base/machine.h"
 
+#include "base/checked.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 // A file with one number in it; INT64_MAX: none there, or "max".
@@ -67,6 +70,14 @@ int64_t tr__machine_memory(void) {
     int64_t limit = groups_limit();
     int64_t least = limit < all ? limit : all;
     return least == INT64_MAX ? 0 : least;
+}
+
+int64_t tr__disk_free(const char *folder) {
+    struct statvfs info;
+    size_t bytes = 0;
+    bool known = statvfs(folder, &info) == 0 && info.f_frsize > 0 &&
+                 tr__mul_size(info.f_bavail, info.f_frsize, &bytes);
+    return known && bytes <= INT64_MAX ? (int64_t)bytes : -1;
 }
 
 int64_t tr__process_peak(void) {

@@ -6,6 +6,8 @@
 #include "base/parallel.h"
 #include "calibrate/measure.h"
 
+#include <tranche/version.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +109,7 @@ tr_status tr__calibration_fingerprint(const tr_measuring *m, const char *nvme,
     }
     *out = tr__format("tranche %s; %s, %s%s%s, %d processors, %d threads, %lld bytes; "
                       "%d of %lld ranks, %lld on a node; kernels %016llx%s",
-                      TR_VERSION, chip, tr__target_name(&m->plans[0]->target),
+                      TRANCHE_VERSION, chip, tr__target_name(&m->plans[0]->target),
                       r->reference_kernels ? " (plain kernels)" : "", device,
                       tr__parallel_processors(), r->threads,
                       (long long)tr__machine_memory(), tr__comm_count(m->comm),

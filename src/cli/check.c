@@ -24,6 +24,7 @@ int cli_check(const cli_command *command, int argc, char **argv) {
     tr_error err = {0};
     bool every = false;
     tr_check *check = NULL;
+    tr_run *made = NULL;
     const char *file = NULL, *tolerance_text = NULL;
     double tolerance = 0;
     size_t count;
@@ -46,10 +47,12 @@ int cli_check(const cli_command *command, int argc, char **argv) {
                    &file, 1, 1, &count, &exit_status)) {
         return exit_status;
     }
-    tr_run_options run_options = cli_run_options(&run, file);
     tr_status status = read_tolerance(tolerance_text, &tolerance, &err);
     if (status == TR_OK) {
-        status = tr_check_run(&run_options, tolerance, &check, &err);
+        status = cli_make_run(&run, file, &made, &err);
+    }
+    if (status == TR_OK) {
+        status = tr_check_run(made, tolerance, &check, &err);
     }
     if (status == TR_OK && run.json) {
         status = tr_check_print_json(check, stdout, &err);
@@ -60,5 +63,6 @@ int cli_check(const cli_command *command, int argc, char **argv) {
         status = TR_DIFFERENT;
     }
     tr_check_destroy(check);
+    tr_run_destroy(made);
     return status == TR_OK || status == TR_DIFFERENT ? cli_end(status) : cli_fail(&err);
 }

@@ -202,9 +202,11 @@ static tr_status open_show(show *s, tr_error *err) {
 tr_status cli_inspect_samples(const char *file, const cli_list *set, int64_t count,
                               bool json, tr_error *err) {
     const cli_run asked = {.set = *set, .seed = -1};
-    tr_run_options options = cli_run_options(&asked, file);
     show s = {0};
-    tr_status status = tr__run_open_data(&options, 0, &s.run, err);
+    tr_status status = cli_make_run(&asked, file, &s.run, err);
+    if (status == TR_OK) {
+        status = tr__run_resolve_data_alone(s.run, 0, err);
+    }
     if (status == TR_OK) {
         status = open_show(&s, err);
     }
@@ -216,6 +218,6 @@ tr_status cli_inspect_samples(const char *file, const cli_list *set, int64_t cou
         tr__free(s.rows[i]);
     }
     tr_tokenizer_destroy(s.tokenizer);
-    tr_run_close(s.run);
+    tr_run_destroy(s.run);
     return status;
 }

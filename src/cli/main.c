@@ -3,6 +3,7 @@
 #include "cli/process.h"
 
 #include <tranche/comm.h>
+#include <tranche/version.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -136,7 +137,7 @@ int main(int argc, char **argv) {
         return cli_end(TR_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("tranche %s\n", TR_VERSION);
+        printf("tranche %s\n", tr_version());
         return cli_end(TR_OK);
     }
     for (int i = 0; i < COMMANDS; i++) {

@@ -18,7 +18,7 @@ static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
 // here: the plan is for the machine that it is made on.
 static tr_status show_plan(const tr_run *run, bool json, bool here, tr_error *err) {
     tr_plan *plan = NULL;
-    tr_status status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+    tr_status status = tr_run_make_plan(run, &plan, err);
     if (status == TR_OK) {
         status = json ? tr_run_print_plan_json(run, plan, stdout, err)
                       : tr_run_print_plan(run, plan, stdout, err);
@@ -28,6 +28,23 @@ static tr_status show_plan(const tr_run *run, bool json, bool here, tr_error *er
     }
     tr_plan_destroy(plan);
     return status;
+}
+
+// compare: the table compares the offload of the CPU, so no other device is chosen.
+static tr_status open_run(const cli_run *asked, const char *file,
+                          const tr_machine *machine, bool compare, tr_run **run,
+                          tr_error *err) {
+    tr_status status = cli_make_run(asked, file, run, err);
+    if (status == TR_OK) {
+        status = cli_give(*run, machine, NULL, NULL, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_set(*run, "plan_only", "true", err);
+    }
+    if (status == TR_OK && compare) {
+        status = tr_run_set(*run, "choose_device", "false", err);
+    }
+    return status == TR_OK ? tr_run_resolve(*run, err) : status;
 }
 
 int cli_plan(const cli_command *command, int argc, char **argv) {
@@ -61,19 +78,15 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
                    &file, 1, 1, &count, &exit_status)) {
         return exit_status;
     }
-    tr_run_options run_options = cli_run_options(&run, file);
-    run_options.plan_only = true;
-    run_options.choose_device = !compare; // which compares the offload of the CPU
     tr_status status = machine ? tr_machine_open(machine, &there, &err) : TR_OK;
-    run_options.machine = there;
     if (status == TR_OK) {
-        status = tr_run_open(&run_options, &opened, &err);
+        status = open_run(&run, file, there, compare, &opened, &err);
     }
     if (status == TR_OK) {
         status = compare ? cli_plan_compare(opened, there, run.json, &err)
                          : show_plan(opened, run.json, !machine, &err);
     }
-    tr_run_close(opened);
+    tr_run_destroy(opened);
     tr_machine_close(there);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);
 }

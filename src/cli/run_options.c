@@ -9,23 +9,90 @@ void cli_say(void *user, tr_message_level level, const char *line) {
     tr__print_line(stderr, level == TR_MESSAGE_WARNING ? "warning: " : "", line);
 }
 
-tr_run_options cli_run_options(const cli_run *run, const char *file) {
-    return (tr_run_options){
-        .file = file,
-        .set = run->set.items,
-        .set_count = run->set.count,
-        .data = run->data.items,
-        .data_count = run->data.count,
-        .model = run->model,
-        .out = run->out,
-        .steps = run->steps,
-        .seed = run->seed >= 0 ? &run->seed : NULL,
-        .threads = run->threads,
-        .resume = run->resume,
-        .trace = run->trace,
-        .trace_step = run->trace_step,
-        .ranks = run->ranks,
-        .choose_device = true,
-        .messages = {.write = cli_say},
-    };
+static tr_status set_number(tr_run *run, const char *key, int64_t value,
+                            tr_error *err) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return tr_run_set(run, key, text, err);
+}
+
+static tr_status set_texts(tr_run *run, const cli_run *asked, tr_error *err) {
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"model", asked->model},
+                 {"out", asked->out},
+                 {"resume", asked->resume},
+                 {"trace", asked->trace}};
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < asked->data.count && status == TR_OK; i++) {
+        status = tr_run_add_text(run, "data.train", asked->data.items[i], err);
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == TR_OK; i++) {
+        if (texts[i].text) {
+            status = tr_run_set_text(run, texts[i].key, texts[i].text, err);
+        }
+    }
+    return status;
+}
+
+static tr_status set_numbers(tr_run *run, const cli_run *asked, tr_error *err) {
+    const struct {
+        const char *key;
+        int64_t value;
+        bool given;
+    } numbers[] = {{"seed", asked->seed, asked->seed >= 0},
+                   {"execution.threads", asked->threads, asked->threads > 0},
+                   {"steps", asked->steps, asked->steps > 0},
+                   {"ranks", asked->ranks, asked->ranks > 0},
+                   {"trace_step", asked->trace_step, asked->trace_step > 0}};
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == TR_OK; i++) {
+        if (numbers[i].given) {
+            status = set_number(run, numbers[i].key, numbers[i].value, err);
+        }
+    }
+    if (status == TR_OK && asked->steps > 0) { // of the two, the one that counts
+        status = tr_run_set(run, "epochs", "null", err);
+    }
+    return status;
+}
+
+// First what --set says, then the options.
+static tr_status set_all(tr_run *run, const cli_run *asked, tr_error *err) {
+    tr_status status = tr_run_name_source(run, "--set", err);
+    for (size_t i = 0; i < asked->set.count && status == TR_OK; i++) {
+        status = tr_run_assign(run, asked->set.items[i], err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_name_source(run, "command line", err);
+    }
+    if (status == TR_OK) {
+        status = set_texts(run, asked, err);
+    }
+    if (status == TR_OK) {
+        status = set_numbers(run, asked, err);
+    }
+    return status == TR_OK ? tr_run_set(run, "choose_device", "true", err) : status;
+}
+
+tr_status cli_give(tr_run *run, const tr_machine *machine, struct tr_comm *comm,
+                   bool (*stop)(void *user), tr_error *err) {
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
+    parts.messages.write = cli_say;
+    parts.machine = machine;
+    parts.comm = comm;
+    parts.stop = stop;
+    return tr_run_give(run, &parts, err);
+}
+
+tr_status cli_make_run(const cli_run *asked, const char *file, tr_run **out,
+                       tr_error *err) {
+    tr_status status = tr_run_create(out, err);
+    if (status == TR_OK) {
+        status = tr_run_load_file(*out, file, err);
+    }
+    if (status == TR_OK) {
+        status = cli_give(*out, NULL, NULL, NULL, err);
+    }
+    return status == TR_OK ? set_all(*out, asked, err) : status;
 }

@@ -17,7 +17,12 @@ typedef struct cli_run {
 
 // Says a message of the library's on standard error.
 void cli_say(void *user, tr_message_level level, const char *line);
-// What the library needs, from what was parsed.
-tr_run_options cli_run_options(const cli_run *run, const char *file);
+// A run of the file and of what was parsed, not yet resolved; its messages are said,
+// and a GPU may be chosen. The caller destroys *out, also after an error.
+tr_status cli_make_run(const cli_run *asked, const char *file, tr_run **out,
+                       tr_error *err);
+// Gives it a machine (NULL: this one) and a communicator (NULL: this process alone).
+tr_status cli_give(tr_run *run, const tr_machine *machine, struct tr_comm *comm,
+                   bool (*stop)(void *user), tr_error *err);
 
 #endif

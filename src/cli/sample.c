@@ -255,6 +255,23 @@ static tr_status sample(const char *path, const request *r, tr_error *err) {
     return status;
 }
 
+static tr_status check_request(const request *r, tr_error *err) {
+    if (r->tokens > 1 << 24) {
+        return tr_fail(err, TR_USAGE, "--tokens: at most %d", 1 << 24);
+    }
+    if (r->system && !r->chat) {
+        return tr_fail(err, TR_USAGE,
+                       "--system has no effect without --chat: give both");
+    }
+    if (r->threads > 4096) {
+        return tr_fail(err, TR_USAGE, "--threads: at most 4096");
+    }
+    if (!(r->top_p > 0 && r->top_p <= 1)) {
+        return tr_fail(err, TR_USAGE, "--top-p: expected a number above 0 and up to 1");
+    }
+    return TR_OK;
+}
+
 int cli_sample(const cli_command *command, int argc, char **argv) {
     request r = {
         .dtype = "f32", .tokens = 200, .temperature = 0.8, .top_p = 1, .seed = 1};
@@ -301,21 +318,7 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
                    &path, 1, 1, &count, &exit_status)) {
         return exit_status;
     }
-    if (r.tokens > 1 << 24) {
-        tr_fail(&err, TR_USAGE, "--tokens: at most %d", 1 << 24);
-        return cli_fail(&err);
-    }
-    if (r.system && !r.chat) {
-        tr_fail(&err, TR_USAGE, "--system has no effect without --chat: give both");
-        return cli_fail(&err);
-    }
-    if (r.threads > 4096) {
-        tr_fail(&err, TR_USAGE, "--threads: at most 4096");
-        return cli_fail(&err);
-    }
-    if (!(r.top_p > 0 && r.top_p <= 1)) {
-        tr_fail(&err, TR_USAGE, "--top-p: expected a number above 0 and up to 1");
-        return cli_fail(&err);
-    }
-    return sample(path, &r, &err) == TR_OK ? cli_end(TR_OK) : cli_fail(&err);
+    tr_status status = check_request(&r, &err);
+    status = status == TR_OK ? sample(path, &r, &err) : status;
+    return status == TR_OK ? cli_end(TR_OK) : cli_fail(&err);
 }

@@ -9,24 +9,34 @@ static tr_status print_trace(const void *simulated, FILE *to, tr_error *err) {
     return tr_simulated_trace(simulated, to, err);
 }
 
-static tr_status simulate(const tr_run_options *given, const char *machine_file,
-                          bool json, const char *trace, tr_error *err) {
+static tr_status open_run(const cli_run *asked, const char *file,
+                          const tr_machine *machine, tr_run **run, tr_error *err) {
+    tr_status status = cli_make_run(asked, file, run, err);
+    if (status == TR_OK) {
+        status = cli_give(*run, machine, NULL, NULL, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_set(*run, "plan_only", "true", err);
+    }
+    return status == TR_OK ? tr_run_resolve(*run, err) : status;
+}
+
+static tr_status simulate(const cli_run *asked, const char *file,
+                          const char *machine_file, const char *trace, tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_machine *machine = NULL;
     tr_simulated *simulated = NULL;
-    tr_run_options options = *given;
     tr_status status =
         machine_file ? tr_machine_open(machine_file, &machine, err) : TR_OK;
-    options.machine = machine;
     if (status == TR_OK) {
-        status = tr_run_open(&options, &run, err);
+        status = open_run(asked, file, machine, &run, err);
     }
     if (status == TR_OK && !machine) {
         status = tr_run_machine(run, &machine, err);
     }
     if (status == TR_OK) {
-        status = tr_plan_make(tr_run_plan_request(run), &plan, err);
+        status = tr_run_make_plan(run, &plan, err);
     }
     if (status == TR_OK) {
         status = tr_simulate(plan, machine, &simulated, err);
@@ -35,12 +45,12 @@ static tr_status simulate(const tr_run_options *given, const char *machine_file,
         status = tr__file_print(trace, print_trace, simulated, err);
     }
     if (status == TR_OK) {
-        status = json ? tr_simulated_print_json(simulated, stdout, err)
-                      : tr_simulated_print(simulated, stdout, err);
+        status = asked->json ? tr_simulated_print_json(simulated, stdout, err)
+                             : tr_simulated_print(simulated, stdout, err);
     }
     tr_simulated_destroy(simulated);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     tr_machine_close(machine);
     return status;
 }
@@ -69,8 +79,6 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
                    &file, 1, 1, &count, &exit_status)) {
         return exit_status;
     }
-    tr_run_options run_options = cli_run_options(&run, file);
-    run_options.plan_only = true;
-    tr_status status = simulate(&run_options, machine, run.json, trace, &err);
+    tr_status status = simulate(&run, file, machine, trace, &err);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);
 }

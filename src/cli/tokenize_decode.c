@@ -52,7 +52,8 @@ static bool all_tokens(const source *s, int width) {
 
 static void note(const char *path) {
     const tr_log log = {tr__log_stderr, NULL};
-    tr__note(&log, "%s: read as u32: as u16 every second id would be 0", path);
+    tr__note(&log, "%s: taken as ids of u32, because as u16 every second id would be 0",
+             path);
 }
 
 // The width that the file itself tells. A number of four bytes whose upper half is 0 is

@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/screen.h"
 #include "cli/tokenize.h"
 #include "data/encode.h"
 #include "train/progress.h"
@@ -128,9 +129,9 @@ static void release(work *w) {
 tr_status cli_tokenize_encode(const tr_tokenizer *tokenizer, const cli_tokenize *asked,
                               tr_error *err) {
     work w = {.tokenizer = tokenizer, .asked = asked, .file = -1};
-    w.line = (tr_progress_line){.to = stderr,
-                                .live = isatty(STDERR_FILENO),
-                                .every = isatty(STDERR_FILENO) ? 0.1 : 5};
+    cli_screen stream;
+    tr_screen screen = cli_screen_on(&stream, stderr, true);
+    tr__progress_open(&w.line, &screen, 5);
     tr_status status = open_text(&w, err);
     if (status == TR_OK) {
         status = open_out(&w, err);

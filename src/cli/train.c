@@ -1,6 +1,7 @@
 #include "cli/hangup.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
+#include "cli/screen.h"
 #include "comm/comm.h"
 
 #include <tranche/engine.h>
@@ -44,20 +45,46 @@ static bool is_caught(void *user) {
 static tr_status make_plan(const tr_run *run, tr_comm *comm, tr_plan **plan,
                            tr_error *err) {
     tr_error mine = {0};
-    tr_status status = tr_plan_make(tr_run_plan_request(run), plan, &mine);
+    tr_status status = tr_run_make_plan(run, plan, &mine);
     if (status == TR_OK && is_caught(NULL)) {
         tr_fail(&mine, TR_INTERRUPTED, "interrupted");
     }
     return tr_comm_agree(comm, &mine, err);
 }
 
-static tr_status train(const tr_run_options *options, tr_error *err) {
+// A run each that the ranks resolve together.
+static tr_status make_run(const cli_run *asked, const char *file, tr_comm *comm,
+                          tr_run **run, tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = cli_make_run(asked, file, run, &mine);
+    if (status == TR_OK) {
+        status = tr_run_set(*run, "computes_here", "true", &mine);
+    }
+    if (status == TR_OK) {
+        cli_give(*run, NULL, comm, is_caught, &mine);
+    }
+    status = tr_comm_agree(comm, &mine, err);
+    return status == TR_OK ? tr_run_resolve(*run, err) : status;
+}
+
+// What a launcher gives ranks for a terminal is none: it passes on what they say.
+static tr_status train_on_screen(tr_engine *engine, const tr_comm *comm,
+                                 tr_error *err) {
+    tr_train_options options = TR_TRAIN_OPTIONS_INIT;
+    cli_screen screen;
+    options.stop = is_caught;
+    options.screen = cli_screen_on(&screen, stdout, tr_comm_ranks(comm) == 1);
+    return tr_engine_train(engine, &options, err);
+}
+
+static tr_status train(const cli_run *asked, const char *file, tr_comm *comm,
+                       tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_status status = tr_run_open(options, &run, err);
+    tr_status status = make_run(asked, file, comm, &run, err);
     if (status == TR_OK) {
-        status = make_plan(run, options->comm, &plan, err);
+        status = make_plan(run, comm, &plan, err);
     }
     if (status == TR_OK) {
         status = tr_run_begin(run, plan, err);
@@ -66,11 +93,11 @@ static tr_status train(const tr_run_options *options, tr_error *err) {
         status = tr_engine_create(run, plan, &engine, err);
     }
     if (status == TR_OK) {
-        status = tr_engine_train(engine, is_caught, NULL, err);
+        status = train_on_screen(engine, comm, err);
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     return status;
 }
 
@@ -119,15 +146,11 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         return cli_launch(run.ranks, argc, argv);
     }
     watch_signals();
-    tr_run_options run_options = cli_run_options(&run, file);
     tr_comm *comm = NULL;
     tr_status status = tr_comm_open(&comm, &err);
     if (status == TR_OK) {
         watch_signals(); // MPI may have loaded a library with handlers of its own
-        run_options.comm = comm;
-        run_options.stop = is_caught;
-        run_options.computes_here = true;
-        status = train(&run_options, &err);
+        status = train(&run, file, comm, &err);
     }
     if (status == TR_OK || status == TR_INTERRUPTED) {
         int number = asked(comm);

@@ -26,21 +26,22 @@ typedef struct tr_config tr_config;
 typedef enum tr_origin {
     TR_ORIGIN_DEFAULT, // the table
     TR_ORIGIN_FILE,
-    TR_ORIGIN_SET,     // --set
-    TR_ORIGIN_COMMAND, // an option of the command line
+    TR_ORIGIN_SET,     // the caller
     TR_ORIGIN_AUTO,    // decided where the user said "auto", or said nothing
     TR_ORIGIN_DERIVED, // follows from other values: not an input of the run
 } tr_origin;
 
-// One value given outside of the file. Later ones win over earlier ones and the file.
+// One value given outside of the file, whose origin is TR_ORIGIN_SET. Later ones win
+// over earlier ones and the file.
 typedef struct tr_config_override {
     const char *key;   // "optimizer.params.lr"; NULL: `value` is "KEY.PATH=VALUE"
     const char *value; // JSON, or else plain text
     bool literal;      // plain text even where it looks like JSON
-    bool append;       // one more element of a list that this origin began
+    bool append;       // one more element of the list that the key's last override
+                       // began by adding to it, else the first one
     bool rules_out;    // the file's keys that this value leaves no place for are passed
                        // over, and no error
-    tr_origin origin;  // TR_ORIGIN_SET or TR_ORIGIN_COMMAND
+    const char *source; // who gives it, for messages and origins; NULL: "--set"
 } tr_config_override;
 
 enum {
@@ -83,6 +84,16 @@ bool tr__config_is_auto(const tr_config *config,
 bool tr__config_is_decided(const tr_config *config,
                            const char *path); // set, not "auto"
 tr_origin tr__config_origin(const tr_config *config, const char *path);
+// A key's value as JSON ("\"auto\"" where it is undecided; NULL: it has none), and its
+// origin in the words of run.json ("file", "auto: planner"; "default" also where there
+// is no value). The caller frees both with tr__free. TR_USAGE: no table has the key.
+// TR_MEMORY.
+tr_status tr__config_tell(const tr_config *config, const char *path, char **value,
+                          char **origin, tr_error *err);
+// Is there such a key, or a group of keys, or a place in an object that a key hands on
+// whole? TR_USAGE names the nearest. Needs no config. source: as an override's.
+tr_status tr__config_knows(const tr_key_table *const *tables, size_t table_count,
+                           const char *path, const char *source, tr_error *err);
 // For messages about what is in an object that is handed on whole: "FILE:LINE: model",
 // "--set: model". dst: [size].
 void tr__config_name(const tr_config *config, const char *path, char *dst, size_t size);

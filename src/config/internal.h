@@ -17,8 +17,9 @@ typedef struct tr_entry {
     bool wrong;       // what was given is no value of the key; this has been told
     bool unmet;       // a switch that is on, and that nothing here obeys
     tr_origin origin;
-    int line;  // in the file's text; 0: it is not from there, or not known
-    char *why; // NULL: nothing to add
+    char *source; // of TR_ORIGIN_SET: whose words; owned
+    int line;     // in the file's text; 0: it is not from there, or not known
+    char *why;    // NULL: nothing to add
 } tr_entry;
 
 struct tr_config {
@@ -64,11 +65,17 @@ tr_status tr__config_override(tr_config *config, tr_error *err);
 bool tr__config_rules_out(const tr_config *config, const char *path);
 // The origin of `path` in the merged tree.
 tr_origin tr__config_path_origin(const tr_config *config, const char *path);
+// Who gave it, where that is an override; else NULL.
+const char *tr__config_path_source(const tr_config *config, const char *path);
+// Was it given as plain text for the key, so that nobody has spelt the key?
+bool tr__config_is_literal(const tr_config *config, const char *path);
 // Keeps what is wrong in the user's keys, so that all of it can be told together.
 // TR_OK, unless the error is of another kind.
 tr_status tr__config_problem(tr_config *config, const tr_error *found, tr_error *err);
 // walk.c: every key of the tree to its entry, or a problem.
 tr_status tr__config_walk(tr_config *config, tr_error *err);
+// known.c: does the path lead to a key of the tables, or into one's object?
+bool tr__config_has_path(const tr_config *config, const char *path);
 // unknown.c: the error for a key that no table has.
 tr_status tr__config_unknown(const tr_config *config, const char *path, tr_error *err);
 tr_status tr__config_misplaced(const tr_config *config, const char *path,

@@ -24,6 +24,8 @@ typedef enum tr_key_status {
     TR_KEY_NO_MEANING, // accepted, does nothing here, said once by name
     TR_KEY_NOT_YET,    // accepted while it asks for nothing (see `fallback`)
     TR_KEY_REFUSED,    // an error that says `doc`
+    TR_KEY_OF_CALL,    // said by the caller of a run alone: an error in a file, and not
+                       // in run.json. It has a default, or none, as one that works
 } tr_key_status;
 
 // One key. Fields left out are zero and mean "no such rule".

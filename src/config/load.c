@@ -202,6 +202,7 @@ void tr__config_destroy(tr_config *config) {
         json_decref(config->entries[i].value);
         json_decref(config->entries[i].fallback);
         tr__free(config->entries[i].why);
+        tr__free(config->entries[i].source);
     }
     tr__free(config->entries);
     tr__free(config->no_meaning);

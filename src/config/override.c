@@ -51,17 +51,26 @@ static const tr_config_override *last_of(const tr_config *config, const char *pa
 }
 
 tr_origin tr__config_path_origin(const tr_config *config, const char *path) {
+    return last_of(config, path) ? TR_ORIGIN_SET : TR_ORIGIN_FILE;
+}
+
+static const char *source_of(const tr_config_override *override) {
+    return override->source ? override->source : "--set";
+}
+
+const char *tr__config_path_source(const tr_config *config, const char *path) {
     const tr_config_override *override = last_of(config, path);
-    return override ? override->origin : TR_ORIGIN_FILE;
+    return override ? source_of(override) : NULL;
+}
+
+bool tr__config_is_literal(const tr_config *config, const char *path) {
+    const tr_config_override *override = last_of(config, path);
+    return override && override->literal;
 }
 
 bool tr__config_rules_out(const tr_config *config, const char *path) {
     const tr_config_override *override = last_of(config, path);
     return override && override->rules_out;
-}
-
-static const char *origin_words(const tr_config_override *override) {
-    return override->origin == TR_ORIGIN_SET ? "--set" : "command line";
 }
 
 static tr_status fail_memory(tr_error *err) {
@@ -81,7 +90,7 @@ static tr_status make_text(const tr_config_override *override, const char *text,
     }
     json_decref(unchecked);
     return tr_fail(err, TR_USAGE, "%s%s%s: the value is not valid UTF-8",
-                   origin_words(override), override->key ? ": " : "",
+                   source_of(override), override->key ? ": " : "",
                    override->key ? override->key : "");
 }
 
@@ -115,7 +124,7 @@ static tr_status make_value(const tr_config *config, const tr_config_override *o
         return fail_memory(err);
     }
     if (!value && json_error_code(&problem) == json_error_duplicate_key) {
-        return tr_fail(err, TR_USAGE, "%s: %.*s: %s", origin_words(override),
+        return tr_fail(err, TR_USAGE, "%s: %.*s: %s", source_of(override),
                        (int)part->length, part->key, problem.text);
     }
     if (value && !wants_text(config, part, value)) {
@@ -148,16 +157,14 @@ static tr_status put(json_t *tree, const char *name, json_t *value, bool more,
     return failed ? fail_memory(err) : TR_OK;
 }
 
-// Has an override before number `index` begun the same list?
+// Has the last override of the same key before number `index` begun a list to add to?
 static bool begun(const tr_config *config, size_t index, const assignment *part) {
-    const tr_config_override *now = &config->overrides[index];
     assignment earlier;
-    for (size_t i = 0; i < index; i++) {
+    for (size_t i = index; i-- > 0;) {
         const tr_config_override *other = &config->overrides[i];
-        if (other->append && other->origin == now->origin && split(other, &earlier) &&
-            earlier.length == part->length &&
+        if (split(other, &earlier) && earlier.length == part->length &&
             strncmp(earlier.key, part->key, part->length) == 0) {
-            return true;
+            return other->append;
         }
     }
     return false;
@@ -166,7 +173,7 @@ static bool begun(const tr_config *config, size_t index, const assignment *part)
 // Takes `value`.
 static tr_status set(tr_config *config, size_t index, const char *path, json_t *value,
                      const assignment *part, tr_error *err) {
-    const char *words = origin_words(&config->overrides[index]);
+    const char *words = source_of(&config->overrides[index]);
     char names[TR_CONFIG_PATH_MAX];
     snprintf(names, sizeof names, "%s", path);
     json_t *tree = config->root;
@@ -202,7 +209,7 @@ static tr_status set(tr_config *config, size_t index, const char *path, json_t *
 
 static tr_status apply(tr_config *config, size_t index, tr_error *err) {
     const tr_config_override *override = &config->overrides[index];
-    const char *words = origin_words(override);
+    const char *words = source_of(override);
     char path[TR_CONFIG_PATH_MAX], shown[TR_CONFIG_PATH_MAX];
     assignment part;
     if (!split(override, &part)) {

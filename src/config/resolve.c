@@ -99,13 +99,45 @@ tr_status tr__config_settle(tr_config *config, tr_error *err) {
     return tr__config_mistake(config, err);
 }
 
+// Freed by the caller; NULL: no memory.
+static char *origin_words(const tr_entry *entry) {
+    static const char *const words[] = {[TR_ORIGIN_DEFAULT] = "default",
+                                        [TR_ORIGIN_FILE] = "file",
+                                        [TR_ORIGIN_SET] = "set",
+                                        [TR_ORIGIN_AUTO] = "auto",
+                                        [TR_ORIGIN_DERIVED] = "derived"};
+    const char *said = entry->origin == TR_ORIGIN_SET && entry->source
+                           ? entry->source
+                           : words[entry->origin];
+    return tr__format("%s%s%s", said, entry->why ? ": " : "",
+                      entry->why ? entry->why : "");
+}
+
+tr_status tr__config_tell(const tr_config *config, const char *path, char **value,
+                          char **origin, tr_error *err) {
+    const tr_entry *entry = tr__config_entry(config, path);
+    if (!entry && !tr__config_has_path(config, path)) {
+        return tr__config_unknown(config, path, err);
+    }
+    *value = NULL;
+    *origin = entry ? origin_words(entry) : tr__strdup("default");
+    json_t *json = !entry           ? NULL
+                   : entry->is_auto ? json_string("auto")
+                                    : json_incref(tr__entry_value(entry));
+    bool has = entry && (entry->is_auto || tr__entry_value(entry));
+    *value = json ? tr__config_print(json, 0) : NULL;
+    json_decref(json);
+    if (*origin && (*value || !has)) {
+        return TR_OK;
+    }
+    tr__free(*value);
+    tr__free(*origin);
+    *value = *origin = NULL;
+    return tr_fail(err, TR_MEMORY, "no memory for the value of %s", path);
+}
+
 static json_t *origin_json(const tr_entry *entry) {
-    static const char *const words[] = {
-        [TR_ORIGIN_DEFAULT] = "default", [TR_ORIGIN_FILE] = "file",
-        [TR_ORIGIN_SET] = "--set",       [TR_ORIGIN_COMMAND] = "command line",
-        [TR_ORIGIN_AUTO] = "auto",       [TR_ORIGIN_DERIVED] = "derived"};
-    char *text = tr__format("%s%s%s", words[entry->origin], entry->why ? ": " : "",
-                            entry->why ? entry->why : "");
+    char *text = origin_words(entry);
     json_t *json = text ? json_string(text) : NULL;
     tr__free(text);
     return json;
@@ -134,7 +166,7 @@ static bool plant(json_t *tree, const char *path, json_t *value) {
 static bool is_shown(const tr_config *config, const tr_entry *entry) {
     const tr_key *key = entry->key;
     if (!tr__config_in_force(config, key) || key->status == TR_KEY_REFUSED ||
-        (!tr__entry_value(entry) && !entry->is_auto)) {
+        key->status == TR_KEY_OF_CALL || (!tr__entry_value(entry) && !entry->is_auto)) {
         return false;
     }
     return entry->given ||

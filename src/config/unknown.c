@@ -12,13 +12,18 @@ enum { NAME_MAX_BYTES = 64, WORDS_MAX = 512 };
 
 typedef char tr_name[NAME_MAX_BYTES];
 
+// May a message propose the key? Where there is no config, any may come to be in force.
+static bool is_offered(const tr_config *config, const tr_key *key) {
+    return key->status != TR_KEY_OF_CALL &&
+           (config->count == 0 || tr__config_in_force(config, key));
+}
+
 // The names that may follow `prefix` ("zero_optimization.", or "").
 static size_t siblings(const tr_config *config, const char *prefix, tr_name *names) {
     size_t count = 0, length = strlen(prefix);
     const tr_key *key;
     for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
-        if (strncmp(key->path, prefix, length) != 0 ||
-            (key->where && !tr__config_in_force(config, key))) {
+        if (strncmp(key->path, prefix, length) != 0 || !is_offered(config, key)) {
             continue;
         }
         tr_name name;
@@ -42,7 +47,7 @@ static const char *elsewhere(const tr_config *config, const char *name) {
     for (size_t i = 0; (key = tr__config_key(config, i)) != NULL; i++) {
         const char *dot = strrchr(key->path, '.');
         if (dot && strcmp(dot + 1, name) == 0 && !strchr(key->path, '*') &&
-            tr__config_in_force(config, key)) {
+            is_offered(config, key)) {
             return key->path;
         }
     }
@@ -132,7 +137,7 @@ tr_status tr__config_misplaced(const tr_config *config, const char *path,
     const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
     snprintf(prefix, sizeof prefix, "%.*s", (int)(name - path), path);
     tr__config_where(config, path, where, sizeof where);
-    if (tr__config_path_origin(config, path) == TR_ORIGIN_COMMAND) { // no key was spelt
+    if (tr__config_is_literal(config, path)) { // no key was spelt
         snprintf(words, sizeof words,
                  "; set another (--set %s=...), or leave the option out",
                  key->where_key);

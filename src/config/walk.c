@@ -1,6 +1,8 @@
 // Every key of the run file to its entry.
 #include "config/internal.h"
 
+#include "base/memory.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +50,16 @@ static tr_status fail_refused(const tr_config *config, const tr_key *key,
     return tr_fail(err, TR_USAGE, "%s%s: %s", where, key->path, key->doc);
 }
 
+static tr_status fail_of_call(const tr_config *config, const tr_key *key,
+                              tr_error *err) {
+    char where[TR_CONFIG_PATH_MAX * 2];
+    tr__config_where(config, key->path, where, sizeof where);
+    return tr_fail(err, TR_USAGE,
+                   "%s%s: no run file says this, but who runs it does: leave it out, "
+                   "and give the command's option or call tr_run_set",
+                   where, key->path);
+}
+
 // Is nobody to blame for a key where there is none? The value that it depends on may be
 // wrong, so that it is not known whether it exists; or it is the file's, which has been
 // ruled out.
@@ -74,8 +86,16 @@ static tr_status assign(tr_config *config, const char *path, json_t *value,
     if (key->status == TR_KEY_REFUSED) {
         return fail_refused(config, key, err);
     }
+    const char *source = tr__config_path_source(config, path);
+    if (key->status == TR_KEY_OF_CALL && !source) {
+        return fail_of_call(config, key, err);
+    }
     entry->given = true;
-    entry->origin = tr__config_path_origin(config, path);
+    entry->origin = source ? TR_ORIGIN_SET : TR_ORIGIN_FILE;
+    entry->source = source ? tr__strdup(source) : NULL;
+    if (source && !entry->source) {
+        return tr_fail(err, TR_MEMORY, "no memory for %s", path);
+    }
     bool short_text = config->bytes <= LINES_MAX_BYTES;
     if ((json_is_object(value) || short_text) && entry->origin == TR_ORIGIN_FILE &&
         config->text) {

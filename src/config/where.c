@@ -19,13 +19,11 @@ __attribute__((format(printf, 3, 4))) static void add(char *dst, size_t size,
     va_end(args);
 }
 
-// "FILE:LINE: ", "--set: "; line 0: not known.
-static void place(const tr_config *config, tr_origin origin, int line, char *dst,
+// "FILE:LINE: ", "--set: "; source NULL: the file; line 0: not known.
+static void place(const tr_config *config, const char *source, int line, char *dst,
                   size_t size) {
-    if (origin == TR_ORIGIN_SET) {
-        snprintf(dst, size, "--set: ");
-    } else if (origin == TR_ORIGIN_COMMAND) {
-        snprintf(dst, size, "command line: ");
+    if (source) {
+        snprintf(dst, size, "%.100s: ", source);
     } else if (line > 0) {
         snprintf(dst, size, "%.300s:%d: ", config->name, line);
     } else {
@@ -36,14 +34,15 @@ static void place(const tr_config *config, tr_origin origin, int line, char *dst
 void tr__config_where(const tr_config *config, const char *path, char *dst,
                       size_t size) {
     int line = config->text ? tr__config_line(config->text, config->bytes, path) : 0;
-    place(config, tr__config_path_origin(config, path), line, dst, size);
+    place(config, tr__config_path_source(config, path), line, dst, size);
 }
 
 void tr__config_name(const tr_config *config, const char *path, char *dst,
                      size_t size) {
     const tr_entry *entry = tr__config_entry(config, path);
     if (entry) {
-        place(config, entry->origin, entry->line, dst, size);
+        place(config, entry->origin == TR_ORIGIN_SET ? entry->source : NULL,
+              entry->line, dst, size);
     } else {
         dst[0] = '\0';
     }

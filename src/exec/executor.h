@@ -67,11 +67,12 @@ typedef struct tr_walk_calls {
 } tr_walk_calls;
 
 // Walks a sequence: does each step whose guard permits it, and waits for all steps that
-// it has begun. Allocates nothing and opens no file. `calls` may be NULL. Returns the
-// errors of the feed, of the ranks and of the decision. TR_INTERRUPTED: an end was
-// asked for. A single rank then returns at once. With several ranks the others must not
-// wait for ever: the walk still moves what it has to move up to the decision, computes
-// nothing, and the statistics tell all ranks (tr__walk_goes_on).
+// it has begun. Allocates nothing, except for own ops under AddressSanitizer
+// (own_launch.h), and opens no file. `calls` may be NULL. Returns the errors of the
+// feed, of the ranks and of the decision. TR_INTERRUPTED: an end was asked for. A
+// single rank then returns at once. With several ranks the others must not wait for
+// ever: the walk still moves what it has to move up to the decision, computes nothing,
+// and the statistics tell all ranks (tr__walk_goes_on).
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            const tr_run_context *context, const tr_walk_calls *calls,
                            tr_error *err);

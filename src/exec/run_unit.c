@@ -1,85 +1,45 @@
 // Steps that run a unit's program: its operands bound to the step's buffers, its
 // kernels launched one after the other.
 #include "exec/walk.h"
-#include "plan/wave.h"
 
+// The blocks of a program [program->block_count]: those of the step's operands, but for
+// the micro-batch, which lies where the reading thread has put it.
 typedef struct tr_bases {
-    char *place[TR_PLACE_COUNT];
-    char *param[TR_UNIT_FLATS_MAX], *grad[TR_UNIT_FLATS_MAX];
-    int64_t part; // bytes from the wave tensors to the micro-batch's part of them
+    char *block[TR_PROGRAM_BLOCKS_MAX];
+    char *workspace;
 } tr_bases;
 
-// Training keeps the sums of each micro-batch apart: they are added up in one order,
-// whoever computed them.
-static double *sums_of(const tr_executor *ex, const tr_launch_task *task) {
-    const tr_plan *plan = ex->plan;
-    return task->sequence == TR_SEQUENCE_TRAIN
-               ? tr__own_statistics(ex) + plan->statistics.sums +
-                     task->step->micro * TR_SUMS
-               : tr__memory(ex, plan->sums);
-}
-
-static void bind(const tr_executor *ex, const tr_launch_task *task, tr_bases *bases) {
-    const tr_plan_step *step = task->step;
-    const tr_plan_unit *unit = &ex->plan->units[step->unit];
-    for (int place = 0; place < TR_PLACE_COUNT; place++) {
-        tr_slot slot = tr__place_slot((tr_place)place);
-        bases->place[place] =
-            slot < TR_SLOTS ? tr__memory(ex, step->buffer[slot]) : NULL;
-    }
-    bases->place[TR_PLACE_DATA] = (char *)task->micro.data;
-    bases->place[TR_PLACE_SUMS] = (char *)sums_of(ex, task);
-    bases->place[TR_PLACE_LOGITS] = tr__memory(ex, ex->plan->logits);
-    bases->place[TR_PLACE_STATE] = tr__memory(ex, unit->states);
-    bases->place[TR_PLACE_CACHE] = tr__memory(ex, unit->cache);
-    const tr_binding *binding = &ex->plan->bindings[step->binding];
-    for (int f = 0; f < unit->program->flat_count; f++) {
-        bases->param[f] = tr__memory(ex, binding->param[f]);
-        bases->grad[f] = tr__memory(ex, binding->grad[f]);
+static void bind(const tr_executor *ex, const tr_launch_task *task,
+                 const tr_program *program, tr_bases *bases) {
+    for (size_t i = 0; i < program->block_count; i++) {
+        tr_place place = program->blocks[i].place;
+        bases->block[i] =
+            place == TR_PLACE_DATA
+                ? (char *)task->micro.data
+                : tr__operand_address(ex, tr__step_operand(ex->plan, task->step, i));
+        bases->workspace = place == TR_PLACE_TEMP ? bases->block[i] : bases->workspace;
     }
 }
 
 static char *resolve(const tr_bases *bases, const tr_operand *operand) {
-    switch (operand->place) {
-    case TR_PLACE_NONE:
-        return NULL;
-    case TR_PLACE_PARAM:
-        return bases->param[operand->flat] + operand->offset;
-    case TR_PLACE_PARAM_GRAD:
-        return bases->grad[operand->flat] + operand->offset;
-    default:
-        return bases->place[operand->place] + operand->offset;
-    }
+    return operand->block < 0 ? NULL : bases->block[operand->block] + operand->offset;
 }
 
-static bool is_wave(tr_place place) {
-    return place == TR_PLACE_WAVE || place == TR_PLACE_WAVE_GRAD;
-}
-
-// What is written to wave tensors lies in the micro-batch's part of them; what is read
-// is what the parts were merged to.
-static char *resolve_result(const tr_bases *bases, const tr_operand *operand) {
-    char *at = resolve(bases, operand);
-    return is_wave(operand->place) ? at + bases->part : at;
-}
-
-static tr_launch launch_of(const tr_plan_step *step, const tr_instruction *at,
-                           const tr_bases *bases) {
+static tr_launch launch_of(const tr_executor *ex, const tr_plan_step *step,
+                           const tr_instruction *at, const tr_bases *bases) {
     tr_launch launch = {.workspace = NULL};
     for (int k = 0; k < at->desc.in_count; k++) {
         launch.in[k] = resolve(bases, &at->in[k]);
     }
     for (int k = 0; k < at->desc.out_count; k++) {
-        launch.out[k] = resolve_result(bases, &at->out[k]);
-        launch.accumulate |= (uint32_t)tr__step_adds(step, at, k) << k;
+        launch.out[k] = resolve(bases, &at->out[k]);
+        launch.accumulate |= (uint32_t)tr__step_adds(ex->plan, step, at, k) << k;
     }
-    if (bases->place[TR_PLACE_TEMP]) {
-        launch.workspace = bases->place[TR_PLACE_TEMP] + at->workspace;
+    if (bases->workspace) {
+        launch.workspace = bases->workspace + at->workspace;
     }
-    if (at->packed.place != TR_PLACE_NONE) {
-        launch.packed = resolve(bases, &at->packed);
-        launch.is_packed = !(step->writes & tr__operand_bit(&at->packed));
-    }
+    launch.packed = resolve(bases, &at->packed);
+    launch.is_packed = launch.packed && !tr__step_packs(ex->plan, step, at);
     return launch;
 }
 
@@ -97,16 +57,13 @@ tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
     const tr_plan_step *step = task->step;
     const char *subject = tr__step_subject(ex->plan, step);
     tr_run_context run = context_of(task);
-    tr_bases bases = {0};
-    bind(ex, task, &bases);
-    if (tr__wave_parts(ex->plan, task->sequence) > 1) {
-        bases.part = step->micro * ex->plan->units[step->unit].program->wave_bytes;
-    }
+    tr_bases bases = {.workspace = NULL};
+    bind(ex, task, program, &bases);
     bool watched = tr__watches_finite(ex, task);
     tr_status failed = TR_OK;
     for (size_t i = 0; i < program->count && failed == TR_OK; i++) {
         const tr_instruction *at = &program->instructions[i];
-        tr_launch launch = launch_of(step, at, &bases);
+        tr_launch launch = launch_of(ex, step, at, &bases);
         launch.run = &run;
         launch.failed = &failed;
         tr_device_work work = {at->kernel, &at->desc, at->state, &launch, subject};

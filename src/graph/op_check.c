@@ -45,6 +45,20 @@ static tr_status compare(const checked *c, const tr_box *a, const tr_box *b,
                    c->probe[0].op->name, what, i);
 }
 
+static tr_status check_finite(const checked *c, int i, tr_error *err) {
+    const tr_box *out = &c->probe[0].out[i];
+    bool real = out->desc.dtype == TR_F32 || out->desc.dtype == TR_F64;
+    for (int64_t k = 0; real && k < tr_shape_count(out->desc.shape); k++) {
+        if (!isfinite(tr__box_get(out, k))) {
+            return tr_fail(err, TR_NUMBERS,
+                           "%s: output %d is not finite at element %lld: give inputs "
+                           "for which it is",
+                           c->probe[0].op->name, i, (long long)k);
+        }
+    }
+    return TR_OK;
+}
+
 static tr_status forward(checked *c, tr_error *err) {
     tr_status status = TR_OK;
     for (int k = 0; k < 2 && status == TR_OK; k++) {
@@ -52,6 +66,7 @@ static tr_status forward(checked *c, tr_error *err) {
     }
     for (int i = 0; i < c->probe[0].out_count && status == TR_OK; i++) {
         status = compare(c, &c->probe[0].out[i], &c->probe[1].out[i], "output", i, err);
+        status = status == TR_OK ? check_finite(c, i, err) : status;
     }
     return status;
 }

@@ -12,11 +12,9 @@ typedef struct tr_access {
     int32_t value; // a buffer of the plan
     tr_access_mode mode;
     int64_t first, end; // bytes [first, end) of it
-    // An add that is a write where nobody has added before (adds.c): of a unit's
-    // program its bit of tr_plan_step.writes, else 1 + the number of the plan's
-    // operand. 0: neither.
-    uint64_t contributes;
-    size_t operand;
+    // 1 + the number of the plan's operand that contributes (tr_step_operand): an add
+    // that is a write where nobody has added before (adds.c). 0: it does not.
+    size_t contributes;
 } tr_access;
 
 // The accesses of one sequence: those of step i are items[begin[i]] to
@@ -27,8 +25,8 @@ typedef struct tr_accesses {
     size_t *begin; // [steps + 1]
 } tr_accesses;
 
-// The accesses of every step of the sequence, taken from the operands of its program or
-// from its shape. TR_MEMORY. The caller clears `out` in any case.
+// The accesses of every step of the sequence, read off its payload. TR_MEMORY. The
+// caller clears `out` in any case.
 tr_status tr__accesses_find(const tr_plan *plan, tr_sequence_kind kind,
                             tr_accesses *out, tr_error *err);
 void tr__accesses_clear(tr_accesses *accesses);

@@ -20,12 +20,26 @@ static uint32_t made_in_parts(const tr_unit_program *unit) {
 // Every micro-batch's gradient lies where something else lay before: there must be
 // zeros where its backward makes nothing.
 static void add_clear(tr_editor *editor, int flat, bool whole) {
+    tr_step_draft clear = tr__edit_draft((tr_plan_step){
+        .kind = TR_STEP_clear, .part = TR_PART_GRAD, .unit = flat, .whole = whole});
+    clear.buffer[TR_SLOT_OUTPUT] =
+        tr__edit_stand_in(editor, tr__edit_grads(editor, flat));
     if (whole || tr__flat_has_gaps(editor->plan, flat)) {
-        tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_clear,
-                                            .part = TR_PART_GRAD,
-                                            .unit = flat,
-                                            .whole = whole});
+        tr__edit_make(editor, clear);
     }
+}
+
+// Sums that stay are the flat's own. The next micro-batch makes another gradient.
+static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
+    int32_t grads = tr__edit_grads(editor, flat);
+    tr_step_draft add = tr__edit_draft(
+        (tr_plan_step){.kind = TR_STEP_accumulate, .unit = flat, .micro = micro});
+    add.buffer[TR_SLOT_INPUT] = tr__edit_stand_in(editor, grads);
+    if (tr__flat_grads_pass(editor->plan, flat)) {
+        add.buffer[TR_SLOT_OUTPUT] = tr__edit_sums(editor, flat);
+    }
+    tr__edit_make(editor, add);
+    tr__edit_renew(editor, grads);
 }
 
 static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
@@ -41,9 +55,7 @@ static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
     tr__edit_add(editor, *backward);
     for (int k = 0; k < unit->program->flat_count; k++) {
         if (flats >> k & 1) {
-            tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_accumulate,
-                                                .unit = unit->flats[k],
-                                                .micro = backward->micro});
+            add_accumulate(editor, unit->flats[k], backward->micro);
         }
     }
 }

@@ -32,35 +32,29 @@ static bool is_begun(const tr_extents *value, size_t first, size_t end) {
     return false;
 }
 
-// What a step does with what it contributes.
-static void settle(tr_plan *plan, tr_plan_step *step, const tr_access *access,
-                   bool adds, uint64_t *added) {
-    if (access->operand > 0) {
-        plan->operands[access->operand - 1].mode =
-            adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE;
-    }
-    *(adds ? added : &step->writes) |= access->contributes;
-}
-
-// values: [buffers], the writer of bytes being who has contributed to them last. false:
-// no memory.
+// values: [buffers], the writer of bytes being who has contributed to them last. An
+// operand of which some bytes are added to adds to all of them. false: no memory.
 static bool contribute(tr_plan *plan, const accesses *of, int32_t index,
-                       tr_extents *values, tr_plan_step *step) {
-    uint64_t added = 0;
+                       tr_extents *values) {
+    for (const tr_access *a = of->begin; a < of->end; a++) {
+        if (a->contributes > 0) {
+            plan->operands[a->contributes - 1].mode = TR_ACCESS_WRITE;
+        }
+    }
     for (const tr_access *a = of->begin; a < of->end; a++) {
         size_t first, end;
-        if (a->contributes == 0 && a->operand == 0) {
+        if (a->contributes == 0) {
             continue;
         }
         if (!tr__extents_cut(&values[a->value], plan->buffers[a->value].bytes, a,
                              &first, &end)) {
             return false;
         }
-        bool begun = is_begun(&values[a->value], first, end);
-        settle(plan, step, a, begun && !is_in_place(of, a), &added);
+        if (is_begun(&values[a->value], first, end) && !is_in_place(of, a)) {
+            plan->operands[a->contributes - 1].mode = TR_ACCESS_ADD;
+        }
         tr__extents_write(&values[a->value], first, end, index);
     }
-    step->writes &= ~added;
     return true;
 }
 
@@ -72,7 +66,7 @@ tr_status tr__adds_find(tr_plan *plan, tr_sequence_kind kind,
     for (size_t i = 0; i < sequence->count && good; i++) {
         accesses of = {accesses_->items + accesses_->begin[i],
                        accesses_->items + accesses_->begin[i + 1]};
-        good = contribute(plan, &of, (int32_t)i, values, &sequence->steps[i]);
+        good = contribute(plan, &of, (int32_t)i, values);
     }
     tr__extents_free(values, plan->buffer_count);
     return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for the plan's adds");

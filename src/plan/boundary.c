@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "plan/editor.h"
 #include "plan/passes.h"
+#include "plan/roles.h"
 
 enum {
     AHEAD = 2,        // computing steps that an input comes back before its own
@@ -21,6 +22,7 @@ typedef struct walk {
     int64_t *forward;   // [units][micro-batches] which computing step its forward is
     bool *stays;        // [units][micro-batches]
     size_t *brought;    // [steps before] 1 + the one whose input comes back before it
+    int32_t *away;      // [units][micro-batches] the value that it waits in
     int32_t left;       // the last step that takes an input away, by its id
     int32_t left_ahead; // the same, when the last computing step began
     int32_t limited;    // the last of them that a computing step has waited for
@@ -43,13 +45,37 @@ static bool is_away(const walk *w, const tr_plan_step *step) {
     return unit->recomputed && unit->program->input_bytes > 0 && !w->stays[at(w, step)];
 }
 
-static int32_t add_copy(walk *w, tr_plan_step_kind kind, const tr_plan_step *of) {
-    return tr__edit_add(&w->editor, (tr_plan_step){.kind = kind,
-                                                   .stream = TR_STREAM_COPY,
-                                                   .guard = TR_GUARD_ALWAYS,
-                                                   .part = TR_PART_BOUNDARY,
-                                                   .unit = of->unit,
-                                                   .micro = of->micro});
+// The value that the step's program has its input in; -1: it reads none.
+static int32_t input_of(const walk *w, const tr_plan_step *step) {
+    const tr_step_operand *block =
+        tr__step_block(w->plan, step, TR_PLACE_INPUT, 0, false);
+    return block ? block->buffer : -1;
+}
+
+static tr_plan_step copy_step(tr_plan_step_kind kind, const tr_plan_step *of) {
+    return (tr_plan_step){.kind = kind,
+                          .stream = TR_STREAM_COPY,
+                          .guard = TR_GUARD_ALWAYS,
+                          .part = TR_PART_BOUNDARY,
+                          .unit = of->unit,
+                          .micro = of->micro};
+}
+
+// `input`: as the steps before the pass name it.
+static void take_away(walk *w, const tr_plan_step *forward, int32_t input) {
+    int32_t here = tr__edit_stand_in(&w->editor, input);
+    int32_t *there = &w->away[at(w, forward)];
+    *there = tr__edit_value(&w->editor, here, w->plan->request.boundary_placement);
+    w->left =
+        tr__edit_copy(&w->editor, copy_step(TR_STEP_evict, forward), here, *there);
+}
+
+// Into another value, which steps name from here on.
+static void bring_back(walk *w, const tr_plan_step *recompute) {
+    int32_t input = input_of(w, recompute);
+    tr__edit_renew(&w->editor, input);
+    tr__edit_copy(&w->editor, copy_step(TR_STEP_fetch, recompute),
+                  w->away[at(w, recompute)], tr__edit_stand_in(&w->editor, input));
 }
 
 // For every recomputation, the step before which its input sets out.
@@ -92,24 +118,24 @@ static void limit_leaving(walk *w, int32_t computing) {
 
 static void edit_step(walk *w, size_t index) {
     const tr_plan_step *step = &w->editor.old->steps[index];
+    int32_t input = input_of(w, step);
     if (w->brought[index] > 0) {
-        add_copy(w, TR_STEP_fetch, &w->editor.old->steps[w->brought[index] - 1]);
+        bring_back(w, &w->editor.old->steps[w->brought[index] - 1]);
     }
     int32_t id = tr__edit_add(&w->editor, *step);
     if (computes(step)) {
         limit_leaving(w, id);
     }
     if (step->kind == TR_STEP_forward && is_away(w, step)) {
-        w->left = add_copy(w, TR_STEP_evict, step);
+        take_away(w, step, input);
     }
 }
 
-static tr_status edit(walk *w) {
+static void edit(walk *w) {
     find_setting_out(w);
     for (size_t i = 0; i < w->editor.old->count; i++) {
         edit_step(w, i);
     }
-    return tr__edit_end(&w->editor);
 }
 
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err) {
@@ -122,12 +148,17 @@ tr_status tr__pass_boundary(tr_plan *plan, tr_error *err) {
     w.brought = tr__calloc(w.editor.old->count, sizeof *w.brought);
     w.forward = tr__calloc(inputs, sizeof *w.forward);
     w.stays = tr__calloc(inputs, sizeof *w.stays);
-    tr_status status =
-        w.brought && w.forward && w.stays
-            ? edit(&w)
-            : tr_fail(err, TR_MEMORY, "no memory to plan the offload of unit inputs");
+    w.away = tr__calloc(inputs, sizeof *w.away);
+    if (w.brought && w.forward && w.stays && w.away) {
+        edit(&w);
+    } else {
+        w.editor.status =
+            tr_fail(err, TR_MEMORY, "no memory to plan the offload of unit inputs");
+    }
+    tr_status status = tr__edit_end(&w.editor);
     tr__free(w.brought);
     tr__free(w.forward);
     tr__free(w.stays);
+    tr__free(w.away);
     return status;
 }

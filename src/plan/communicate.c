@@ -386,7 +386,7 @@ static void edit(walk *w) {
         (!w->came || !w->left || !w->reduced || !w->evicted || !w->arrived)) {
         status = tr_fail(w->err, TR_MEMORY, "no memory to plan what moves");
     }
-    w->editor.status = status;
+    w->editor.status = w->editor.status == TR_OK ? status : w->editor.status;
     write_steps(w);
     tr__visits_clear(&w->visits);
     tr__free(w->came);

@@ -81,6 +81,10 @@ tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value);
 tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call *calls,
                               size_t count, tr_program *program);
 void tr__program_clear(tr_program *program);
+// ---- blocks.c
+// Fills in the program's blocks and accesses, and the blocks of its operands. false: no
+// memory.
+bool tr__program_blocks(tr_program *program);
 // What the call costs by the kernel that is chosen for it: zeros where none is known.
 tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call);
 

@@ -41,6 +41,7 @@ static void defer(writer *w, int32_t flat) {
         tr_plan_step step = old->steps[i];
         step.id = 0;
         step.guard = TR_GUARD_DEFERRED;
+        step.made = false;
         if (step.unit == flat) {
             tr__edit_add(&w->editor, step);
         }

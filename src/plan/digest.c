@@ -14,6 +14,8 @@ uint64_t tr__exchange_hash(const tr_plan_step *step) {
     const int64_t numbers[] = {e->kind,     e->type,       e->count,
                                e->shard,    step->part,    step->unit,
                                step->guard, step->segment, step->backward};
+    // The step's group stands for the payload's, too: the proof has found that they are
+    // the same (tr__exchange_work).
     return tr__hash_more(step->group, numbers, sizeof numbers);
 }
 

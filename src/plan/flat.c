@@ -8,25 +8,6 @@
 
 #include <string.h>
 
-enum { RECENT = 64 }; // bindings among which an equal one is looked for
-
-int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err) {
-    // Steps of one visit to a unit follow each other, and share theirs.
-    size_t oldest = plan->binding_count > RECENT ? plan->binding_count - RECENT : 0;
-    for (size_t i = plan->binding_count; i-- > oldest;) {
-        if (memcmp(&plan->bindings[i], binding, sizeof *binding) == 0) {
-            return (int32_t)i;
-        }
-    }
-    if (!tr__grow((void **)&plan->bindings, &plan->binding_capacity,
-                  plan->binding_count + 1, sizeof *plan->bindings)) {
-        tr_fail(err, TR_MEMORY, "no memory for the plan's bindings");
-        return -1;
-    }
-    plan->bindings[plan->binding_count] = *binding;
-    return (int32_t)plan->binding_count++;
-}
-
 bool tr__flat_is_half(const tr_flat *flat) {
     return flat->frozen && flat->master.buffer < 0;
 }

@@ -73,14 +73,6 @@ typedef struct tr_flat {
     int64_t parts;   // where its tensors' parts begin in what a rank measures
 } tr_flat;
 
-// Where a unit's flat buffers lie while a step works on it. Buffers; -1: not touched.
-typedef struct tr_binding {
-    int32_t param[TR_UNIT_FLATS_MAX];
-    int32_t grad[TR_UNIT_FLATS_MAX]; // f32
-} tr_binding;
-
-// Adds a binding to the plan, or finds the same one. Returns its index; -1: no memory.
-int32_t tr__plan_bind(tr_plan *plan, const tr_binding *binding, tr_error *err);
 // Is it kept in the 16 bits that units compute with, and in nothing else?
 bool tr__flat_is_half(const tr_flat *flat);
 // Bytes of an element of the parameters that units compute with.

@@ -3,6 +3,7 @@
 #ifndef TR_PLAN_FLAT_LAUNCH_H
 #define TR_PLAN_FLAT_LAUNCH_H
 
+#include "plan/draft.h"
 #include "plan/plan.h"
 
 // A place in a buffer of the plan.
@@ -21,7 +22,7 @@ typedef struct tr_flat_launch {
 // The launches of a step, one with each call; `next`: 0 at first. false: no more.
 // Steps of other kinds have none. A result may be added to where desc.accumulate says
 // so.
-bool tr__flat_launch_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+bool tr__flat_launch_next(const tr_plan *plan, const tr_step_draft *draft, size_t *next,
                           tr_flat_launch *out);
 
 #endif

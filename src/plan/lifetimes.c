@@ -1,4 +1,4 @@
-// From when to when each passing buffer lives: from the first step that names it or
+// From when to when each passing buffer lives: from the first step that
 // accesses it, until the last one is known to be done. A step of a stream beside
 // computing is known to be done before the first step that waits for it begins: what
 // that step names may lie where the buffer lay. A step of the compute stream counts as
@@ -42,17 +42,6 @@ static void extend(const lifetimes *l, int32_t buffer, int32_t step) {
     }
 }
 
-static void extend_named(const lifetimes *l, int32_t step) {
-    const tr_plan_step *at = &l->plan->sequences[l->kind].steps[step];
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        extend(l, at->buffer[slot], step);
-    }
-    for (int f = 0; f < TR_UNIT_FLATS_MAX && at->binding >= 0; f++) {
-        extend(l, l->plan->bindings[at->binding].param[f], step);
-        extend(l, l->plan->bindings[at->binding].grad[f], step);
-    }
-}
-
 tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
                              const tr_accesses *accesses, tr_error *err) {
     size_t count = plan->sequences[kind].count;
@@ -70,7 +59,6 @@ tr_status tr__lifetimes_find(tr_plan *plan, tr_sequence_kind kind,
         }
     }
     for (size_t i = 0; i < count; i++) {
-        extend_named(&l, (int32_t)i);
         for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {
             extend(&l, accesses->items[k].value, (int32_t)i);
         }

@@ -1,5 +1,5 @@
-// Pass: the payload of each step that runs no unit's program, from its kind and the
-// buffers that it names.
+#include "plan/lower.h"
+
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -12,10 +12,8 @@
 typedef struct lowering {
     tr_plan *plan;
     tr_sequence_kind kind;
-    tr_plan_step *step;
-    // Prepared ops by their hashes: index + 1, 0: none. A power of two of them.
-    size_t *by_hash;
-    size_t room;
+    const tr_step_draft *draft;
+    tr_plan_step *step; // of it
     tr_error *err;
     tr_status status;
 } lowering;
@@ -23,16 +21,9 @@ typedef struct lowering {
 // ---- operands
 
 static void add_operand(lowering *l, tr_step_operand operand) {
-    tr_plan *plan = l->plan;
-    if (l->status != TR_OK) {
-        return;
+    if (l->status == TR_OK) {
+        l->status = tr__plan_operand(l->plan, operand, l->err);
     }
-    if (!tr__grow((void **)&plan->operands, &plan->operand_capacity,
-                  plan->operand_count + 1, sizeof *plan->operands)) {
-        l->status = tr_fail(l->err, TR_MEMORY, "no memory for the plan's operands");
-        return;
-    }
-    plan->operands[plan->operand_count++] = operand;
     l->step->payload.operand_count++;
 }
 
@@ -96,26 +87,29 @@ static bool are_same_ops(const tr_op_desc *a, const tr_op_desc *b) {
 // The place of a description among the prepared ops' hashes; it is empty where none is
 // the same.
 static size_t *find_prepared(const lowering *l, const tr_op_desc *desc) {
-    size_t at = (size_t)hash_of(desc) & (l->room - 1);
-    while (l->by_hash[at] > 0 &&
-           !are_same_ops(&l->plan->prepared[l->by_hash[at] - 1].desc, desc)) {
-        at = (at + 1) & (l->room - 1);
+    size_t at = (size_t)hash_of(desc) & (l->plan->prepared_room - 1);
+    while (l->plan->prepared_by_hash[at] > 0 &&
+           !are_same_ops(&l->plan->prepared[l->plan->prepared_by_hash[at] - 1].desc,
+                         desc)) {
+        at = (at + 1) & (l->plan->prepared_room - 1);
     }
-    return &l->by_hash[at];
+    return &l->plan->prepared_by_hash[at];
 }
 
 // Room for one more, half of the places staying empty.
 static bool make_room(lowering *l) {
-    if (2 * (l->plan->prepared_count + 1) <= l->room) {
+    if (2 * (l->plan->prepared_count + 1) <= l->plan->prepared_room) {
         return true;
     }
-    tr__free(l->by_hash);
-    l->room = l->room > 0 ? 2 * l->room : 64;
-    l->by_hash = tr__calloc(l->room, sizeof *l->by_hash);
-    for (size_t i = 0; l->by_hash && i < l->plan->prepared_count; i++) {
+    tr__free(l->plan->prepared_by_hash);
+    l->plan->prepared_room =
+        l->plan->prepared_room > 0 ? 2 * l->plan->prepared_room : 64;
+    l->plan->prepared_by_hash =
+        tr__calloc(l->plan->prepared_room, sizeof *l->plan->prepared_by_hash);
+    for (size_t i = 0; l->plan->prepared_by_hash && i < l->plan->prepared_count; i++) {
         *find_prepared(l, &l->plan->prepared[i].desc) = i + 1;
     }
-    return l->by_hash;
+    return l->plan->prepared_by_hash;
 }
 
 static bool prepare(lowering *l, const tr_flat_launch *launch, size_t *op) {
@@ -171,19 +165,16 @@ static void add_launch(lowering *l, const tr_flat_launch *launch) {
 
 static void lower_launch(lowering *l) {
     tr_payload *payload = &l->step->payload;
-    int32_t work = l->step->buffer[TR_SLOT_TEMP];
+    int32_t work = l->draft->buffer[TR_SLOT_TEMP];
     tr_flat_launch launch;
     size_t next = 0;
-    if (tr__step_program(l->plan, l->step, l->kind)) {
-        return;
-    }
     payload->op = l->plan->launch_count;
     payload->works = work >= 0;
     if (payload->works) {
         add_whole(l, work, TR_ACCESS_WRITE);
     }
     while (l->status == TR_OK &&
-           tr__flat_launch_next(l->plan, l->step, &next, &launch)) {
+           tr__flat_launch_next(l->plan, l->draft, &next, &launch)) {
         add_launch(l, &launch);
     }
 }
@@ -192,7 +183,7 @@ static void lower_launch(lowering *l) {
 
 static void lower_copy(lowering *l) {
     tr_copy copy;
-    tr__step_copy(l->plan, l->step, &copy);
+    tr__step_copy(l->plan, l->draft, &copy);
     add_region(l, &copy.from, TR_ACCESS_READ);
     add_region(l, &copy.to, TR_ACCESS_WRITE);
 }
@@ -210,7 +201,7 @@ static tr_region own_part(const lowering *l, const tr_exchange *e,
 
 static void lower_exchange(lowering *l) {
     tr_step_exchange e;
-    tr__step_exchange(l->plan, l->step, &e);
+    tr__step_exchange(l->plan, l->draft, &e);
     tr_region send = e.of.in_place ? own_part(l, &e.of, &e.recv) : e.send;
     l->step->payload.exchange = e.of;
     add_region(l, &send, TR_ACCESS_READ);
@@ -224,7 +215,7 @@ static void lower_exchange(lowering *l) {
 
 static void lower_file(lowering *l) {
     tr_file_move move;
-    tr__step_file(l->plan, l->step, &move);
+    tr__step_file(l->plan, l->draft, &move);
     add_region(l, &move.stored, move.reads ? TR_ACCESS_READ : TR_ACCESS_WRITE);
     add_region(l, &move.memory, move.reads ? TR_ACCESS_WRITE : TR_ACCESS_READ);
 }
@@ -267,21 +258,12 @@ static void (*const lower_shape[TR_STEP_SHAPES])(lowering *) = {
     [TR_STEP_IS_FEED] = lower_feed,         [TR_STEP_IS_HOST] = lower_host,
 };
 
-static void lower_sequence(lowering *l, tr_sequence_kind kind) {
-    tr_sequence *sequence = &l->plan->sequences[kind];
-    l->kind = kind;
-    for (size_t i = 0; i < sequence->count && l->status == TR_OK; i++) {
-        l->step = &sequence->steps[i];
-        l->step->payload = (tr_payload){.operand = l->plan->operand_count};
-        lower_shape[tr__step_shape(l->step)](l);
-    }
-}
-
-tr_status tr__pass_lower(tr_plan *plan, tr_error *err) {
-    lowering l = {.plan = plan, .err = err};
-    for (int kind = 0; kind < TR_SEQUENCES && l.status == TR_OK; kind++) {
-        lower_sequence(&l, (tr_sequence_kind)kind);
-    }
-    tr__free(l.by_hash);
+tr_status tr__lower_step(tr_plan *plan, tr_sequence_kind kind, tr_step_draft *draft,
+                         tr_error *err) {
+    tr_plan_step *step = &draft->step;
+    lowering l = {.plan = plan, .kind = kind, .draft = draft, .step = step, .err = err};
+    step->payload = (tr_payload){.operand = plan->operand_count};
+    step->made = true;
+    lower_shape[tr__step_shape(step)](&l);
     return l.status;
 }

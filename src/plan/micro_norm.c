@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "plan/editor.h"
 #include "plan/passes.h"
+#include "plan/roles.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
 // many operations as this for each byte read (at 30 operations in the time of a byte).
@@ -135,6 +136,27 @@ static void find_last(const tr_plan *plan, size_t *last) {
     }
 }
 
+// Gradients that stay are in the flat's own sums.
+static void measure_tied(tr_editor *editor, int flat) {
+    tr_step_draft draft =
+        tr__edit_draft((tr_plan_step){.kind = TR_STEP_micro_norm_tied, .unit = flat});
+    if (tr__flat_grads_pass(editor->plan, flat)) {
+        draft.buffer[TR_SLOT_INPUT] = tr__edit_grads(editor, flat);
+    }
+    tr__edit_make(editor, draft);
+}
+
+// Of the unit's own flat buffer, where the backward has left them.
+static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
+    const tr_step_operand *grads =
+        tr__step_block(editor->plan, backward, TR_PLACE_PARAM_GRAD, 0, false);
+    tr_step_draft draft = tr__edit_draft((tr_plan_step){.kind = TR_STEP_micro_norm,
+                                                        .unit = backward->unit,
+                                                        .segment = backward->segment});
+    draft.buffer[TR_SLOT_INPUT] = grads ? grads->buffer : -1;
+    tr__edit_make(editor, draft);
+}
+
 static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
     const tr_plan *plan = editor->plan;
     const tr_plan_unit *unit = &plan->units[editor->old->steps[index].unit];
@@ -142,8 +164,7 @@ static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
         int flat = unit->flats[f];
         if (plan->flats[flat].measured && counts(plan, flat) &&
             last[flat] == index + 1) {
-            tr__edit_add(editor,
-                         (tr_plan_step){.kind = TR_STEP_micro_norm_tied, .unit = flat});
+            measure_tied(editor, flat);
         }
     }
 }
@@ -153,9 +174,7 @@ static void add_steps(tr_editor *editor, const size_t *last) {
         const tr_plan_step *step = &editor->old->steps[i];
         tr__edit_add(editor, *step);
         if (is_micro_norm(editor->plan, step)) {
-            tr__edit_add(editor, (tr_plan_step){.kind = TR_STEP_micro_norm,
-                                                .unit = step->unit,
-                                                .segment = step->segment});
+            measure_own(editor, step);
         }
         if (step->kind == TR_STEP_backward) {
             add_tied(editor, last, i);
@@ -166,11 +185,12 @@ static void add_steps(tr_editor *editor, const size_t *last) {
 static tr_status edit(tr_plan *plan, tr_error *err) {
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     size_t *last = tr__calloc(plan->flat_count, sizeof *last);
-    if (!last) {
-        return tr_fail(err, TR_MEMORY, "no memory to plan the noise scale");
+    if (last) {
+        find_last(plan, last);
+        add_steps(&editor, last);
+    } else {
+        editor.status = tr_fail(err, TR_MEMORY, "no memory to plan the noise scale");
     }
-    find_last(plan, last);
-    add_steps(&editor, last);
     tr__free(last);
     return tr__edit_end(&editor);
 }

@@ -15,24 +15,18 @@ static tr_region in_range(const tr_flat_range *range, int64_t first, int64_t cou
     return (tr_region){range->buffer, at, at + count * element_bytes};
 }
 
-static const tr_flat *flat_of(const tr_plan *plan, const tr_plan_step *step) {
-    return &plan->flats[step->unit];
+static const tr_flat *flat_of(const tr_plan *plan, const tr_step_draft *draft) {
+    return &plan->flats[draft->step.unit];
 }
 
 // ---- between spaces
 
-// A unit's inputs, whole, from one buffer to another.
-static void copy_boundary(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
-    int64_t bytes = plan->units[step->unit].program->input_bytes;
-    *out = (tr_copy){.from = all_of(step->buffer[TR_SLOT_INPUT], bytes),
-                     .to = all_of(step->buffer[TR_SLOT_OUTPUT], bytes)};
-}
-
 // Parameters, from where they live or are staged.
-static void copy_fetched(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
-    const tr_flat *flat = flat_of(plan, step);
+static void copy_fetched(const tr_plan *plan, const tr_step_draft *draft,
+                         tr_copy *out) {
+    const tr_flat *flat = flat_of(plan, draft);
     const tr_flat_range *copy = &flat->copy;
-    int32_t staged = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
+    int32_t staged = draft->buffer[TR_SLOT_INPUT], to = draft->buffer[TR_SLOT_OUTPUT];
     int64_t element = tr__param_bytes(plan), bytes = copy->count * element;
     *out = (tr_copy){
         .from = all_of(staged < 0 ? copy->buffer : staged, bytes),
@@ -42,10 +36,11 @@ static void copy_fetched(const tr_plan *plan, const tr_plan_step *step, tr_copy 
 }
 
 // Gradients, to where they are updated or staged.
-static void copy_evicted(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
-    const tr_flat *flat = flat_of(plan, step);
+static void copy_evicted(const tr_plan *plan, const tr_step_draft *draft,
+                         tr_copy *out) {
+    const tr_flat *flat = flat_of(plan, draft);
     const tr_flat_range *grad = &flat->grad;
-    int32_t from = step->buffer[TR_SLOT_INPUT], staged = step->buffer[TR_SLOT_OUTPUT];
+    int32_t from = draft->buffer[TR_SLOT_INPUT], staged = draft->buffer[TR_SLOT_OUTPUT];
     int64_t element = tr__sum_bytes(plan), bytes = grad->count * element;
     *out = (tr_copy){
         .from = from < 0 ? in_range(&flat->sums, grad->first, grad->count, element)
@@ -54,10 +49,8 @@ static void copy_evicted(const tr_plan *plan, const tr_plan_step *step, tr_copy 
     };
 }
 
-void tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out) {
-    (tr__step_is_of_boundary(step) ? copy_boundary
-     : step->kind == TR_STEP_fetch ? copy_fetched
-                                   : copy_evicted)(plan, step, out);
+void tr__step_copy(const tr_plan *plan, const tr_step_draft *draft, tr_copy *out) {
+    (draft->step.kind == TR_STEP_fetch ? copy_fetched : copy_evicted)(plan, draft, out);
 }
 
 // ---- between ranks
@@ -76,9 +69,9 @@ static tr_comm_type sum_type(const tr_plan *plan) {
 }
 
 // So many bytes of each rank of the group, one after the other in one buffer.
-static tr_step_exchange gather_bytes(const tr_plan *plan, const tr_plan_step *step,
+static tr_step_exchange gather_bytes(const tr_plan *plan, const tr_step_draft *draft,
                                      int32_t buffer, int64_t own) {
-    int64_t all = own * tr__mesh_members(&plan->request.mesh, step->group);
+    int64_t all = own * tr__mesh_members(&plan->request.mesh, draft->step.group);
     return (tr_step_exchange){.of = {.kind = TR_COMM_GATHER,
                                      .type = TR_COMM_BYTE,
                                      .in_place = true,
@@ -104,9 +97,9 @@ static void send_from(tr_step_exchange *e, tr_region send) {
 }
 
 // Of 16 bits as bytes: nothing is added.
-static tr_step_exchange gather_params(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_flat *flat = flat_of(plan, step);
-    int32_t from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
+static tr_step_exchange gather_params(const tr_plan *plan, const tr_step_draft *draft) {
+    const tr_flat *flat = flat_of(plan, draft);
+    int32_t from = draft->buffer[TR_SLOT_INPUT], to = draft->buffer[TR_SLOT_OUTPUT];
     int64_t element = tr__param_bytes(plan);
     tr_step_exchange e =
         gather_flat(flat, TR_COMM_F32, to < 0 ? flat->param.buffer : to);
@@ -124,39 +117,39 @@ static tr_step_exchange gather_params(const tr_plan *plan, const tr_plan_step *s
 }
 
 // Where a rank has several parts, they are packed: this rank's are at their place.
-static tr_step_exchange gather_wave(const tr_plan *plan, const tr_plan_step *step) {
-    tr_wave_range range = tr__wave_range(plan, step);
-    tr_step_exchange e = gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
-                                      tr__wave_sent(plan, step));
+static tr_step_exchange gather_wave(const tr_plan *plan, const tr_step_draft *draft) {
+    tr_wave_range range = tr__wave_range(plan, &draft->step);
+    tr_step_exchange e = gather_bytes(plan, draft, draft->buffer[TR_SLOT_OUTPUT],
+                                      tr__wave_sent(plan, &draft->step));
     if (tr__wave_parts(plan, TR_SEQUENCE_TRAIN) == 1) {
-        send_from(&e, (tr_region){tr__wave_buffer(step), range.offset,
+        send_from(&e, (tr_region){tr__draft_wave(draft), range.offset,
                                   range.offset + range.bytes});
     }
     return e;
 }
 
-static tr_step_exchange gather(const tr_plan *plan, const tr_plan_step *step) {
-    if (step->part == TR_PART_WAVE) {
-        return gather_wave(plan, step);
+static tr_step_exchange gather(const tr_plan *plan, const tr_step_draft *draft) {
+    if (draft->step.part == TR_PART_WAVE) {
+        return gather_wave(plan, draft);
     }
-    const tr_flat *flat = flat_of(plan, step);
-    switch (step->part) {
+    const tr_flat *flat = flat_of(plan, draft);
+    switch (draft->step.part) {
     case TR_PART_PARAM:
-        return gather_params(plan, step);
+        return gather_params(plan, draft);
     case TR_PART_GRAD:
         return gather_flat(flat, sum_type(plan), flat->sums.buffer);
     case TR_PART_NORMS:
-        return gather_bytes(plan, step, step->buffer[TR_SLOT_OUTPUT],
+        return gather_bytes(plan, draft, draft->buffer[TR_SLOT_OUTPUT],
                             plan->norms.parts * (int64_t)sizeof(tr_squares));
     default: // the statistics: nobody gathers optimizer states
-        return gather_bytes(plan, step, plan->statistics.buffer,
+        return gather_bytes(plan, draft, plan->statistics.buffer,
                             plan->statistics.doubles * (int64_t)sizeof(double));
     }
 }
 
-static tr_step_exchange reduce(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_flat *flat = flat_of(plan, step);
-    int32_t from = step->buffer[TR_SLOT_INPUT], to = step->buffer[TR_SLOT_OUTPUT];
+static tr_step_exchange reduce(const tr_plan *plan, const tr_step_draft *draft) {
+    const tr_flat *flat = flat_of(plan, draft);
+    int32_t from = draft->buffer[TR_SLOT_INPUT], to = draft->buffer[TR_SLOT_OUTPUT];
     int64_t element = tr__sum_bytes(plan);
     return (tr_step_exchange){
         .of = {.kind = TR_COMM_REDUCE,
@@ -170,21 +163,22 @@ static tr_step_exchange reduce(const tr_plan *plan, const tr_plan_step *step) {
     };
 }
 
-void tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
+void tr__step_exchange(const tr_plan *plan, const tr_step_draft *draft,
                        tr_step_exchange *out) {
-    *out = (step->kind == TR_STEP_gather ? gather : reduce)(plan, step);
-    out->of.group = step->group;
+    *out = (draft->step.kind == TR_STEP_gather ? gather : reduce)(plan, draft);
+    out->of.group = draft->step.group;
 }
 
 // ---- between the file and memory
 
-void tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out) {
-    bool reads = step->kind == TR_STEP_read;
-    const tr_flat_range *range = tr__flat_range(flat_of(plan, step), step->part);
-    int64_t at = tr__nvme_bytes(plan, step->part, step->first - range->first);
-    int64_t bytes = tr__nvme_bytes(plan, step->part, step->count);
+void tr__step_file(const tr_plan *plan, const tr_step_draft *draft, tr_file_move *out) {
+    bool reads = draft->step.kind == TR_STEP_read;
+    const tr_flat_range *range = tr__flat_range(flat_of(plan, draft), draft->step.part);
+    int64_t at =
+        tr__nvme_bytes(plan, draft->step.part, draft->step.first - range->first);
+    int64_t bytes = tr__nvme_bytes(plan, draft->step.part, draft->step.count);
     *out = (tr_file_move){
         .reads = reads,
         .stored = {range->buffer, at, at + bytes},
-        .memory = all_of(step->buffer[reads ? TR_SLOT_OUTPUT : TR_SLOT_INPUT], bytes)};
+        .memory = all_of(draft->buffer[reads ? TR_SLOT_OUTPUT : TR_SLOT_INPUT], bytes)};
 }

@@ -4,6 +4,7 @@
 #define TR_PLAN_MOVES_H
 
 #include "comm/mesh.h"
+#include "plan/draft.h"
 #include "plan/plan.h"
 
 // Bytes [first, end) of a buffer of the plan; buffer -1: none.
@@ -33,9 +34,9 @@ typedef struct tr_file_move {
 } tr_file_move;
 
 // What a step of the shape moves.
-void tr__step_copy(const tr_plan *plan, const tr_plan_step *step, tr_copy *out);
-void tr__step_exchange(const tr_plan *plan, const tr_plan_step *step,
+void tr__step_copy(const tr_plan *plan, const tr_step_draft *draft, tr_copy *out);
+void tr__step_exchange(const tr_plan *plan, const tr_step_draft *draft,
                        tr_step_exchange *out);
-void tr__step_file(const tr_plan *plan, const tr_plan_step *step, tr_file_move *out);
+void tr__step_file(const tr_plan *plan, const tr_step_draft *draft, tr_file_move *out);
 
 #endif

@@ -3,12 +3,14 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/passes.h"
-#include "plan/plan.h"
+#include "plan/values.h"
 #include "plan/wave.h"
 
 typedef struct writer {
     tr_plan *plan;
     tr_sequence *sequence;
+    tr_sequence_kind kind;
+    tr_values *values;
     int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
     bool saves_nothing;
     int64_t first, end; // the micro-batches of the running wave
@@ -19,8 +21,20 @@ typedef struct writer {
 
 static void add(writer *w, tr_plan_step step) {
     if (w->status == TR_OK) {
+        w->status = tr__values_step(w->values, &step);
+    }
+    if (w->status == TR_OK) {
         w->status = tr__sequence_add(w->sequence, step, w->err);
     }
+}
+
+// A step that runs a program of its unit.
+static void add_program(writer *w, tr_plan_step step) {
+    const tr_program *program = tr__step_program(w->plan, &step, w->kind);
+    if (w->status == TR_OK) {
+        w->status = tr__unit_launch(w->plan, w->kind, program, &step, w->err);
+    }
+    add(w, step);
 }
 
 // Nothing that a unit without a backward makes is kept, but from segment to segment.
@@ -34,11 +48,11 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
     }
-    add(w, (tr_plan_step){.kind = TR_STEP_forward,
-                          .unit = u,
-                          .segment = segment,
-                          .micro = micro,
-                          .saves_nothing = keeps_nothing(w, u)});
+    add_program(w, (tr_plan_step){.kind = TR_STEP_forward,
+                                  .unit = u,
+                                  .segment = segment,
+                                  .micro = micro,
+                                  .saves_nothing = keeps_nothing(w, u)});
 }
 
 // Is the step the first of its scope to make a gradient of the flat?
@@ -69,9 +83,10 @@ static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
 
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
     clear_gaps(w, u, segment, micro);
-    add(w,
-        (tr_plan_step){
-            .kind = TR_STEP_backward, .unit = u, .segment = segment, .micro = micro});
+    add_program(w, (tr_plan_step){.kind = TR_STEP_backward,
+                                  .unit = u,
+                                  .segment = segment,
+                                  .micro = micro});
     if (u == w->lowest && segment == 0) {
         add(w, (tr_plan_step){
                    .kind = TR_STEP_unload, .stream = TR_STREAM_DATA, .micro = micro});
@@ -101,7 +116,7 @@ static bool merges(const tr_plan *plan, const tr_plan_step *step) {
 // wave of its own.
 static void merge_wave(writer *w, int u, int segment, bool backward) {
     tr_plan_step step = {.unit = u, .segment = segment, .backward = backward};
-    if (w->sequence != &w->plan->sequences[TR_SEQUENCE_TRAIN]) {
+    if (w->kind != TR_SEQUENCE_TRAIN) {
         return;
     }
     if (tr__wave_range(w->plan, &step).bytes > 0) {
@@ -227,8 +242,9 @@ static void train_step(writer *w) {
                           .guard = TR_GUARD_ALWAYS});
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
         if (plan->units[u].program->track.count > 0) {
-            add(w, (tr_plan_step){
-                       .kind = TR_STEP_track, .guard = TR_GUARD_APPLIED, .unit = u});
+            add_program(w, (tr_plan_step){.kind = TR_STEP_track,
+                                          .guard = TR_GUARD_APPLIED,
+                                          .unit = u});
         }
     }
     for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
@@ -260,6 +276,16 @@ static void forward_only(writer *w, bool logits) {
     }
 }
 
+static void begin(writer *w, tr_sequence_kind kind) {
+    w->kind = kind;
+    w->sequence = &w->plan->sequences[kind];
+    tr__values_end(w->values);
+    w->values = NULL;
+    if (w->status == TR_OK) {
+        w->status = tr__values_begin(w->plan, kind, &w->values, w->err);
+    }
+}
+
 tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
     writer w = {.plan = plan, .err = err};
     w.begun = tr__calloc(plan->flat_count, sizeof *w.begun);
@@ -267,15 +293,16 @@ tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to order the plan");
     }
     if (plan->request.inference) {
-        w.sequence = &plan->sequences[TR_SEQUENCE_INFERENCE];
+        begin(&w, TR_SEQUENCE_INFERENCE);
         forward_only(&w, true);
     } else {
-        w.sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+        begin(&w, TR_SEQUENCE_TRAIN);
         train_step(&w);
-        w.sequence = &plan->sequences[TR_SEQUENCE_EVALUATE];
+        begin(&w, TR_SEQUENCE_EVALUATE);
         w.lowest = 0;
         forward_only(&w, false);
     }
+    tr__values_end(w.values);
     tr__free(w.begun);
     return w.status;
 }

@@ -29,11 +29,10 @@ tr_status tr__pass_defer(tr_plan *plan, tr_error *err);
 tr_status tr__pass_statistics(tr_plan *plan, tr_error *err);
 // The inputs of recomputed units leave the device, and come back.
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err);
-// Buffers that live always and belong to no flat buffer; the buffers of every step.
+// Buffers that live always and belong to no flat buffer.
 tr_status tr__pass_kept(tr_plan *plan, tr_error *err);
-tr_status tr__pass_values(tr_plan *plan, tr_error *err);
-// What each step launches or moves (payload.h).
-tr_status tr__pass_lower(tr_plan *plan, tr_error *err);
+// Values are numbered by their first use; those that no step uses are dropped.
+tr_status tr__pass_number(tr_plan *plan, tr_error *err);
 // Who waits for whom, from what the steps access (access.h); and from that, from when
 // to when each buffer lives.
 tr_status tr__pass_schedule(tr_plan *plan, tr_error *err);
@@ -43,7 +42,7 @@ tr_status tr__pass_offsets(tr_plan *plan, tr_error *err);
 tr_status tr__pass_kernels(tr_plan *plan, tr_error *err);
 // On a discrete device, who waits because values share memory.
 tr_status tr__pass_reuse(tr_plan *plan, tr_error *err);
-// The bytes that move in a step.
+// The bytes that move in a step, and its FLOPs.
 tr_status tr__pass_traffic(tr_plan *plan, tr_error *err);
 // The bytes, by category.
 tr_status tr__pass_ledger(tr_plan *plan, tr_error *err);

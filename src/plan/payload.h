@@ -6,24 +6,10 @@
 
 #include "comm/comm.h"
 #include "comm/mesh.h"
+#include "plan/operand.h"
+#include "plan/program.h"
 
 #include <tranche/op.h>
-
-typedef enum tr_access_mode {
-    TR_ACCESS_READ,
-    TR_ACCESS_WRITE, // what was there before does not count
-    TR_ACCESS_ADD,   // reads, adds, and writes
-} tr_access_mode;
-
-// Bytes [first, end) of a buffer of the plan. Where they are none, this rank has no
-// part of what is moved or computed: it waits as those ranks do that have one.
-typedef struct tr_step_operand {
-    int32_t buffer; // -1: absent
-    tr_access_mode mode;
-    // An add that is a write where nobody has added to these bytes before (adds.c).
-    bool contributes;
-    int64_t first, end;
-} tr_step_operand;
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands
 // alone share one.
@@ -48,8 +34,9 @@ typedef struct tr_exchange {
     int64_t count, shard;
 } tr_exchange;
 
-// Which operand of a step is which, by its shape. A launch of ops has its working
-// memory first, if it needs any (tr_payload.works).
+// Which operand of a step is which, by its shape. A unit's program has one for each of
+// its blocks (program.h). A launch of ops has its working memory first, if it needs any
+// (tr_payload.works).
 enum {
     TR_COPY_FROM = 0,
     TR_COPY_TO = 1,
@@ -62,8 +49,9 @@ enum {
 typedef struct tr_payload {
     size_t operand, operand_count; // of plan->operands
     union {
-        struct { // a launch of ops; none where the step runs a unit's program
-            size_t op, op_count; // of plan->launches
+        struct {                       // a launch: of a unit's program, or of ops
+            const tr_program *program; // NULL: of ops
+            size_t op, op_count;       // of plan->launches
             bool works;
         };
         tr_exchange exchange;

@@ -25,6 +25,15 @@ int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
     return (int)plan->buffer_count++;
 }
 
+tr_status tr__plan_operand(tr_plan *plan, tr_step_operand operand, tr_error *err) {
+    if (!tr__grow((void **)&plan->operands, &plan->operand_capacity,
+                  plan->operand_count + 1, sizeof *plan->operands)) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's operands");
+    }
+    plan->operands[plan->operand_count++] = operand;
+    return TR_OK;
+}
+
 tr_space tr__plan_shared_space(const tr_plan *plan) {
     return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
 }
@@ -333,16 +342,15 @@ static const struct {
     unsigned provides;
 } passes[] = {
     {tr__pass_compile, ALWAYS},    {tr__pass_partition, ALWAYS},
-    {choose_wave, ALWAYS},         {tr__pass_order, ALWAYS},
+    {choose_wave, ALWAYS},         {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},       {tr__pass_order, ALWAYS},
     {tr__pass_accumulate, SUMS},   {tr__pass_recompute, ALWAYS},
     {tr__pass_micro_norm, ALWAYS}, {tr__pass_communicate, ALWAYS},
     {tr__pass_stage, STAGING},     {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, ALWAYS},   {tr__pass_statistics, ALWAYS},
-    {tr__pass_kept, ALWAYS},       {tr__pass_values, ALWAYS},
-    {tr__pass_lower, ALWAYS},      {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS},    {tr__pass_reuse, ALWAYS},
-    {tr__pass_kernels, ALWAYS},    {tr__pass_traffic, ALWAYS},
-    {tr__pass_ledger, ALWAYS},
+    {tr__pass_boundary, ALWAYS},   {tr__pass_number, ALWAYS},
+    {tr__pass_schedule, ALWAYS},   {tr__pass_offsets, ALWAYS},
+    {tr__pass_reuse, ALWAYS},      {tr__pass_kernels, ALWAYS},
+    {tr__pass_traffic, ALWAYS},    {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -362,6 +370,9 @@ static tr_status run_passes(tr_plan *plan, tr_error *err) {
     tr_status status = check_provided(plan, err);
     for (size_t i = 0; i < PASSES && status == TR_OK; i++) {
         status = passes[i].run(plan, err);
+    }
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        tr__unit_values_clear(plan, (tr_sequence_kind)s);
     }
     return status;
 }
@@ -523,9 +534,9 @@ void tr_plan_destroy(tr_plan *plan) {
     tr__free(plan->operands);
     tr__free(plan->launches);
     tr__free(plan->prepared);
+    tr__free(plan->prepared_by_hash);
     tr__free(plan->units);
     tr__free(plan->flats);
-    tr__free(plan->bindings);
     tr__free(plan->params);
     tr__free(plan->buffers);
     tr__free(plan->norms.runs);

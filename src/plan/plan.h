@@ -8,6 +8,7 @@
 #include "plan/program.h"
 #include "plan/statistics.h"
 #include "plan/step.h"
+#include "plan/unit_values.h"
 
 #include <tranche/plan.h>
 
@@ -63,8 +64,7 @@ struct tr_plan {
     size_t param_count, param_capacity;
     tr_plan_state *states;
     size_t state_count, state_capacity;
-    tr_binding *bindings;
-    size_t binding_count, binding_capacity;
+    tr_unit_values unit_values[TR_SEQUENCES]; // while passes work
     tr_sequence sequences[TR_SEQUENCES];
     // Of the payloads of all steps: operands, launches of ops, and what these share.
     tr_step_operand *operands;
@@ -73,6 +73,8 @@ struct tr_plan {
     size_t launch_count, launch_capacity;
     tr_prepared_op *prepared;
     size_t prepared_count, prepared_capacity;
+    // Prepared ops by their hashes: index + 1, 0: none. A power of two of them.
+    size_t *prepared_by_hash, prepared_room;
     tr_buffer *buffers;
     size_t buffer_count, buffer_capacity;
     int data_ring[2]; // buffers: of training, of evaluation (or inference)
@@ -101,6 +103,8 @@ tr_target tr__request_target(const tr_plan_request *request);
 tr_target tr__request_host(const tr_plan_request *request);
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
+// Appends an operand to those of the plan. TR_MEMORY.
+tr_status tr__plan_operand(tr_plan *plan, tr_step_operand operand, tr_error *err);
 // The space of what host and device share: micro-batches, statistics, the model's
 // states, logits. A discrete device reaches it on the host.
 tr_space tr__plan_shared_space(const tr_plan *plan);

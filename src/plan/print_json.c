@@ -3,6 +3,7 @@
 #include "plan/choices.h"
 #include "plan/fp8.h"
 #include "plan/print.h"
+#include "plan/roles.h"
 
 #include <stdio.h>
 
@@ -35,20 +36,17 @@ static void put_if(tr_json_writer *to, const char *key, int64_t value) {
     }
 }
 
-// Of each buffer that the step names, offset and bytes.
+// Of each passing buffer that the step names, offset and bytes. A part of wave tensors
+// lies in their buffer.
 static void write_buffers(const tr_plan *plan, const tr_plan_step *step,
                           tr_json_writer *to) {
-    static const char *const slots[TR_SLOTS] = {
-        "input",     "output", "input_grad", "output_grad",     "saved", "wave",
-        "wave_grad", "temp",   "packed",     "packed_backward", "norms"};
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        if (step->buffer[slot] >= 0) {
-            const tr_buffer *buffer = &plan->buffers[step->buffer[slot]];
-            char key[64];
-            snprintf(key, sizeof key, "%s%s", slots[slot] ? "" : "staged ",
-                     slots[slot] ? slots[slot]
-                                 : tr__part_name((tr_part)(slot - TR_SLOT_PART)));
-            put_pair(to, key, buffer->offset, buffer->bytes);
+    for (int role = 0; role < TR_OPERAND_ROLES; role++) {
+        const tr_step_operand *operand =
+            tr__step_find(plan, step, (tr_operand_role)role);
+        const tr_buffer *buffer = operand ? &plan->buffers[operand->buffer] : NULL;
+        if (buffer && buffer->sequence >= 0) {
+            put_pair(to, tr__operand_role_name((tr_operand_role)role), buffer->offset,
+                     buffer->bytes);
         }
     }
 }
@@ -116,9 +114,11 @@ static bool same_place(const tr_plan *plan, const tr_plan_step *a,
                        const tr_plan_step *b) {
     bool same = a->kind == b->kind && a->stream == b->stream && a->unit == b->unit &&
                 a->segment == b->segment && a->part == b->part &&
-                a->group == b->group && a->first == b->first && a->count == b->count;
-    for (int slot = 0; same && slot < TR_SLOTS; slot++) {
-        same = same_buffer(plan, a->buffer[slot], b->buffer[slot]);
+                a->group == b->group && a->first == b->first && a->count == b->count &&
+                a->payload.operand_count == b->payload.operand_count;
+    for (size_t i = 0; same && i < a->payload.operand_count; i++) {
+        same = same_buffer(plan, tr__step_operand(plan, a, i)->buffer,
+                           tr__step_operand(plan, b, i)->buffer);
     }
     return same;
 }

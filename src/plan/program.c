@@ -201,6 +201,10 @@ tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call 
     if (status == TR_OK) {
         status = draft_end(c, &d);
     }
+    if (status == TR_OK && !tr__program_blocks(program)) {
+        status = tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
+                         c->unit->kind);
+    }
     tr__free(d.temp_of);
     tr__free(d.temps);
     return status;
@@ -214,6 +218,8 @@ void tr__program_clear(tr_program *program) {
         }
     }
     tr__free(program->instructions);
+    tr__free(program->blocks);
+    tr__free(program->accesses);
     *program = (tr_program){0};
 }
 

@@ -4,6 +4,7 @@
 #define TR_PLAN_PROGRAM_H
 
 #include "graph/derive.h"
+#include "plan/operand.h"
 
 #include <tranche/model.h>
 #include <tranche/plan.h>
@@ -33,13 +34,14 @@ typedef enum tr_place {
 
 // A unit's flat buffers: 0 its own, then the tied tensors that it uses and, where only
 // some of its own parameters are trained, one of those that are not.
-enum { TR_UNIT_FLATS_MAX = 32 }; // bits of tr_plan_step.writes
+enum { TR_UNIT_FLATS_MAX = 32 };
 
 typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent
     int flat;       // of a parameter: which of the unit's flat buffers
     int64_t offset; // bytes
     tr_value value; // of the unit's graph; for the checker
+    int block;      // of the program's; -1: absent
 } tr_operand;
 
 typedef struct tr_instruction {
@@ -54,9 +56,30 @@ typedef struct tr_instruction {
     uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
 } tr_instruction;
 
+// A block that a program works in. A step that runs it names for each block where that
+// lies, in their order.
+typedef struct tr_program_block {
+    tr_place place;
+    int flat;  // of parameters and their gradients
+    bool part; // of wave tensors: the micro-batch's part, which it contributes to
+    tr_step_operand of; // mode and bytes: what the program does there; no buffer
+} tr_program_block;
+
+enum { TR_PROGRAM_BLOCKS_MAX = TR_PLACE_COUNT + 2 + 2 * TR_UNIT_FLATS_MAX };
+
+// Bytes of a block that it accesses in one way.
+typedef struct tr_program_access {
+    int block;
+    tr_step_operand of;
+} tr_program_access;
+
 typedef struct tr_program {
     tr_instruction *instructions;
     size_t count;
+    tr_program_block *blocks;
+    size_t block_count;
+    tr_program_access *accesses;
+    size_t access_count;
     int64_t temp_bytes;
     tr_cost cost;
 } tr_program;

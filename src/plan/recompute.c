@@ -16,6 +16,20 @@ static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
            step->segment == plan->units[step->unit].program->segments - 1;
 }
 
+// The forward keeps nothing.
+static void let_go(tr_editor *editor, tr_plan_step *forward) {
+    const tr_unit_program *unit = editor->plan->units[forward->unit].program;
+    forward->saves_nothing = true;
+    tr__edit_launch(editor, &unit->saves_nothing[forward->segment], forward);
+}
+
+static void add_recompute(tr_editor *editor, const tr_plan_step *backward) {
+    tr_plan_step step = {
+        .kind = TR_STEP_recompute, .unit = backward->unit, .micro = backward->micro};
+    tr__edit_launch(editor, &editor->plan->units[step.unit].program->recompute, &step);
+    tr__edit_add(editor, step);
+}
+
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
     if (plan->request.inference || plan->request.recomputed_units == 0) {
         return TR_OK;
@@ -26,14 +40,11 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     for (size_t i = 0; i < editor.old->count; i++) {
         tr_plan_step step = editor.old->steps[i];
-        if (step.kind == TR_STEP_forward) {
-            step.saves_nothing =
-                step.saves_nothing || plan->units[step.unit].recomputed;
+        if (step.kind == TR_STEP_forward && plan->units[step.unit].recomputed) {
+            let_go(&editor, &step);
         }
         if (begins_backward(plan, &step)) {
-            tr__edit_add(&editor, (tr_plan_step){.kind = TR_STEP_recompute,
-                                                 .unit = step.unit,
-                                                 .micro = step.micro});
+            add_recompute(&editor, &step);
         }
         tr__edit_add(&editor, step);
     }

@@ -45,24 +45,11 @@ static void have(reuse *r, int32_t value) {
     }
 }
 
-static void have_named(reuse *r) {
-    const tr_plan_step *step = &r->sequence->steps[r->step];
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        have(r, step->buffer[slot]);
-    }
-    for (int f = 0; f < TR_UNIT_FLATS_MAX && step->binding >= 0; f++) {
-        const tr_binding *binding = &r->plan->bindings[step->binding];
-        have(r, binding->param[f]);
-        have(r, binding->grad[f]);
-    }
-}
-
 static tr_status find(reuse *r, const tr_accesses *accesses, tr_dependencies *out,
                       tr_error *err) {
     for (size_t i = 0; i < r->sequence->count; i++) {
         r->step = (int32_t)i;
         r->on = out->on[i];
-        have_named(r);
         for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {
             have(r, accesses->items[k].value);
         }

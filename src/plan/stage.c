@@ -61,6 +61,7 @@ static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
     piece->first += c->done;
     piece->count = tr__min_i64(piece->count - c->done, r->update_elements);
     piece->slot = (int32_t)(c->number++ % r->update_slots);
+    piece->made = false;
     c->done += piece->count;
     if (c->done == w->old->steps[c->at].count) {
         c->at++;

@@ -75,10 +75,6 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
                   sizeof *sequence->steps)) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's steps");
     }
-    for (int i = 0; i < TR_SLOTS; i++) {
-        step.buffer[i] = -1;
-    }
-    step.binding = -1;
     step.id = step.id > 0 ? step.id : ++sequence->ids;
     sequence->steps[sequence->count++] = step;
     return TR_OK;
@@ -101,39 +97,24 @@ int64_t tr__operand_bytes(const tr_step_operand *operand) {
     return operand->end - operand->first;
 }
 
-tr_slot tr__place_slot(tr_place place) {
-    static const int slots[TR_PLACE_COUNT] = {
-        [TR_PLACE_INPUT] = 1 + TR_SLOT_INPUT,
-        [TR_PLACE_OUTPUT] = 1 + TR_SLOT_OUTPUT,
-        [TR_PLACE_INPUT_GRAD] = 1 + TR_SLOT_INPUT_GRAD,
-        [TR_PLACE_OUTPUT_GRAD] = 1 + TR_SLOT_OUTPUT_GRAD,
-        [TR_PLACE_SAVED] = 1 + TR_SLOT_SAVED,
-        [TR_PLACE_WAVE] = 1 + TR_SLOT_WAVE,
-        [TR_PLACE_WAVE_GRAD] = 1 + TR_SLOT_WAVE_GRAD,
-        [TR_PLACE_TEMP] = 1 + TR_SLOT_TEMP,
-        [TR_PLACE_PACKED] = 1 + TR_SLOT_PACKED,
-        [TR_PLACE_PACKED_BACKWARD] = 1 + TR_SLOT_PACKED_BACKWARD,
-    };
-    return (tr_slot)(slots[place] > 0 ? slots[place] - 1 : TR_SLOTS);
+const tr_program *tr__payload_program(const tr_plan_step *step) {
+    bool launch = tr__step_shape(step) == TR_STEP_IS_LAUNCH;
+    return launch ? step->payload.program : NULL;
 }
 
-uint64_t tr__slot_bit(tr_slot slot) {
-    return UINT64_C(1) << slot;
+static bool writes(const tr_plan *plan, const tr_plan_step *step, int block) {
+    return tr__step_operand(plan, step, (size_t)block)->mode == TR_ACCESS_WRITE;
 }
 
-uint64_t tr__grad_bit(int flat) {
-    return UINT64_C(1) << (TR_SLOTS + flat);
+bool tr__step_adds(const tr_plan *plan, const tr_plan_step *step,
+                   const tr_instruction *at, int i) {
+    return (at->accumulate >> i & 1) ||
+           ((at->first >> i & 1) && !writes(plan, step, at->out[i].block));
 }
 
-uint64_t tr__operand_bit(const tr_operand *operand) {
-    return operand->place == TR_PLACE_PARAM_GRAD
-               ? tr__grad_bit(operand->flat)
-               : tr__slot_bit(tr__place_slot(operand->place));
-}
-
-bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i) {
-    bool writes = step->writes & tr__operand_bit(&at->out[i]);
-    return (at->accumulate >> i & 1) || ((at->first >> i & 1) && !writes);
+bool tr__step_packs(const tr_plan *plan, const tr_plan_step *step,
+                    const tr_instruction *at) {
+    return at->packed.place != TR_PLACE_NONE && writes(plan, step, at->packed.block);
 }
 
 // What a step of a kind works on.

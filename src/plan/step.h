@@ -124,25 +124,6 @@ typedef enum tr_part {
     TR_PART_WAVE,             // wave tensors: only gathered
 } tr_part;
 
-// Buffers that a step may name, besides parameters, gradients and data: its operands,
-// by role.
-typedef enum tr_slot {
-    TR_SLOT_INPUT,
-    TR_SLOT_OUTPUT,
-    TR_SLOT_INPUT_GRAD,
-    TR_SLOT_OUTPUT_GRAD,
-    TR_SLOT_SAVED,
-    TR_SLOT_WAVE,
-    TR_SLOT_WAVE_GRAD,
-    TR_SLOT_TEMP,
-    TR_SLOT_PACKED, // what kernels have packed of the unit's parameters, until these
-    TR_SLOT_PACKED_BACKWARD, // are brought again: forward ops' and the backward's
-    TR_SLOT_NORMS, // direction_norms: what each rank measures; update: norms of tensors
-    TR_SLOT_PART, // direction_norms, update: where the first part is staged; the others
-                  // follow
-    TR_SLOTS = TR_SLOT_PART + TR_PARTS
-} tr_slot;
-
 // When a step is done (exec/guards.h). Flags decide that: was the walk asked for an
 // end, what has the host step decide decided, was the update before deferred to this
 // step?
@@ -170,32 +151,16 @@ typedef struct tr_plan_step {
     bool backward;      // pack, gather, merge: of the gradients of wave tensors
     bool apart; // reduce, evict: into a buffer of its own, which a step `add` adds
     bool whole; // clear, of gradients: all (else: what lies between parameters)
-    // The operands that the step writes, of those that it contributes to: it adds to
-    // the others (adds.c). Bits: tr__operand_bit.
-    uint64_t writes;
     // So many of the sequence's steps of each stream must be done, where no earlier
     // step that this one comes after has waited for them (schedule.c).
     int32_t wait[TR_STREAMS];
-    int32_t binding; // where the unit's flat buffers lie: in plan->bindings, -1: none
     // Read, write, direction_norms, update: elements of the flat buffer, multiples of
     // 1,024 but for the end, and in which slot of the update's ring they are staged
     // (-1: in none).
     int64_t first, count;
     int32_t slot;
-    // Micro_norm_tied, accumulate, reduce, gradient_squares, evict, add: INPUT is what
-    // is read (-1: the flat's sums; of gradient_squares on the host: its gradients
-    // there), OUTPUT where to (-1: the flat's own).
-    // Fetch and gather of parameters: OUTPUT is where they go (-1: in place, in the
-    // flat's own). INPUT of a gather is this rank's part; of a fetch, where it is
-    // staged (-1: the flat's).
-    // Read: OUTPUT. Write: INPUT.
-    // Gather of norms: OUTPUT is what the ranks have measured. Tensor_norms: INPUT is
-    // the same, OUTPUT tr_squares for each parameter of the plan (of its tensor: at the
-    // index tr_plan_param.tensor).
-    // Pack and gather of wave tensors: OUTPUT is all ranks' parts of them. Merge: INPUT
-    // (-1: no other rank's are merged).
-    int32_t buffer[TR_SLOTS]; // -1: none
-    tr_payload payload;       // what follows from all that (lower.c)
+    bool made;          // it has its payload:
+    tr_payload payload; // what it launches or moves
 } tr_plan_step;
 
 // The step `before` must be done before the step `after` begins, though that needs none
@@ -267,15 +232,14 @@ tr_step_operand *tr__step_operand(const tr_plan *plan, const tr_plan_step *step,
                                   size_t i);
 // Bytes that this rank has of it.
 int64_t tr__operand_bytes(const tr_step_operand *operand);
-// The slot of the step that names where operands of the place lie; TR_SLOTS: none.
-tr_slot tr__place_slot(tr_place place);
-// Which bit of tr_plan_step.writes is that of an operand: what a slot names, or the
-// gradient of the unit's flat buffer `flat`.
-uint64_t tr__slot_bit(tr_slot slot);
-uint64_t tr__grad_bit(int flat);
-uint64_t tr__operand_bit(const tr_operand *operand);
-// Does an instruction of the step add to its result i, or write it?
-bool tr__step_adds(const tr_plan_step *step, const tr_instruction *at, int i);
+// The unit's program that the step runs; NULL: none.
+const tr_program *tr__payload_program(const tr_plan_step *step);
+// Does an instruction of the step's program add to its result i, or write it? Does it
+// pack what others read?
+bool tr__step_adds(const tr_plan *plan, const tr_plan_step *step,
+                   const tr_instruction *at, int i);
+bool tr__step_packs(const tr_plan *plan, const tr_plan_step *step,
+                    const tr_instruction *at);
 // Appends a step to a sequence; one without an id gets one.
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err);
 // The first step of the update: it comes after the step decide, and ends the sequence.

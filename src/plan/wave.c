@@ -46,10 +46,6 @@ bool tr__wave_is_own(const tr_unit_program *unit, int64_t offset) {
     return is_own(op, output);
 }
 
-int32_t tr__wave_buffer(const tr_plan_step *step) {
-    return step->buffer[step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE];
-}
-
 static tr_wave_tensor wave_tensor(const tr_unit_program *unit, bool backward,
                                   int64_t offset, const tr_tensor_desc *desc) {
     int output = 0;

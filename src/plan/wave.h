@@ -30,7 +30,6 @@ bool tr__wave_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
 // Are other ranks' parts merged with the tensor; is anything, in training?
 bool tr__wave_is_exchanged(const tr_plan *plan, const tr_wave_tensor *tensor);
 bool tr__wave_is_merged(const tr_plan *plan, const tr_wave_tensor *tensor);
-int32_t tr__wave_buffer(const tr_plan_step *step); // that of the tensors
 
 // What ranks exchange of the segment's wave tensors: these bytes of every part, a
 // multiple of 8. Where a rank has one part, they are sent from where they lie; several

@@ -52,10 +52,11 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
 static void say_no_part(const tr_run *run, const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     if (r->train_batch_size <= r->micro_batch) {
-        tr__warn(&run->log,
-                 "noise_scale.measure measures nothing: the batch is one micro-batch, "
-                 "and there is no part to compare it with; lower "
-                 "train_micro_batch_size_per_gpu");
+        tr__warn(
+            &run->log,
+            "noise_scale.measure measures nothing: it compares the gradient of one "
+            "micro-batch with that of the batch, and here the batch is one "
+            "micro-batch. Set a smaller train_micro_batch_size_per_gpu");
     } else {
         tr__warn(&run->log, "noise_scale.measure measures nothing: the plan makes no "
                             "tensor's gradient of a part of the batch alone");

@@ -1,5 +1,6 @@
 // The beginning of a run: do its plans fit, now and later; it takes its out folder and
 // says what it will do.
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
@@ -60,7 +61,13 @@ static tr_status fits_later(tr_run *run, const tr_plan *plan, tr_error *err) {
 
 tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
     tr_error mine = {0};
-    tr_status status = tr__run_agree(run, plan, err);
+    tr_status status = tr__run_need_resolved(run, "tr_run_begin", err);
+    if (status == TR_OK) {
+        status = tr__need(plan, "tr_run_begin", "plan", err);
+    }
+    if (status == TR_OK) {
+        status = tr__run_agree(run, plan, err);
+    }
     if (status != TR_OK) {
         return status;
     }

@@ -61,6 +61,7 @@ static tr_room room_here(const tr_run *run) {
     for (int i = 0; i < KEYS; i++) {
         here.bytes[i] = TR_UNLIMITED;
     }
+    here.bytes[TR_SPACE_NVME] = run->disk_room;
     if (here.one_pool && memory > 0) {
         here.bytes[TOTAL] = share;
     } else if (tr__backend_has(backend, r->device, &device)) {
@@ -76,39 +77,53 @@ tr_room tr__run_room(const tr_run *run, const tr_machine *machine) {
 
 // ---- budgets
 
+// disk: the folder of a budget that its disk limits, NULL: another one.
+static void say_less(const tr_run *run, const char *key, const char *disk,
+                     int64_t asked, int64_t most) {
+    char is[32], has[32];
+    tr__print_size(is, sizeof is, asked);
+    tr__print_size(has, sizeof has, most);
+    if (disk) {
+        tr__warn(&run->log,
+                 "%s is %s, but the disk of %s has %s free: the plan is for %s", key,
+                 is, disk, has, has);
+    } else {
+        tr__warn(&run->log, "%s is %s, but the machine has %s: the plan is for %s", key,
+                 is, has, has);
+    }
+}
+
 // What the file gives, but no more than there is.
 static int64_t budget_of(const tr_run *run, int key, const tr_room *there, bool say) {
     bool of_pool = there->one_pool && key < TR_SPACE_NVME;
     int64_t most =
         tr__min_i64(there->bytes[key], of_pool ? there->bytes[TOTAL] : TR_UNLIMITED);
     int64_t bytes = tr__config_size(run->config, keys[key]);
-    char asked[32], has[32];
     if (!is_given(run, key)) {
         return there->bytes[key];
     }
     if (bytes > most && say) {
-        tr__print_size(asked, sizeof asked, bytes);
-        tr__print_size(has, sizeof has, most);
-        tr__warn(&run->log, "%s is %s, but the machine has %s: the plan is for %s",
-                 keys[key], asked, has, has);
+        bool disk = key == TR_SPACE_NVME && most == run->disk_room;
+        say_less(run, keys[key], disk ? tr__run_nvme_folder(run) : NULL, bytes, most);
     }
     return tr__min_i64(bytes, most);
 }
 
-// A budget of the device alone bounds no process where the host's memory is the same.
+// Where device and host are one memory, a budget of the device alone does not limit the
+// process.
 static void say_one_pool(const tr_run *run, const tr_room *there) {
     if (there->one_pool && is_given(run, TR_SPACE_DEVICE) &&
         !is_given(run, TR_SPACE_HOST) && !is_given(run, TOTAL)) {
         tr__note(&run->log,
-                 "memory.device bounds what is on the device alone; what the plan puts "
-                 "on the host comes on top, in the same memory. memory.total bounds "
-                 "the whole process");
+                 "memory.device limits only what the plan keeps on the device. This "
+                 "machine has one memory for device and host, so what the plan keeps "
+                 "on the host takes more of it. memory.total limits the whole process");
     }
 }
 
-void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool say,
+void tr__run_set_budgets(const tr_run *run, const tr_machine *machine, bool say,
                          tr_planner_request *request) {
-    tr_room there = tr__run_room(run, options->machine);
+    tr_room there = tr__run_room(run, machine);
     for (int s = 0; s < TR_SPACES; s++) {
         request->budget[s] = budget_of(run, s, &there, say);
     }
@@ -118,7 +133,7 @@ void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool 
     // "auto" is the machine's memory, of which there are two where the device is apart.
     request->total = there.one_pool ? tr__config_is_given(run->config, keys[TOTAL])
                                     : is_given(run, TOTAL);
-    request->together = request->total || (there.one_pool && !options->machine)
+    request->together = request->total || (there.one_pool && !machine)
                             ? budget_of(run, TOTAL, &there, say)
                             : TR_UNLIMITED;
     if (say) {

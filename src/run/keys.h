@@ -14,10 +14,11 @@ extern const tr_key_table tr__keys_batch;     // what follows the batch; the spi
 extern const tr_key_table tr__keys_precision; // fp16, bf16, data types
 extern const tr_key_table tr__keys_zero;      // ZeRO, recomputation
 extern const tr_key_table tr__keys_deepspeed; // the rest of DeepSpeed's keys
+extern const tr_key_table tr__keys_call;      // what only the caller says
 
 extern const tr_key_name tr__key_names[]; // what others call them; the last has no name
 
-enum { TR_KEY_TABLES = 8 };
+enum { TR_KEY_TABLES = 9 };
 extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
 
 // The field of tr_settings that a key's value goes into.

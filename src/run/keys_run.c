@@ -242,5 +242,6 @@ const tr_key_table tr__keys_run = {
     .keys = keys, .count = sizeof keys / sizeof *keys, .names = tr__key_names};
 
 const tr_key_table *const tr__key_tables[TR_KEY_TABLES] = {
-    &tr__keys_run,   &tr__keys_data,      &tr__keys_optimizer, &tr__keys_scheduler,
-    &tr__keys_batch, &tr__keys_precision, &tr__keys_zero,      &tr__keys_deepspeed};
+    &tr__keys_run,       &tr__keys_data,      &tr__keys_optimizer,
+    &tr__keys_scheduler, &tr__keys_batch,     &tr__keys_precision,
+    &tr__keys_zero,      &tr__keys_deepspeed, &tr__keys_call};

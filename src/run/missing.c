@@ -13,10 +13,9 @@ static bool is_auto(const tr_run *run, const char *key) {
     return tr__config_is_auto(run->config, key);
 }
 
-static void ask_model(const tr_run *run, const tr_run_options *options,
-                      tr_problems *problems) {
+static void ask_model(const tr_run *run, tr_problems *problems) {
     tr_error err = {0};
-    if (!options->own_model && is_missing(run, "model")) {
+    if (!run->given.parts.model && is_missing(run, "model")) {
         tr_fail(
             &err, TR_USAGE,
             "the run file has no \"model\": give a name (\"gpt2\"), a folder, or an "
@@ -25,10 +24,10 @@ static void ask_model(const tr_run *run, const tr_run_options *options,
     }
 }
 
-static void ask_data(const tr_run *run, const tr_run_options *options,
-                     tr_problems *problems) {
+static void ask_data(const tr_run *run, tr_problems *problems) {
     tr_error err = {0};
-    if (!options->own_train && !options->plan_only && !tr__run_names_data(run)) {
+    if (!run->given.parts.train && !run->settings.plan_only &&
+        !tr__run_names_data(run)) {
         tr_fail(&err, TR_USAGE,
                 "there is no training data: give \"data\": {\"train\": [...]} in the "
                 "run file, or --data PATH");
@@ -68,11 +67,11 @@ static bool schedule_has_rates(const tr_config *config) {
 
 // Hugging Face's Trainer fills it in from an option of its own, whose default is not
 // DeepSpeed's.
-static void ask_rate(const tr_run *run, const tr_run_options *options,
-                     tr_problems *problems) {
+static void ask_rate(const tr_run *run, tr_problems *problems) {
     static const char *const key = "optimizer.params.lr";
     tr_error err = {0};
-    if (!options->plan_only && is_auto(run, key) && !schedule_has_rates(run->config)) {
+    if (!run->settings.plan_only && is_auto(run, key) &&
+        !schedule_has_rates(run->config)) {
         tr_fail(&err, TR_USAGE,
                 "%s is \"auto\", which nothing decides here (transformers puts its "
                 "learning_rate there, 5e-5 if nobody says more): give the number, for "
@@ -82,10 +81,10 @@ static void ask_rate(const tr_run *run, const tr_run_options *options,
     }
 }
 
-static void ask_length(const tr_run *run, const tr_run_options *options,
-                       tr_problems *problems) {
+static void ask_length(const tr_run *run, tr_problems *problems) {
     tr_error err = {0};
-    if (!options->plan_only && is_missing(run, "steps") && is_missing(run, "epochs")) {
+    if (!run->settings.plan_only && is_missing(run, "steps") &&
+        is_missing(run, "epochs")) {
         tr_fail(&err, TR_USAGE,
                 "neither \"steps\" nor \"epochs\" is given: say how long to train, or "
                 "use --steps");
@@ -93,16 +92,14 @@ static void ask_length(const tr_run *run, const tr_run_options *options,
     }
 }
 
-void tr__run_ask_data(const tr_run *run, const tr_run_options *options,
-                      tr_problems *problems) {
-    ask_model(run, options, problems);
-    ask_data(run, options, problems);
+void tr__run_ask_data(const tr_run *run, tr_problems *problems) {
+    ask_model(run, problems);
+    ask_data(run, problems);
 }
 
-void tr__run_ask(const tr_run *run, const tr_run_options *options,
-                 tr_problems *problems) {
-    tr__run_ask_data(run, options, problems);
+void tr__run_ask(const tr_run *run, tr_problems *problems) {
+    tr__run_ask_data(run, problems);
     ask_batch(run, problems);
-    ask_rate(run, options, problems);
-    ask_length(run, options, problems);
+    ask_rate(run, problems);
+    ask_length(run, problems);
 }

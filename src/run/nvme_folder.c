@@ -1,5 +1,8 @@
 // Is the folder there that the run file names for NVMe?
+#include "base/machine.h"
 #include "run/run.h"
+
+#include <tranche/planner.h>
 
 #include <errno.h>
 #include <string.h>
@@ -12,12 +15,12 @@ static bool is_at(const tr_run *run, const char *key, const char *folder) {
 }
 
 // What is not on NVMe, and cannot be chosen to be, needs no folder.
-static bool may_use_nvme(const tr_run *run, const tr_run_options *options) {
+static bool may_use_nvme(const tr_run *run) {
     const tr_plan_request *r = &run->request;
     bool used =
         r->optimizer_placement == TR_SPACE_NVME || r->param_placement == TR_SPACE_NVME;
-    bool measured = tr__run_has_budget(run) && !options->machine;
-    return options->plan_only ? measured : used || measured;
+    bool measured = tr__run_has_budget(run) && !run->given.parts.machine;
+    return run->settings.plan_only ? measured : used || measured;
 }
 
 // A folder that is missing is told now, by its key: a disk that cannot be measured
@@ -51,7 +54,14 @@ static tr_status check_folder(const tr_run *run, tr_error *err) {
     return TR_OK;
 }
 
-tr_status tr__run_check_nvme(const tr_run *run, const tr_run_options *options,
-                             tr_error *err) {
-    return may_use_nvme(run, options) ? check_folder(run, err) : TR_OK;
+static int64_t disk_room(const tr_run *run) {
+    const char *folder = tr__run_nvme_folder(run);
+    int64_t bytes = folder ? tr__disk_free(folder) : -1;
+    int ranks = run->comm ? tr__comm_local_ranks(run->comm) : 1;
+    return bytes < 0 ? TR_UNLIMITED : bytes / ranks;
+}
+
+tr_status tr__run_check_nvme(tr_run *run, tr_error *err) {
+    run->disk_room = disk_room(run);
+    return may_use_nvme(run) ? check_folder(run, err) : TR_OK;
 }

@@ -106,12 +106,12 @@ static tr_status resolve_length(tr_run *run, tr_error *err) {
                      : TR_OK;
 }
 
-tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
-                                tr_error *err) {
+tr_status tr__run_resolve_batch(tr_run *run, tr_error *err) {
     tr_plan_request *r = &run->request;
     int64_t there = run->comm ? tr_comm_ranks(run->comm) : 1;
-    int64_t ranks = options->ranks > 0 ? options->ranks : there;
-    if (!options->plan_only && ranks != there) {
+    int64_t asked = tr__config_int(run->config, "ranks");
+    int64_t ranks = asked > 0 ? asked : there;
+    if (!run->settings.plan_only && ranks != there) {
         return tr_fail(err, TR_USAGE,
                        "--ranks asks for %lld ranks, but %lld were started",
                        (long long)ranks, (long long)there);
@@ -134,7 +134,7 @@ tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
     if (run->comm) {
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }
-    status = tr__run_resolve_placement(run, options, err);
-    status = status == TR_OK ? tr__run_check_nvme(run, options, err) : status;
+    status = tr__run_resolve_placement(run, err);
+    status = status == TR_OK ? tr__run_check_nvme(run, err) : status;
     return status == TR_OK ? tr__run_resolve_recompute(run, err) : status;
 }

@@ -189,7 +189,7 @@ static bool is_ids(const char *format) {
            strcmp(format, "text") == 0 || strcmp(format, "jsonl") == 0;
 }
 
-static tr_status open_files(tr_run *run, const tr_run_options *asked, tr_error *err) {
+static tr_status open_files(tr_run *run, tr_error *err) {
     tr_data_options options = data_options(run);
     path_list train = {0}, validation = {0};
     char column[32];
@@ -198,9 +198,9 @@ static tr_status open_files(tr_run *run, const tr_run_options *asked, tr_error *
     options.image_mean_count = read_numbers(run, "data.image_mean", mean);
     options.image_std = deviation;
     options.image_std_count = read_numbers(run, "data.image_std", deviation);
-    options.sizes_only = asked->plan_only;
-    options.stop = asked->stop;
-    options.stop_user = asked->stop_user;
+    options.sizes_only = run->settings.plan_only;
+    options.stop = run->given.parts.stop;
+    options.stop_user = run->given.parts.stop_user;
     options.label_column = label_column(run, column, sizeof column);
     bool ids = is_ids(options.format);
     tr_status status = check_kind(run->model, ids, options.format, err);
@@ -285,18 +285,17 @@ static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *
     return tr__data_match(data, model, err);
 }
 
-tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
-                               tr_error *err) {
+tr_status tr__run_resolve_data(tr_run *run, tr_error *err) {
     tr_status status = TR_OK;
-    if (options->own_train) {
-        run->train = options->own_train;
-        run->validation = options->own_validation;
-    } else if (options->plan_only && !is_complete(run)) {
+    if (run->given.parts.train) {
+        run->train = run->given.parts.train;
+        run->validation = run->given.parts.validation;
+    } else if (run->settings.plan_only && !is_complete(run)) {
         return TR_OK; // a plan needs no data; a run file without any is fine
-    } else if (options->plan_only && missing_path(run)) {
+    } else if (run->settings.plan_only && missing_path(run)) {
         return without_data(run, missing_path(run), err);
     } else {
-        status = open_files(run, options, err);
+        status = open_files(run, err);
     }
     if (status == TR_OK) {
         status = check_fit(run, run->train, err);

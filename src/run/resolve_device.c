@@ -209,18 +209,17 @@ static tr_status choose(tr_run *run, tr_backend_id id, bool *chosen, tr_error *e
     return status;
 }
 
-tr_status tr__run_choose_device(tr_run *run, const tr_run_options *options,
-                                tr_error *err) {
+tr_status tr__run_choose_device(tr_run *run, tr_error *err) {
     bool open = tr__config_is_auto(run->config, "device"), chosen = false;
     tr_status status = TR_OK;
-    if (options->machine) {
+    if (run->given.parts.machine) {
         return TR_OK;
     }
     if (!open) {
         return take_device(run, err);
     }
-    for (int id = 0;
-         id < TR_BACKEND_COUNT && !chosen && options->choose_device && status == TR_OK;
+    for (int id = 0; id < TR_BACKEND_COUNT && !chosen && run->settings.choose_device &&
+                     status == TR_OK;
          id++) {
         status = choose(run, (tr_backend_id)id, &chosen, err);
     }

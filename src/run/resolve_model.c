@@ -167,14 +167,14 @@ static tr_status slice_model(tr_run *run, tr_error *err) {
 }
 
 // Do documents share samples? The caller's own data have the tensors that they have.
-static bool is_packed(const tr_run *run, const tr_run_options *options) {
-    return options->own_train
-               ? tr_batch_positions(tr_dataset_tensors(options->own_train)) != NULL
+static bool is_packed(const tr_run *run) {
+    return run->given.parts.train
+               ? tr_batch_positions(tr_dataset_tensors(run->given.parts.train)) != NULL
                : tr__config_bool(run->config, "data.packing");
 }
 
 // How many tokens a sample has, of a model that reads tokens.
-static tr_status set_length(tr_run *run, const tr_run_options *options, tr_error *err) {
+static tr_status set_length(tr_run *run, tr_error *err) {
     const char *key = "data.max_length";
     bool given = tr__config_is_set(run->config, key);
     if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type)) {
@@ -199,14 +199,13 @@ static tr_status set_length(tr_run *run, const tr_run_options *options, tr_error
                  "data.max_length changes it",
                  (long long)length, (long long)most);
     }
-    tr__model_set_length(run->own_model, length, is_packed(run, options));
+    tr__model_set_length(run->own_model, length, is_packed(run));
     return TR_OK;
 }
 
-tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
-                                tr_error *err) {
-    if (options->own_model) {
-        run->model = options->own_model;
+tr_status tr__run_resolve_model(tr_run *run, tr_error *err) {
+    if (run->given.parts.model) {
+        run->model = run->given.parts.model;
         tr_status vocabulary = tr__run_resolve_vocabulary(run, err);
         return vocabulary == TR_OK ? slice_model(run, err) : vocabulary;
     }
@@ -222,7 +221,7 @@ tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
         status = slice_model(run, err);
     }
     if (status == TR_OK) {
-        status = set_length(run, options, err);
+        status = set_length(run, err);
     }
     if (status != TR_OK) {
         return status;

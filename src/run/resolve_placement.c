@@ -78,8 +78,7 @@ static tr_status check_old_names(const tr_run *run, tr_error *err) {
     return status;
 }
 
-tr_status tr__run_resolve_placement(tr_run *run, const tr_run_options *options,
-                                    tr_error *err) {
+tr_status tr__run_resolve_placement(tr_run *run, tr_error *err) {
     tr_plan_request *r = &run->request;
     double ratio = tr__config_number(run->config, ratio_key);
     tr_status status = check_old_names(run, err);
@@ -93,7 +92,7 @@ tr_status tr__run_resolve_placement(tr_run *run, const tr_run_options *options,
                        "memory.nvme.gradients needs "
                        "zero_optimization.offload_optimizer.device \"nvme\"");
     }
-    return tr__run_resolve_nvme(run, options, err);
+    return tr__run_resolve_nvme(run, err);
 }
 
 const char *tr__run_nvme_folder(const tr_run *run) {
@@ -102,11 +101,11 @@ const char *tr__run_nvme_folder(const tr_run *run) {
     return folder ? folder : path_at(run, param_path);
 }
 
-tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
-                               tr_error *err) {
+tr_status tr__run_resolve_nvme(tr_run *run, tr_error *err) {
     const tr_plan_request *r = &run->request;
     bool used =
         r->optimizer_placement == TR_SPACE_NVME || r->param_placement == TR_SPACE_NVME;
     bool known = run->settings.nvme_path != NULL;
-    return used && !known && !options->plan_only ? resolve_folder(run, err) : TR_OK;
+    return used && !known && !run->settings.plan_only ? resolve_folder(run, err)
+                                                      : TR_OK;
 }

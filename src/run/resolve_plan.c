@@ -117,11 +117,10 @@ static bool get_choice(const tr_state *state, unsigned free, int64_t *value) {
 }
 
 // What is wrong with the checkpoint is said where it is resumed from.
-bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
-                       tr_state *state) {
+bool tr__run_find_kept(const tr_run *run, tr_state *state) {
     char folder[PATH_MAX] = "";
     const char *resume = run->settings.resume;
-    if (options->plan_only || strcmp(resume, "never") == 0) {
+    if (run->settings.plan_only || strcmp(resume, "never") == 0) {
         return false;
     }
     if (strcmp(resume, "auto") != 0) {
@@ -136,8 +135,8 @@ bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
 
 // ---- what came of it
 
-static tr_status take_choice(tr_run *run, const tr_run_options *options,
-                             const tr_planner_request *request, tr_error *err) {
+static tr_status take_choice(tr_run *run, const tr_planner_request *request,
+                             tr_error *err) {
     tr_point point = tr__planner_start(request);
     tr_status status = TR_OK;
     for (int d = 0; d < TR_DIMENSIONS && status == TR_OK; d++) {
@@ -151,7 +150,7 @@ static tr_status take_choice(tr_run *run, const tr_run_options *options,
     run->settings.batches.multiple =
         point.plan.micro_batch * tr__data_ranks(&point.plan);
     if (status == TR_OK) {
-        status = tr__run_resolve_nvme(run, options, err);
+        status = tr__run_resolve_nvme(run, err);
     }
     if (status == TR_OK && run->chosen >> TR_DIMENSION_micro_batch & 1) {
         status = tr__run_record_setting(
@@ -177,14 +176,14 @@ static tr_status open_machine(const tr_run *run, bool choice, tr_machine **out,
 }
 
 tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err) {
-    return open_machine(run, true, out, err);
+    tr_status status = tr__run_need_resolved(run, "tr_run_machine", err);
+    return status == TR_OK ? open_machine(run, true, out, err) : status;
 }
 
-static tr_status choose(tr_run *run, const tr_run_options *options,
-                        tr_planner_request *request, tr_error *err) {
+static tr_status choose(tr_run *run, tr_planner_request *request, tr_error *err) {
     tr_state state;
-    tr__run_set_budgets(run, options, true, request);
-    if (tr__run_find_kept(run, options, &state)) {
+    tr__run_set_budgets(run, run->given.parts.machine, true, request);
+    if (tr__run_find_kept(run, &state)) {
         request->has_kept = get_choice(&state, request->free, request->kept);
     }
     tr_run_levers levers = {.run = run};
@@ -232,18 +231,18 @@ static tr_planner_request request_of(const tr_run *run, unsigned free) {
 }
 
 // All ranks measure; rank 0 chooses, and tells the others.
-static tr_status choose_for_all(tr_run *run, const tr_run_options *options,
-                                tr_planner_request *request, tr_error *err) {
+static tr_status choose_for_all(tr_run *run, tr_planner_request *request,
+                                tr_error *err) {
     tr_error mine = {0};
     tr_machine *own = NULL;
     tr_status status = TR_OK;
-    request->machine = options->machine;
+    request->machine = run->given.parts.machine;
     if (!request->machine) {
         status = open_machine(run, request->free != 0, &own, &mine);
         request->machine = own;
     }
     if (status == TR_OK && tr__comm_leads(run->comm)) {
-        status = choose(run, options, request, &mine);
+        status = choose(run, request, &mine);
     }
     tr_machine_close(own);
     request->machine = NULL;
@@ -251,8 +250,7 @@ static tr_status choose_for_all(tr_run *run, const tr_run_options *options,
     return status == TR_OK ? share(run, run->choice, sizeof run->choice, err) : status;
 }
 
-tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
-                               tr_error *err) {
+tr_status tr__run_resolve_plan(tr_run *run, tr_error *err) {
     struct {
         unsigned free;
         bool budgets;
@@ -276,12 +274,12 @@ tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
         return tr__agree(run->comm, TR_USAGE, &mine, err);
     }
     tr_planner_request request = request_of(run, asked.free);
-    status = choose_for_all(run, options, &request, err);
+    status = choose_for_all(run, &request, err);
     if (status != TR_OK) {
         return status;
     }
     run->chosen = asked.free;
-    status = take_choice(run, options, &request, &mine);
+    status = take_choice(run, &request, &mine);
     say_choice(run, &request);
     return tr__agree(run->comm, status, &mine, err);
 }
@@ -303,14 +301,13 @@ static unsigned changeable(const tr_run *run) {
 static tr_status choose_again(const tr_run *run, const tr_planner_request *asked,
                               int64_t value[TR_DIMENSIONS], tr_error *err) {
     tr_planner_request request = *asked;
-    tr_run_options here = {0};
     tr_machine *machine = NULL;
     tr_planned *planned = NULL;
     int64_t *wave = &request.kept[TR_DIMENSION_wave];
     memcpy(request.kept, run->choice, sizeof request.kept);
     *wave = tr__min_i64(*wave, request.plan.accumulation_steps);
     request.has_kept = request.choice_only = true;
-    tr__run_set_budgets(run, &here, false, &request);
+    tr__run_set_budgets(run, NULL, false, &request);
     tr_status status = tr__calibrate_nominal(&request.plan, &machine, err);
     if (status == TR_OK) {
         request.machine = machine;

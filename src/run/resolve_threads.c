@@ -14,10 +14,10 @@ static const char kept_threads[] = "threads", kept_cores[] = "threads_cores";
 
 // Sums that are reproducible over all cuts of the batch have a fixed number of threads,
 // and a machine of a file has what the file says.
-static bool is_open(const tr_run *run, const tr_run_options *options) {
+static bool is_open(const tr_run *run) {
     bool said =
         tr__config_is_given(run->config, key) && !tr__config_is_auto(run->config, key);
-    return !said && !getenv("OMP_NUM_THREADS") && !options->machine &&
+    return !said && !getenv("OMP_NUM_THREADS") && !run->given.parts.machine &&
            !run->request.reproducible;
 }
 
@@ -57,10 +57,10 @@ tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine,
 
 // That of the checkpoint which the run resumes from, so that it goes on with the same
 // bits; on a machine with as many cores. Checkpoints that do not tell had all cores.
-static int find_kept(const tr_run *run, const tr_run_options *options, int cores) {
+static int find_kept(const tr_run *run, int cores) {
     tr_state state;
     double threads = cores, then = cores;
-    if (!tr__run_find_kept(run, options, &state)) {
+    if (!tr__run_find_kept(run, &state)) {
         return 0;
     }
     tr__state_numbers_get(&state.numbers, kept_threads, &threads);
@@ -68,9 +68,8 @@ static int find_kept(const tr_run *run, const tr_run_options *options, int cores
     return (int)then == cores && threads <= cores ? (int)threads : 0;
 }
 
-static tr_status choose(tr_run *run, const tr_run_options *options, int cores,
-                        int *threads, tr_error *err) {
-    int kept = find_kept(run, options, cores);
+static tr_status choose(tr_run *run, int cores, int *threads, tr_error *err) {
+    int kept = find_kept(run, cores);
     tr_status status = TR_OK;
     *threads = kept;
     if (kept == 0) {
@@ -84,18 +83,17 @@ static tr_status choose(tr_run *run, const tr_run_options *options, int cores,
     return status;
 }
 
-tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,
-                                  tr_error *err) {
+tr_status tr__run_resolve_threads(tr_run *run, tr_error *err) {
     tr_error mine = {0};
     tr_status status = TR_OK;
     int threads = run->request.threads, cores = cores_of(run);
-    if (tr__comm_leads(run->comm) && is_open(run, options)) {
-        status = choose(run, options, cores, &threads, &mine);
+    if (tr__comm_leads(run->comm) && is_open(run)) {
+        status = choose(run, cores, &threads, &mine);
     }
     status = tr__agree(run->comm, status, &mine, err);
     if (status == TR_OK && tr__comm_count(run->comm) > 1) {
         // Files that differ among ranks are told of later: here rank 0's counts.
-        int64_t all[2] = {threads, is_open(run, options)};
+        int64_t all[2] = {threads, is_open(run)};
         status = tr__comm_broadcast(run->comm, 0, all, sizeof all, err);
         threads = all[1] ? (int)all[0] : threads;
     }

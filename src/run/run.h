@@ -10,16 +10,19 @@
 #include "config/config.h"
 #include "data/batcher.h"
 #include "data/order.h"
+#include "run/given.h"
 #include "run/settings.h"
 
 #include <tranche/run.h>
 
 struct tr_run {
-    tr_config *config;
-    tr_comm *comm; // the caller's, NULL: this process alone
-    double opened; // tr__seconds() at which it began
-    tr_messages messages;
-    tr_log log; // passes lines on to `messages`
+    tr_given given;                 // what the caller has said; all else follows
+    char *told_value, *told_origin; // what tr_run_get has returned
+    bool resolved;
+    tr_config *config; // NULL: what was given has not been read
+    tr_comm *comm;     // the caller's, NULL: this process alone
+    double opened;     // tr__seconds() at which it began
+    tr_log log;        // passes lines on to the caller's messages
     const tr_model *model;
     tr_model *own_model; // NULL: the caller's
     char *weights;       // folder to read them from, NULL: drawn
@@ -40,7 +43,11 @@ struct tr_run {
     tr_batcher batcher;
     tr_settings settings;
     int sharers; // ranks that compute on this one's device, itself included
-    int lock;    // of the out folder, from tr_run_begin on; -1: none
+    // What each rank of this machine may take of the disk of the folder for NVMe, as it
+    // was when the run was opened: later the run's own file, which has no name and ends
+    // with the process, lies there, too. TR_UNLIMITED: not known.
+    int64_t disk_room;
+    int lock; // of the out folder, from tr_run_begin on; -1: none
     tr_plan_request request;
     // What the planner was left to choose: bits of the dimensions, and the values.
     unsigned chosen;
@@ -50,27 +57,22 @@ struct tr_run {
 
 // ---- missing.c
 // What the run needs and has not been given, a problem each.
-void tr__run_ask(const tr_run *run, const tr_run_options *options,
-                 tr_problems *problems);
+void tr__run_ask(const tr_run *run, tr_problems *problems);
 // The model and the data alone.
-void tr__run_ask_data(const tr_run *run, const tr_run_options *options,
-                      tr_problems *problems);
+void tr__run_ask_data(const tr_run *run, tr_problems *problems);
 
 // ---- resolve_*.c: each reads its part of the config, and records what it came to.
 // Paths that the run file `file` (NULL: none) gives and that are not in the current
 // folder, but in the run file's, are taken there; it is said.
 tr_status tr__run_find_files(tr_run *run, const char *file, tr_error *err);
-tr_status tr__run_resolve_model(tr_run *run, const tr_run_options *options,
-                                tr_error *err);
+tr_status tr__run_resolve_model(tr_run *run, tr_error *err);
 // The tokenizer of data.format "text", and the model's vocabulary, which has to hold
 // its tokens; called by tr__run_resolve_model.
 tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err);
-tr_status tr__run_resolve_data(tr_run *run, const tr_run_options *options,
-                               tr_error *err);
+tr_status tr__run_resolve_data(tr_run *run, tr_error *err);
 // Does the run file say what the samples are?
 bool tr__run_names_data(const tr_run *run);
-tr_status tr__run_resolve_batch(tr_run *run, const tr_run_options *options,
-                                tr_error *err);
+tr_status tr__run_resolve_batch(tr_run *run, tr_error *err);
 
 // ---- plan_settings.c: the table of what a plan is asked for (planner/settings.h).
 // Settings that the run file decides go into the request; those of the batch and what
@@ -87,8 +89,7 @@ tr_status tr__run_record_batch(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_execution(tr_run *run, const tr_plan *plan, tr_error *err);
 
 // Both called by tr__run_resolve_batch.
-tr_status tr__run_resolve_placement(tr_run *run, const tr_run_options *options,
-                                    tr_error *err);
+tr_status tr__run_resolve_placement(tr_run *run, tr_error *err);
 // Changes of the batch; before the run's length is known.
 tr_status tr__run_resolve_batches(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
@@ -96,11 +97,10 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 // The folder that the file names for NVMe, NULL: none; and what becomes of it once
 // something lives there.
 const char *tr__run_nvme_folder(const tr_run *run);
-tr_status tr__run_resolve_nvme(tr_run *run, const tr_run_options *options,
-                               tr_error *err);
+tr_status tr__run_resolve_nvme(tr_run *run, tr_error *err);
 // Is the folder there, where something may come to live in it? TR_USAGE names the key.
-tr_status tr__run_check_nvme(const tr_run *run, const tr_run_options *options,
-                             tr_error *err);
+// Looks how much room its disk has.
+tr_status tr__run_check_nvme(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err);
 // Called by tr__run_resolve_optimizer: what is frozen.
 tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err);
@@ -120,17 +120,14 @@ tr_status tr__run_device_is_here(const tr_run *run, tr_error *err);
 // that can train the run on all ranks, if there is one; it is said which, or why not.
 // Where it names no number, the ranks of a machine take its devices in turn.
 // Collective.
-tr_status tr__run_choose_device(tr_run *run, const tr_run_options *options,
-                                tr_error *err);
+tr_status tr__run_choose_device(tr_run *run, tr_error *err);
 // What a machine file asks for (target.*).
 tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);
 // After those before, and when all ranks have come so far: it is collective.
-tr_status tr__run_resolve_threads(tr_run *run, const tr_run_options *options,
-                                  tr_error *err);
+tr_status tr__run_resolve_threads(tr_run *run, tr_error *err);
 // Last: it is collective, too. TR_BUDGET:
 // no plan fits.
-tr_status tr__run_resolve_plan(tr_run *run, const tr_run_options *options,
-                               tr_error *err);
+tr_status tr__run_resolve_plan(tr_run *run, tr_error *err);
 // Where budgets are given or the planner chose for the first batch: what it chooses for
 // a plan of another batch; placement and micro-batch stay. Collective. TR_BUDGET: no
 // plan of that batch fits.
@@ -140,22 +137,30 @@ void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
 // And with how many threads the run computes.
 void tr__run_keep_threads(const tr_run *run, int threads, tr_state_numbers *numbers);
 // Of the checkpoint that the run is going to resume from; false: there is none.
-bool tr__run_find_kept(const tr_run *run, const tr_run_options *options,
-                       tr_state *state);
+bool tr__run_find_kept(const tr_run *run, tr_state *state);
 void tr__settings_clear(tr_settings *settings);
 
 // ---- run.c
+// Drops all that was resolved or read; what the caller has said stays.
+void tr__run_forget(tr_run *run);
+// TR_USAGE: the function is called before the run is resolved, or without one.
+tr_status tr__run_need_resolved(const tr_run *run, const char *function, tr_error *err);
+
+// ---- say.c
+// An unresolved run of which the same was said. The caller destroys *out.
+tr_status tr__run_again(const tr_run *run, tr_run **out, tr_error *err);
+
+// ---- resolve.c
 enum {
     TR_OPEN_LABELS_OPTIONAL = 1, // data may have no labels
     TR_OPEN_MODEL_AS_IT_IS = 2,  // nothing is trained: its vocabulary does not grow
-    TR_OPEN_OTHER_DATA = 4,      // --set may give the data another format than the file
+    TR_OPEN_OTHER_DATA = 4,      // what was set may give the data another format than
+                                 // the file
 };
 
-// Of a run only what says how data are read and the model computes: no batch, no
-// optimizer, no plan. flags: TR_OPEN_... above. tr_run_close ends it. Errors as
-// tr_run_open's.
-tr_status tr__run_open_data(const tr_run_options *options, unsigned flags, tr_run **out,
-                            tr_error *err);
+// In place of tr_run_resolve: only what says how data are read and the model computes;
+// no batch, no optimizer, no plan. flags: TR_OPEN_... above. Errors as its.
+tr_status tr__run_resolve_data_alone(tr_run *run, unsigned flags, tr_error *err);
 
 // ---- idle.c: what the user has given and nothing obeys, each told once. The first: of
 // keys that nothing in Tranche obeys; the other: of those that need another.
@@ -184,8 +189,9 @@ tr_room tr__run_room(const tr_run *run, const tr_machine *machine);
 // Does the run file say anything of a budget?
 bool tr__run_has_budget(const tr_run *run);
 // What plans may take: the file's budgets, and of each memory no more than there is for
-// a rank. say: tells the user what is not as it is written.
-void tr__run_set_budgets(const tr_run *run, const tr_run_options *options, bool say,
+// a rank. machine: of a file; NULL: this one. say: tells the user what is not as it is
+// written.
+void tr__run_set_budgets(const tr_run *run, const tr_machine *machine, bool say,
                          tr_planner_request *request);
 
 // ---- levers.c

@@ -62,6 +62,9 @@ typedef struct tr_settings {
     char *resume;              // "auto", "never", a folder
     char *trace;               // file, NULL: none
     int64_t trace_step;        // of this process's, from 1; 0: any
+    bool plan_only;            // no weights and no data are needed
+    bool choose_device;        // a GPU, where the device is left open
+    bool computes_here;        // a device that is named must be there
     double log_seconds;
     int64_t log_steps; // > 0: a progress line every so many steps instead
 } tr_settings;

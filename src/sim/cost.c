@@ -104,15 +104,14 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
 }
 
 // What the kernels of a step have to pack, because it is the first that reads it.
-static double pack_seconds(const tr_share *share, const tr_plan_step *step,
-                           const tr_program *program) {
+static double pack_seconds(const tr_share *share, const tr_plan *plan,
+                           const tr_plan_step *step) {
+    const tr_program *program = tr__payload_program(step);
     double bytes = 0;
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
-        bool packs = at->packed.place != TR_PLACE_NONE &&
-                     step->writes & tr__operand_bit(&at->packed);
         tr_cost cost = {0};
-        if (packs && at->kernel->cost) {
+        if (tr__step_packs(plan, step, at) && at->kernel->cost) {
             at->kernel->cost(&at->desc, &cost);
         }
         bytes += cost.pack;
@@ -141,9 +140,9 @@ static double reach_seconds(const tr_share *share, tr_reach reach) {
 // A step that runs no program and moves nothing in memory waits for something at most.
 double tr__step_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
-    const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
+    const tr_program *program = tr__payload_program(step);
     if (program) {
-        return tr__program_seconds(share, program) + pack_seconds(share, step, program);
+        return tr__program_seconds(share, program) + pack_seconds(share, plan, step);
     }
     tr_reach reach = tr__step_reach(plan, step);
     double bytes = tr__step_bytes(plan, step) - (double)(reach.read + reach.written);

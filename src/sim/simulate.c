@@ -185,7 +185,7 @@ static void compute(walk *w, double seconds) {
 
 // Most steps of a kind run the same program as the last.
 static double seconds_of(walk *w, const tr_plan_step *step) {
-    const tr_program *program = tr__step_program(w->plan, step, TR_SEQUENCE_TRAIN);
+    const tr_program *program = tr__payload_program(step);
     if (!program) {
         return tr__step_seconds(&w->share, w->plan, step);
     }
@@ -197,7 +197,7 @@ static double seconds_of(walk *w, const tr_plan_step *step) {
 }
 
 static void count_flops(walk *w, const tr_plan_step *step) {
-    const tr_program *program = tr__step_program(w->plan, step, TR_SEQUENCE_TRAIN);
+    const tr_program *program = tr__payload_program(step);
     double flops = program ? program->cost.flops : 0;
     w->out->result.flops += flops;
     w->out->result.model_flops += step->kind == TR_STEP_recompute ? 0 : flops;

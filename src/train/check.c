@@ -1,9 +1,11 @@
 #include <tranche/check.h>
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "data/apart.h"
 #include "run/run.h"
+#include "train/check_ops.h"
 #include "train/check_steps.h"
 
 #include <math.h>
@@ -198,7 +200,6 @@ static tr_status make_cuts(tr_checker *c, double tolerance, tr_error *err) {
     if (!c->check->cuts) {
         return tr_fail(err, TR_MEMORY, "no memory for a check");
     }
-    c->check->passed = true;
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         tr_check_cut *cut = &c->check->cuts[i];
         *cut = asked[i].cut;
@@ -213,25 +214,46 @@ static tr_status make_cuts(tr_checker *c, double tolerance, tr_error *err) {
     return status;
 }
 
-tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check **out,
+// A run of the same, of one step from the beginning.
+static tr_status open_first_step(const tr_run *run, tr_run **out, tr_error *err) {
+    static const char *const values[][2] = {
+        {"resume", "never"}, {"trace", "null"},  {"trace_step", "null"},
+        {"steps", "1"},      {"epochs", "null"},
+    };
+    tr_status status = tr__run_again(run, out, err);
+    for (size_t i = 0; i < sizeof values / sizeof *values && status == TR_OK; i++) {
+        status = tr_run_set(*out, values[i][0], values[i][1], err);
+    }
+    return status == TR_OK ? tr_run_resolve(*out, err) : status;
+}
+
+// A wrong op may write over anything, so then no cut is made.
+static tr_status make_check(tr_checker *c, double tolerance, tr_error *err) {
+    tr_status status = tr__check_ops(c->run->model, c->check, &c->check->passed, err);
+    return status == TR_OK && c->check->passed ? make_cuts(c, tolerance, err) : status;
+}
+
+tr_status tr_check_run(const tr_run *run, double tolerance, tr_check **out,
                        tr_error *err) {
-    tr_run_options own = *options;
+    tr_status status = tr__need(run, "tr_check_run", "run", err);
+    status = status == TR_OK ? tr__need(out, "tr_check_run", "out", err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_comm *comm = run->given.parts.comm;
     tr_checker c = {.scale = TR_CHECK_SCALE, .check = tr__calloc(1, sizeof *c.check)};
-    own.resume = "never";
-    own.trace = NULL;
-    own.steps = 1;
-    tr_status status = c.check ? TR_OK : tr_fail(err, TR_MEMORY, "no memory");
-    if (status == TR_OK && options->comm && tr_comm_ranks(options->comm) > 1) {
+    status = c.check ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a check");
+    if (status == TR_OK && comm && tr_comm_ranks(comm) > 1) {
         status = tr_fail(err, TR_USAGE,
                          "a check is made by one process; this is one "
                          "of several ranks");
     }
     if (status == TR_OK) {
-        status = tr_run_open(&own, &c.run, err);
+        status = open_first_step(run, &c.run, err);
     }
     if (status == TR_OK) {
         c.run->settings.dry = true;
-        status = make_cuts(&c, tolerance > 0 ? tolerance : 1e-4, err);
+        status = make_check(&c, tolerance > 0 ? tolerance : 1e-4, err);
     }
     if (c.check) {
         tr__check_drop(&c, &c.first);
@@ -240,7 +262,7 @@ tr_status tr_check_run(const tr_run_options *options, double tolerance, tr_check
     for (int i = 0; i < TR_CHANGES_COUNT; i++) {
         tr__free(c.moved[i].distance);
     }
-    tr_run_close(c.run);
+    tr_run_destroy(c.run);
     if (status != TR_OK) {
         tr_check_destroy(c.check);
         return status;
@@ -260,6 +282,7 @@ void tr_check_destroy(tr_check *check) {
         tr__free(check->cuts[i].distance);
         tr__free(check->cuts[i].allowed);
     }
+    tr__free(check->ops);
     tr__free(check->tensors);
     tr__free(check->cuts);
     tr__free(check);

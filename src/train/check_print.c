@@ -18,6 +18,23 @@ static void print_cut(const tr_check *check, const tr_check_cut *cut, FILE *to) 
     fputc('\n', to);
 }
 
+static void print_op(const tr_check_op *op, FILE *to) {
+    char name[2 * TR_CHECK_TEXT + 8];
+    snprintf(name, sizeof name, "op %s in %s", op->name, op->kind);
+    fprintf(to, "%s %-54s %s%s\n",
+            op->passed  ? "ok "
+            : op->tried ? "BAD"
+                        : "   ",
+            name, op->tried ? "" : "not tried: ",
+            op->passed ? "backward, adding and bounds are right" : op->message);
+}
+
+static const char *verdict(const tr_check *check) {
+    return check->passed           ? "the cuts agree"
+           : check->cut_count == 0 ? "an op is wrong: no cut was made"
+                                   : "the cuts differ by more than rounding";
+}
+
 static void print_tensors(const tr_check *check, const tr_check_cut *cut, FILE *to) {
     for (size_t t = 0; t < check->tensor_count && cut->distance; t++) {
         fprintf(to,
@@ -55,6 +72,9 @@ static void print_undecided(const tr_check *check, FILE *to) {
 }
 
 void tr_check_print(const tr_check *check, bool every, FILE *to) {
+    for (size_t i = 0; i < check->op_count; i++) {
+        print_op(&check->ops[i], to);
+    }
     for (size_t i = 0; i < check->cut_count; i++) {
         print_cut(check, &check->cuts[i], to);
         if (every && i > 0) {
@@ -62,9 +82,7 @@ void tr_check_print(const tr_check *check, bool every, FILE *to) {
         }
     }
     print_undecided(check, to);
-    fputs(check->passed ? "the cuts agree\n"
-                        : "the cuts differ by more than rounding\n",
-          to);
+    fprintf(to, "%s\n", verdict(check));
 }
 
 // By the names of the tensors; NULL: no memory.
@@ -106,6 +124,22 @@ static json_t *cut_json(const tr_check *check, const tr_check_cut *cut) {
                      undecided_json(check, cut));
 }
 
+// NULL: no memory.
+static json_t *ops_json(const tr_check *check) {
+    json_t *ops = json_array();
+    for (size_t i = 0; i < check->op_count && ops; i++) {
+        const tr_check_op *op = &check->ops[i];
+        json_t *row =
+            json_pack("{s:s, s:s, s:b, s:b, s:s}", "name", op->name, "unit", op->kind,
+                      "tried", op->tried, "passed", op->passed, "message", op->message);
+        if (json_array_append_new(ops, row) != 0) {
+            json_decref(ops);
+            ops = NULL;
+        }
+    }
+    return ops;
+}
+
 tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {
     json_t *cuts = json_array();
     bool failed = false;
@@ -116,6 +150,7 @@ tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {
         json_decref(cuts);
         return tr__json_print(NULL, to, err);
     }
-    json_t *all = json_pack("{s:b, s:o}", "passed", check->passed, "cuts", cuts);
+    json_t *all = json_pack("{s:b, s:o, s:o}", "passed", check->passed, "ops",
+                            ops_json(check), "cuts", cuts);
     return tr__json_print(all, to, err);
 }

@@ -116,5 +116,9 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
 }
 
 tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
+    tr_status given = tr__engine_need(engine, engine, "tr_engine_save", "engine", err);
+    if (given != TR_OK) {
+        return given;
+    }
     return tr__engine_save(engine, &(tr_progress){0}, err);
 }

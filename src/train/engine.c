@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include "backend/backend.h"
+#include "base/arguments.h"
 #include "base/machine.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -38,11 +39,13 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
     engine->power = tr__calloc(groups, sizeof *engine->power);
     engine->next_power = tr__calloc(groups, sizeof *engine->next_power);
     engine->hyper = tr__calloc(groups, sizeof *engine->hyper);
-    if (!engine->power || !engine->next_power || !engine->hyper) {
+    engine->own_rate = tr__calloc(groups, sizeof *engine->own_rate);
+    if (!engine->power || !engine->next_power || !engine->hyper || !engine->own_rate) {
         return tr_fail(err, TR_MEMORY, "no memory for the optimizer's groups");
     }
     for (size_t g = 0; g < groups; g++) {
         engine->power[g][0] = engine->power[g][1] = 1;
+        engine->own_rate[g] = NAN;
     }
     const tr_plan *plan = engine->plan;
     tr_status status = tr__arenas_fit(plan, engine->arenas, err);
@@ -140,13 +143,25 @@ static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
     return status;
 }
 
+static tr_status check_arguments(const tr_run *run, const tr_plan *plan,
+                                 const void *out, tr_error *err) {
+    static const char name[] = "tr_engine_create";
+    tr_status status = tr__run_need_resolved(run, name, err);
+    status = status == TR_OK ? tr__need(plan, name, "plan", err) : status;
+    return status == TR_OK ? tr__need(out, name, "out", err) : status;
+}
+
 tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                            tr_error *err) {
+    tr_status status = check_arguments(run, plan, out, err);
+    if (status != TR_OK) {
+        return status;
+    }
     tr_comm *comm = tr__run_comm(run);
     tr_error mine = {0};
     tr_engine *engine = tr__calloc(1, sizeof *engine);
-    tr_status status = engine ? check_rank(run, plan, &mine)
-                              : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
+    status = engine ? check_rank(run, plan, &mine)
+                    : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
     status = tr__agree(comm, status, &mine, err);
     if (status == TR_OK) {
         status = tr__run_agree(run, plan, err);
@@ -188,6 +203,7 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine->power);
     tr__free(engine->next_power);
     tr__free(engine->hyper);
+    tr__free(engine->own_rate);
     tr__free(engine->ranges);
     tr_plan_destroy(engine->own_plan);
     tr_plan_destroy(engine->short_plan);
@@ -231,6 +247,10 @@ tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
 }
 
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
+    tr_status given = tr__need(engine, "tr_engine_refresh", "engine", err);
+    if (given != TR_OK) {
+        return given;
+    }
     const tr_sequence *sync = &engine->plan->sequences[TR_SEQUENCE_SYNC_PARAMETERS];
     tr_run_context context = {.seed = engine->settings->seed};
     tr_status settled = tr__engine_settle(engine, err);
@@ -250,16 +270,16 @@ tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
 // ---- asking
 
 const char *tr_engine_blame(const tr_engine *engine) {
-    return engine->blame;
+    return engine ? engine->blame : "";
 }
 
 int64_t tr_engine_steps_done(const tr_engine *engine) {
-    return engine->count.step;
+    return engine ? engine->count.step : 0;
 }
 
 const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                  int64_t *count) {
-    for (size_t i = 0; i < engine->plan->param_count; i++) {
+    for (size_t i = 0; engine && name && i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
         bool whole = tr_shape_equal(param->shape, param->stored_shape);
         if (whole && strcmp(param->stored, name) == 0) {
@@ -273,10 +293,13 @@ const float *tr_engine_parameter(const tr_engine *engine, const char *name,
 }
 
 int64_t tr_engine_arena_peak(const tr_engine *engine) {
-    return (int64_t)tr__arena_high_water(engine->arenas[TR_SPACE_DEVICE]);
+    return engine ? (int64_t)tr__arena_high_water(engine->arenas[TR_SPACE_DEVICE]) : 0;
 }
 
 int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space) {
+    if (!engine || space < 0 || space >= TR_SPACES) {
+        return 0;
+    }
     const tr_arena *arena = engine->arenas[space];
     int64_t data = space == TR_SPACE_HOST ? engine->plan->request.host_data_bytes : 0;
     return data + (arena ? (int64_t)tr__arena_high_water(arena) : 0);

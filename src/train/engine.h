@@ -51,26 +51,30 @@ struct tr_engine {
     tr_comm *comm;               // NULL: one rank
     tr_arena *arenas[TR_SPACES]; // NULL: nothing there
     tr_executor *executor;
-    tr_watch *watch;    // of the step that comes or was; NULL: it is not watched
-    tr_feed *feed;      // of training
-    bool unread;        // the newest step failed because a sample could not be read
-    bool stale_feed;    // not there, or past what the next step takes: one was dropped
-    bool anew;          // begun with "resume": "never", and nothing saved since
-    int64_t own_until;  // checkpoints of later steps in the out folder are of a branch
-                        // that was left; INT64_MAX: there are none
-    bool save_asked;    // in the last step, by rank 0 for all
-    bool defers;        // updates may be left to the next step, beside its forward
-    bool stale_params;  // other ranks have updated what this one keeps a copy of
-    int fixed_exponent; // reproducible: of the fixed-point sums of the next step
+    tr_watch *watch;     // of the step that comes or was; NULL: it is not watched
+    tr_feed *feed;       // of training
+    bool unread;         // the newest step failed because a sample could not be read
+    bool stale_feed;     // not there, or past what the next step takes: one was dropped
+    bool anew;           // begun with "resume": "never", and nothing saved since
+    int64_t own_until;   // checkpoints of later steps in the out folder are of a branch
+                         // that was left; INT64_MAX: there are none
+    bool save_asked;     // in the last step, by rank 0 for all
+    bool defers;         // updates may be left to the next step, beside its forward
+    bool stale_params;   // other ranks have updated what this one keeps a copy of
+    int fixed_exponent;  // reproducible: of the fixed-point sums of the next step
+    int summed_exponent; // and of those of the last one
     tr_counters count;
     tr_epoch_sums epoch;
     tr_loss_scale scale; // of the next step
     char blame[256];     // what the last step found first that was not finite
     double unscale;      // what makes the last gradients those of their mean loss
     double seed_power; // 2^k: the first power of two not below T times targets a sample
-    double (*power)[2];      // [groups] products of the betas of the applied updates
-    double (*next_power)[2]; // [groups] with the update that is about to be
-    tr_hyper *hyper;         // [groups] of the update that is about to be
+    double (*power)[2];       // [groups] products of the betas of the applied updates
+    double (*next_power)[2];  // [groups] with the update that is about to be
+    tr_hyper *hyper;          // [groups] of the update that is about to be
+    double *own_rate;         // [groups] the caller's; NAN: none
+    bool (*stop)(void *user); // of steps and evaluations; NULL: never
+    void *stop_user;
     tr_update_range *ranges;
     size_t range_count;
     struct tr_metrics *metrics; // of tr_engine_train, NULL outside of it
@@ -168,6 +172,11 @@ int64_t tr__engine_learned(const tr_state *state);
 tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
                                     bool (*stop)(void *user), void *user,
                                     tr_evaluation *result, tr_error *err);
+
+// ---- steer.c
+// TR_USAGE: there is no engine, or the argument `name` is NULL.
+tr_status tr__engine_need(const tr_engine *engine, const void *argument,
+                          const char *function, const char *name, tr_error *err);
 
 // ---- step.c
 // A step that can be interrupted.

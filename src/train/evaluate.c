@@ -172,5 +172,9 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
 
 tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *result,
                              tr_error *err) {
-    return tr__engine_evaluate_until(engine, samples, NULL, NULL, result, err);
+    tr_status status =
+        tr__engine_need(engine, result, "tr_engine_evaluate", "result", err);
+    return status == TR_OK ? tr__engine_evaluate_until(engine, samples, engine->stop,
+                                                       engine->stop_user, result, err)
+                           : status;
 }

@@ -22,7 +22,6 @@
 
 enum {
     ROWS = 256, // positions computed together, at least, where there are so many
-    SET_MAX = 128,
 };
 
 struct tr_evaluator {
@@ -62,58 +61,73 @@ static bool has_tokenizer(const char *folder) {
            access(file, F_OK) == 0;
 }
 
+// Every key of `keys` [count] is left out.
+static tr_status leave_out(tr_run *run, const char *const *keys, size_t count,
+                           tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        status = tr_run_set(run, keys[i], "null", err);
+    }
+    return status;
+}
+
 // What the run file says of its own data does not hold for other data; a folder that
 // has a tokenizer and no run file is for text; --set has the last word.
-static tr_status collect_set(const tr_evaluator_options *o, const char *folder,
-                             bool has_file, const char **set, size_t *count,
-                             char *format, size_t size, tr_error *err) {
+static tr_status set_keys(tr_run *run, const tr_evaluator_options *o,
+                          const char *folder, bool has_file, tr_error *err) {
+    static const char *const own_data[] = {"data.validation", "data.labels",
+                                           "data.validation_labels"};
+    static const char *const own_text[] = {"data.tokenizer"};
     const char *read_as = o->format                            ? o->format
                           : !has_file && has_tokenizer(folder) ? "text"
                                                                : NULL;
-    static const char *const own_data[] = {"data.validation=null", "data.labels=null",
-                                           "data.validation_labels=null"};
-    const size_t own = sizeof own_data / sizeof *own_data;
-    *count = 0;
-    if (o->set_count + own + 3 > SET_MAX) {
-        return tr_fail(err, TR_USAGE, "more than %d keys are set",
-                       SET_MAX - (int)own - 3);
+    tr_status status = tr_run_set(run, "execution.vocabulary_slices", "1", err);
+    if (status == TR_OK && o->data_count > 0) {
+        status = leave_out(run, own_data, sizeof own_data / sizeof *own_data, err);
     }
-    set[(*count)++] = "execution.vocabulary_slices=1";
-    for (size_t i = 0; i < own && o->data_count > 0; i++) {
-        set[(*count)++] = own_data[i];
+    if (status == TR_OK && has_tokenizer(folder)) { // that of these weights
+        status = leave_out(run, own_text, 1, err);
     }
-    if (has_tokenizer(folder)) { // that of these weights
-        set[(*count)++] = "data.tokenizer=null";
+    if (status == TR_OK && read_as) {
+        status = tr_run_set(run, "data.format", read_as, err);
     }
-    if (read_as) {
-        snprintf(format, size, "data.format=\"%.64s\"", read_as);
-        set[(*count)++] = format;
+    for (size_t i = 0; i < o->set_count && status == TR_OK; i++) {
+        status = tr_run_assign(run, o->set[i], err);
     }
-    for (size_t i = 0; i < o->set_count; i++) {
-        set[(*count)++] = o->set[i];
+    for (size_t i = 0; i < o->data_count && status == TR_OK; i++) {
+        status = i == 0 ? tr_run_name_source(run, "command line", err) : TR_OK;
+        status = status == TR_OK ? tr_run_add_text(run, "data.train", o->data[i], err)
+                                 : status;
     }
-    return TR_OK;
+    return status == TR_OK && !o->own_model ? tr_run_set_text(run, "model", folder, err)
+                                            : status;
 }
 
 static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                           const char *folder, tr_error *err) {
-    char file[PATH_MAX], format[96];
-    const char *set[SET_MAX];
+    char file[PATH_MAX];
     unsigned flags = TR_OPEN_MODEL_AS_IT_IS | TR_OPEN_OTHER_DATA |
                      (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0);
     bool has_file = find_run_file(o->path, file) || find_run_file(folder, file);
-    tr_run_options options = {.file = has_file ? file : NULL,
-                              .text = has_file ? NULL : "{}",
-                              .set = set,
-                              .data = o->data,
-                              .data_count = o->data_count,
-                              .model = o->own_model ? NULL : folder,
-                              .own_model = o->own_model,
-                              .own_train = o->own_data,
-                              .messages = o->messages};
-    tr_status status = collect_set(o, folder, has_file, set, &options.set_count, format,
-                                   sizeof format, err);
-    return status == TR_OK ? tr__run_open_data(&options, flags, &e->run, err) : status;
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
+    parts.model = o->own_model;
+    parts.train = o->own_data;
+    parts.messages = o->messages;
+    tr_status status = tr_run_create(&e->run, err);
+    if (status == TR_OK) {
+        status = has_file ? tr_run_load_file(e->run, file, err)
+                          : tr_run_load_text(e->run, "{}", err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_give(e->run, &parts, err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_name_source(e->run, "--set", err);
+    }
+    if (status == TR_OK) {
+        status = set_keys(e->run, o, folder, has_file, err);
+    }
+    return status == TR_OK ? tr__run_resolve_data_alone(e->run, flags, err) : status;
 }
 
 static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
@@ -246,7 +260,7 @@ void tr_evaluator_destroy(tr_evaluator *e) {
         tr__executor_destroy(e->executor);
         tr__arenas_destroy(e->arenas);
         tr_plan_destroy(e->plan);
-        tr_run_close(e->run);
+        tr_run_destroy(e->run);
         tr__free(e->index);
         tr__free(e->targets);
         tr__free(e);

@@ -1,6 +1,7 @@
 // A whole run: steps, metrics, evaluations and checkpoints until its end. One rank
 // writes and speaks; the others keep step with it.
 #include "base/arena.h"
+#include "base/arguments.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "comm/alone.h"
@@ -382,21 +383,38 @@ static void say_begin(loop *l) {
     }
 }
 
-tr_status tr_engine_train(tr_engine *engine, bool (*stop)(void *user), void *user,
+static tr_status check_options(const tr_engine *engine, const tr_train_options *options,
+                               tr_error *err) {
+    static const char name[] = "tr_engine_train";
+    static const tr_sized known = {"tr_train_options", "TR_TRAIN_OPTIONS_INIT",
+                                   sizeof(tr_train_options)};
+    tr_status status = tr__need(engine, name, "engine", err);
+    return status == TR_OK && options ? tr__need_sized(options, &known, name, err)
+                                      : status;
+}
+
+tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
                           tr_error *err) {
+    static const tr_train_options none = TR_TRAIN_OPTIONS_INIT;
+    tr_status status = check_options(engine, options, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    options = options ? options : &none;
     loop l = {.engine = engine,
               .comm = engine->comm,
               .metrics = {.file = -1},
               .summary = tr__summary_begin(),
-              .stop = stop,
-              .user = user,
+              .stop = options->stop,
+              .user = options->stop_user,
               .err = err};
-    tr_status status = open_outputs(&l);
+    status = open_outputs(&l);
     if (status != TR_OK) {
         tr__metrics_close(&l.metrics);
         return status;
     }
-    tr__progress_begin(&l.line, tr__comm_leads(l.comm) ? stdout : NULL, engine);
+    const tr_screen *screen = tr__comm_leads(l.comm) ? &options->screen : &none.screen;
+    tr__progress_begin(&l.line, screen, engine);
     say_begin(&l);
     l.crowding = tr__crowding_begin(engine->plan->request.threads);
     engine->defers = true;

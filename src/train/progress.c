@@ -2,37 +2,37 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
-#include "base/terminal.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum {
     SAID_MAX = 1 << 14, // characters of a message
 
     LIVE_EVERY_MS = 100,
-    COLUMNS = 80,    // of a terminal that does not say
     SMOOTHED = 10,   // steps that a mean of the time of one step looks back on
     WORK_SECONDS = 1 // that work takes before it is spoken of
 };
 
-void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engine) {
-    double every = engine->settings->log_seconds;
-    // What a launcher gives ranks for a terminal is none: it passes on what they say.
-    bool alone = tr_mesh_ranks(&engine->plan->request.mesh) == 1;
-    *line = (tr_progress_line){.to = to, .live = to && alone && isatty(fileno(to))};
-    line->every = line->live ? LIVE_EVERY_MS / 1e3 : every;
+void tr__progress_open(tr_progress_line *line, const tr_screen *screen, double every) {
+    bool live = screen->line && screen->live;
+    *line = (tr_progress_line){
+        .screen = *screen, .live = live, .every = live ? LIVE_EVERY_MS / 1e3 : every};
     line->last = tr__seconds();
+}
+
+void tr__progress_begin(tr_progress_line *line, const tr_screen *screen,
+                        const tr_engine *engine) {
+    tr__progress_open(line, screen, engine->settings->log_seconds);
     line->first_step = engine->count.step;
     // Utilization is told against the product rate that this machine reaches just now.
     // Short runs are over before that is measured.
     double left = (double)(engine->settings->steps - engine->count.step);
-    if (to && tr_plan_flops(engine->plan) * left > 1e13) {
+    if (screen->line && tr_plan_flops(engine->plan) * left > 1e13) {
         const tr_target *target = &engine->plan->target;
         line->flops_limit = tr__backend(target->backend)->measure_rate(target->workers);
     }
@@ -41,17 +41,17 @@ void tr__progress_begin(tr_progress_line *line, FILE *to, const tr_engine *engin
 // ---- lines
 
 void tr__progress_hide(tr_progress_line *line) {
-    if (line->drawn > 0) {
-        fprintf(line->to, "\r%*s\r", line->drawn, "");
-        fflush(line->to);
-        line->drawn = 0;
+    if (line->drawn) {
+        line->screen.live(line->screen.user, "");
+        line->drawn = false;
     }
 }
 
-static int columns(FILE *to) {
-    struct winsize size;
-    bool said = ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return said ? size.ws_col : COLUMNS;
+static int columns(const tr_progress_line *line) {
+    const tr_screen *screen = &line->screen;
+    bool bounded = line->live && screen->columns;
+    int room = bounded ? screen->columns(screen->user) : TR_PROGRESS_TEXT_MAX - 1;
+    return room < 1 ? 1 : room < TR_PROGRESS_TEXT_MAX ? room : TR_PROGRESS_TEXT_MAX - 1;
 }
 
 // The bytes of the first fields, with two blanks between them, that have room; where
@@ -66,24 +66,22 @@ static int whole_fields(const char *text, int room) {
     return fields > 0 ? fields : words;
 }
 
-// A live line is cut to the terminal: one that wraps could not be drawn over.
+// A live line is cut to the screen: one that wraps could not be drawn over.
 static void draw(tr_progress_line *line, const char *text) {
-    if (!line->to) {
+    const tr_screen *screen = &line->screen;
+    char cut[TR_PROGRESS_TEXT_MAX];
+    if (!screen->line) {
         return;
     }
     if (!line->live) {
-        fprintf(line->to, "%s\n", text);
-        fflush(line->to);
+        screen->line(screen->user, text);
         return;
     }
-    int room = columns(line->to) - 1, length = (int)strlen(text);
+    int room = columns(line), length = (int)strlen(text);
     length = length <= room ? length : whole_fields(text, room);
-    fprintf(line->to, "\r%.*s", length, text);
-    if (length < line->drawn) {
-        fprintf(line->to, "%*s\r%.*s", line->drawn - length, "", length, text);
-    }
-    fflush(line->to);
-    line->drawn = length;
+    snprintf(cut, sizeof cut, "%.*s", length, text);
+    screen->live(screen->user, cut);
+    line->drawn = true;
 }
 
 void tr__progress_show(tr_progress_line *line) {
@@ -175,7 +173,7 @@ static void describe(const tr_progress_line *line, const tr_engine *engine,
 // throughput, the time that is left and the number of all steps.
 static void describe_to_fit(const tr_progress_line *line, const tr_engine *engine,
                             const tr_step_result *r, char *text) {
-    int room = line->live ? columns(line->to) - 1 : TR_PROGRESS_TEXT_MAX;
+    int room = columns(line);
     int most = FULL;
     describe(line, engine, r, FULL, text);
     while (most > BARE && (int)strlen(text) > room) {
@@ -213,15 +211,14 @@ void tr__progress_step(tr_progress_line *line, const tr_engine *engine,
 void tr__progress_say(tr_progress_line *line, const char *format, ...) {
     char text[SAID_MAX]; // folders of others are named in it
     va_list args;
-    if (!line->to) {
+    if (!line->screen.line) {
         return;
     }
     tr__progress_hide(line);
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tr__print_line(line->to, "", text);
-    fflush(line->to);
+    line->screen.line(line->screen.user, text);
     tr__progress_show(line);
 }
 
@@ -241,10 +238,9 @@ void tr__progress_work(tr_progress_line *line, const char *what, int64_t done,
 }
 
 void tr__progress_end(tr_progress_line *line) {
-    if (line->drawn > 0) {
-        fputc('\n', line->to);
-        fflush(line->to);
-        line->drawn = 0;
+    if (line->drawn) {
+        line->screen.live(line->screen.user, NULL);
+        line->drawn = false;
     }
     line->text[0] = '\0'; // what is said after it stands alone
 }

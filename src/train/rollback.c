@@ -47,6 +47,10 @@ static tr_status find(const tr_engine *engine, goal *out, tr_error *err) {
 }
 
 tr_status tr_engine_rollback(tr_engine *engine, int64_t *step, tr_error *err) {
+    tr_status given = tr__engine_need(engine, step, "tr_engine_rollback", "step", err);
+    if (given != TR_OK) {
+        return given;
+    }
     tr_comm *comm = tr__run_comm(engine->run);
     tr_error mine = {0};
     goal to = {.step = -1};

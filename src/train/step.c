@@ -129,6 +129,7 @@ static tr_status walk_once(attempt *a, tr_error *err) {
     tr_error mine = {0};
     a->stopped = a->too_large = false;
     tr__engine_fix(engine);
+    engine->summed_exponent = engine->fixed_exponent;
     tr_status status =
         tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, &context, &calls, &mine);
     bool unread = tr__executor_is_unread(engine->executor);
@@ -254,5 +255,8 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
 }
 
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {
-    return tr__engine_step_until(engine, NULL, NULL, result, err);
+    tr_status status = tr__engine_need(engine, result, "tr_engine_step", "result", err);
+    return status == TR_OK ? tr__engine_step_until(engine, engine->stop,
+                                                   engine->stop_user, result, err)
+                           : status;
 }

@@ -1,84 +1,83 @@
-// Parameters and gradients as a program sees them that steps the engine itself.
+// The tensors of an engine: which there are, and where they live.
 #include "train/engine.h"
 
-#include <string.h>
+#include "base/arguments.h"
 
-const char *tr_engine_parameter_name(const tr_engine *engine, size_t index) {
-    const tr_plan *plan = engine->plan;
-    for (size_t i = 0; i < plan->param_count; i++) {
-        if (plan->params[i].tensor == (int)i && index-- == 0) { // slices: the first
-            return plan->params[i].stored;
-        }
-    }
-    return NULL;
+// A tensor in files is one parameter of the plan, or several slices, of which the first
+// stands for all.
+static bool is_first(const tr_plan *plan, size_t param) {
+    return plan->params[param].tensor == (int)param;
 }
 
-// The values that belong into the elements of a piece.
-static tr_status put_piece(tr_engine *engine, const tr_piece *piece,
-                           const float *values, tr_error *err) {
-    tr_status status = TR_OK;
-    tr_piece run;
-    for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
-        status = tr__executor_borrow(engine->executor, piece, at, &run, err);
-        if (status == TR_OK) {
-            memcpy(run.data, values + run.first, (size_t)run.count * sizeof *values);
-            status = tr__executor_return(engine->executor, &run, err);
-        }
+size_t tr_engine_tensors(const tr_engine *engine) {
+    size_t count = engine ? engine->plan->state_count : 0;
+    for (size_t i = 0; engine && i < engine->plan->param_count; i++) {
+        count += is_first(engine->plan, i);
     }
-    return status;
+    return count;
 }
 
-tr_status tr_engine_set_parameter(tr_engine *engine, const char *name,
-                                  const float *values, int64_t count, tr_error *err) {
-    const tr_plan *plan = engine->plan;
-    tr_status status = TR_OK;
-    bool found = false;
-    for (size_t i = 0; i < plan->param_count && status == TR_OK; i++) {
-        const tr_plan_param *param = &plan->params[i];
-        if (strcmp(param->stored, name) != 0) {
-            continue;
-        }
-        if (tr_shape_count(param->stored_shape) != count) {
-            return tr_fail(err, TR_USAGE, "%s has %lld elements, not %lld", name,
-                           (long long)tr_shape_count(param->stored_shape),
-                           (long long)count);
-        }
-        tr_piece piece = tr__executor_held(engine->executor, (int)i, -1);
-        status = put_piece(engine, &piece, values, err);
-        if (status == TR_OK) {
-            status = tr__executor_round_param(engine->executor, (int)i, err);
-        }
-        found = true;
-    }
-    engine->stale_params = true; // other ranks' copies
-    return found ? status : tr_fail(err, TR_USAGE, "the model has no tensor %s", name);
+static tr_space space_of(const tr_plan *plan, const tr_flat_range *range,
+                         const tr_flat_range *other) {
+    int buffer = range->buffer >= 0 ? range->buffer : other->buffer;
+    return buffer >= 0 ? (tr_space)plan->buffers[buffer].space : TR_SPACE_DEVICE;
 }
 
-tr_status tr_engine_gradient(const tr_engine *engine, const char *name, float *values,
-                             int64_t count, tr_error *err) {
-    const tr_plan *plan = engine->plan;
-    bool found = false;
-    for (size_t i = 0; i < plan->param_count; i++) {
-        const tr_plan_param *param = &plan->params[i];
-        if (strcmp(param->stored, name) != 0) {
-            continue;
-        }
-        float *grad = values + param->first;
-        if (plan->flats[param->flat].frozen) {
-            return tr_fail(err, TR_USAGE, "%s is frozen: it has no gradient", name);
-        }
-        if (param->first + param->count > count ||
-            !tr__executor_read_grad(engine->executor, (int)i, 0, param->count, grad)) {
-            return tr_fail(
-                err, TR_USAGE,
-                "the gradient of %s is not whole in this rank's memory (other ranks, "
-                "NVMe or fixed-point sums have it), or the buffer has no room for it",
-                name);
-        }
-        for (int64_t k = 0; k < param->count; k++) {
-            grad[k] = (float)(engine->unscale * grad[k]);
-        }
-        found = true;
+static void tell_param(const tr_plan *plan, size_t index, tr_tensor_info *info) {
+    const tr_plan_param *param = &plan->params[index];
+    const tr_flat *flat = &plan->flats[param->flat];
+    info->name = param->stored;
+    info->dtype = TR_F32;
+    info->shape = param->stored_shape;
+    info->trained = !flat->frozen;
+    info->space = space_of(plan, &flat->master, &flat->copy);
+    info->gradient_space = space_of(plan, &flat->grad, &flat->master);
+    info->optimizer_space = space_of(plan, &flat->state[0], &flat->master);
+}
+
+static void tell_state(const tr_plan_state *state, tr_tensor_info *info) {
+    info->name = state->name;
+    info->dtype = state->desc.dtype;
+    info->shape = state->desc.shape;
+    info->of_model = true;
+}
+
+static const tr_sized known_info = {"tr_tensor_info", "TR_TENSOR_INFO_INIT",
+                                    sizeof(tr_tensor_info)};
+
+tr_status tr_engine_tensor(const tr_engine *engine, size_t index, tr_tensor_info *info,
+                           tr_error *err) {
+    static const char name[] = "tr_engine_tensor";
+    tr_status status = tr__need(engine, name, "engine", err);
+    status = status == TR_OK ? tr__need_sized(info, &known_info, name, err) : status;
+    if (status != TR_OK) {
+        return status;
     }
-    return found ? TR_OK : tr_fail(err, TR_USAGE, "the model has no tensor %s", name);
+    const tr_plan *plan = engine->plan;
+    size_t count = tr_engine_tensors(engine), params = count - plan->state_count;
+    *info = (tr_tensor_info)TR_TENSOR_INFO_INIT;
+    if (index >= count) {
+        return tr_fail(err, TR_USAGE, "%s: there is no tensor %zu; the model has %zu",
+                       name, index, count);
+    }
+    if (index >= params) {
+        tell_state(&plan->states[index - params], info);
+        return TR_OK;
+    }
+    size_t at = 0;
+    while (!is_first(plan, at) || index-- > 0) {
+        at++;
+    }
+    tell_param(plan, at, info);
+    return TR_OK;
+}
+
+const char *tr_engine_part(const tr_engine *engine, size_t index) {
+    int states = engine ? engine->plan->request.optimizer_states : 0;
+    const char *const first[] = {"values", "gradient"};
+    if (!engine || index >= 2 + (size_t)states) {
+        return NULL;
+    }
+    return index < 2 ? first[index]
+                     : engine->settings->optimizer->state_names[index - 2];
 }

@@ -10,6 +10,10 @@
 #include <string.h>
 
 tr_status tr_engine_watch(tr_engine *engine, tr_error *err) {
+    tr_status given = tr__engine_need(engine, engine, "tr_engine_watch", "engine", err);
+    if (given != TR_OK) {
+        return given;
+    }
     tr_error mine = {0};
     tr_status status =
         engine->watch ? TR_OK : tr__watch_create(engine->plan, &engine->watch, &mine);
@@ -108,6 +112,11 @@ static tr_status print(const void *what, FILE *to, tr_error *err) {
 }
 
 tr_status tr_engine_write_trace(tr_engine *engine, const char *path, tr_error *err) {
+    tr_status given =
+        tr__engine_need(engine, path, "tr_engine_write_trace", "path", err);
+    if (given != TR_OK) {
+        return given;
+    }
     tr_error mine = {0};
     noted all = {NULL, NULL, 0};
     bool watched = engine->watch && engine->watch->count > 0;

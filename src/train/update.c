@@ -81,6 +81,7 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
         tr__scaling_apply(&settings->scaling, settings->optimizer,
                           engine->batcher.batch, hyper, NULL);
         hyper->lr *= guarded;
+        hyper->lr = isnan(engine->own_rate[g]) ? hyper->lr : engine->own_rate[g];
         engine->next_power[g][0] = engine->power[g][0] * hyper->beta1;
         engine->next_power[g][1] = engine->power[g][1] * hyper->beta2;
     }

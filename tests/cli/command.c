@@ -102,6 +102,14 @@ json_t *file_json(void *const *state, const char *name) {
     return object;
 }
 
+double number_in(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) {
+        fail_msg("%s is missing, or no number", name);
+    }
+    return json_number_value(value);
+}
+
 // ---- commands
 
 static void limit(int which, int64_t bytes) {

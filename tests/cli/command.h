@@ -27,6 +27,8 @@ void file_words(void *const *state, const char *name, size_t bytes);
 // The content, to be freed, with a zero byte after its end; fails when there is none.
 char *file_read(void *const *state, const char *name, size_t *bytes);
 json_t *file_json(void *const *state, const char *name); // an object
+// The number of that name in it; the test fails where there is none.
+double number_in(const json_t *object, const char *name);
 
 // Address spaces can be limited: not under AddressSanitizer, which maps terabytes.
 #if defined(__SANITIZE_ADDRESS__)

@@ -31,6 +31,16 @@ void run_file(void *const *state, const char *text, const char *more) {
     }
 }
 
+void machine_file(void *const *state, const char *more) {
+    char all[1024];
+    int length = snprintf(all, sizeof all,
+                          "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": "
+                          "{\"flops\": 1e9, \"bytes\": 1e9}%s}",
+                          more);
+    assert_true(length > 0 && (size_t)length < sizeof all);
+    file_text(state, "m.json", all);
+}
+
 // Of version 1.
 static void npy_file(void *const *state, const char *name, const char *dictionary,
                      const void *data, size_t bytes) {

@@ -11,6 +11,9 @@ extern const char text_run[];
 // Writes `text` as run.json with `more` (", \"key\": value", may be "") in its object.
 void run_file(void *const *state, const char *text, const char *more);
 
+// Writes m.json, a slow machine with 8 ranks on a node, with `more` as above.
+void machine_file(void *const *state, const char *more);
+
 // Trains a GPT-2 of 500 tokens, as text_run, on what gpt2_tokenizer makes of some words
 // (a.txt, 2,000 bytes) as ids: "out" then holds a model of tokens without a tokenizer.
 extern const char gpt2_tokenizer[];

@@ -1,4 +1,5 @@
 // Budgets hold for every batch that a run comes to.
+// Labels: slow
 #include "command.h"
 
 #include <stdio.h>

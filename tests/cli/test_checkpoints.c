@@ -179,9 +179,7 @@ static void test_links_in_the_way(void **state) {
 // What a simulation writes does not go through a link either.
 static void test_simulated_traces(void **state) {
     run_file(state, classifier_run, "");
-    file_text(state, "m.json",
-              "{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": {\"flops\": 1e9, "
-              "\"bytes\": 1e9}}");
+    machine_file(state, "");
     file_text(state, "victim", "mine");
     link_to(state, "victim", "t.json");
     link_to(state, "victim", "u.json.new");

@@ -62,14 +62,6 @@ static void test_version(void **state) {
 
 // ---- plan
 
-static double number_in(const json_t *object, const char *name) {
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_number(value)) {
-        fail_msg("%s is missing, or no number", name);
-    }
-    return json_number_value(value);
-}
-
 static void check_ledger(const json_t *ledger) {
     static const char *const spaces[] = {"device", "host", "nvme"};
     static const char *const categories[] = {"parameters",    "gradients", "optimizer",
@@ -154,9 +146,7 @@ static size_t column_of(const char *text, const char *kind) {
 // Kinds of steps with long names stand in the same columns.
 static void test_simulated_columns(void **state) {
     run_file(state, text_run, "");
-    file_text(state, "m.json",
-              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
-              "\"bytes\": 1e9}}");
+    machine_file(state, "");
     char *text = succeed(state, LIST("simulate", "run.json", "--machine", "m.json",
                                      "--set", "train_micro_batch_size_per_gpu=1",
                                      "--set", "noise_scale.measure=true"));
@@ -166,9 +156,7 @@ static void test_simulated_columns(void **state) {
 
 static void test_simulate(void **state) {
     run_file(state, text_run, "");
-    file_text(state, "m.json",
-              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
-              "\"bytes\": 1e9}, \"link\": {\"inside\": {\"bytes\": 1e8}}}");
+    machine_file(state, ", \"link\": {\"inside\": {\"bytes\": 1e8}}");
     json_t *one = succeed_json(
         state, LIST("simulate", "run.json", "--machine", "m.json", "--json"));
     assert_true(number_in(one, "ranks") == 1);

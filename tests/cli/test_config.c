@@ -374,8 +374,8 @@ static void test_idle_noise(void **state) {
         outcome o = run(state, LIST("train", "run.json", "--set", micro[i], "--set",
                                     i ? "out=\"b\"" : "out=\"a\""));
         assert_int_equal(o.status, 0);
-        const char *said = strstr(o.err, "noise_scale.measure measures nothing: the "
-                                         "batch is one micro-batch");
+        const char *said = strstr(o.err, "noise_scale.measure measures nothing: it "
+                                         "compares the gradient of one micro-batch");
         assert_true(i == 0 ? said != NULL : said == NULL);
         outcome_free(&o);
     }

@@ -9,14 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static double number_in(const json_t *object, const char *name) {
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_number(value)) {
-        fail_msg("%s is missing, or no number", name);
-    }
-    return json_number_value(value);
-}
-
 // The last validation loss of metrics.jsonl.
 static double last_validation(void **state) {
     char *text = file_read(state, "out/metrics.jsonl", NULL), *at = text, *last = NULL;
@@ -356,9 +348,7 @@ static const json_t *row_of(const json_t *plans, int stage) {
 
 static void test_compare(void **state) {
     run_file(state, text_run, "");
-    file_text(state, "m.json",
-              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
-              "\"bytes\": 1e9}, \"link\": {\"inside\": {\"bytes\": 1e8}}}");
+    machine_file(state, ", \"link\": {\"inside\": {\"bytes\": 1e8}}");
     json_t *all = succeed_json(state, LIST("plan", "run.json", "--compare", "--ranks",
                                            "2", "--json", "--machine", "m.json"));
     const json_t *plans = json_object_get(all, "plans");
@@ -391,9 +381,7 @@ static void test_compare(void **state) {
 // Waves, rows that are too much, and the reason of each that has no plan.
 static void test_compare_waves(void **state) {
     run_file(state, text_run, "");
-    file_text(state, "m.json",
-              "{\"name\": \"m\", \"ranks_per_node\": 8, \"compute\": {\"flops\": 1e9, "
-              "\"bytes\": 1e9}, \"memory\": {\"device\": 1000}}");
+    machine_file(state, ", \"memory\": {\"device\": 1000}");
     char *text = succeed(state, LIST("plan", "run.json", "--compare", "--machine",
                                      "m.json", "--ranks", "2"));
     assert_says(text, "\n0      none                                1 ");

@@ -27,14 +27,6 @@ static json_t *metrics(void *const *state, const char *name) {
     return all;
 }
 
-static double number_in(const json_t *object, const char *name) {
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_number(value)) {
-        fail_msg("%s is missing, or no number", name);
-    }
-    return json_number_value(value);
-}
-
 static json_int_t whole_in(const json_t *object, const char *name) {
     const json_t *value = json_object_get(object, name);
     if (!json_is_integer(value)) {

@@ -2,6 +2,7 @@
 // probabilities of a sample and x its features and a 1, the mean of
 // (diag(p) - p p') (x) x x'. And what it is made of: weights set, gradients got.
 #include "command.h"
+#include "train/opening.h"
 
 #include <tranche/engine.h>
 
@@ -123,8 +124,8 @@ typedef struct session {
 
 static void session_open(session *s, const char *text) {
     tr_error err = {0};
-    tr_run_options options = {.text = text, .resume = "never"};
-    ok(tr_run_open(&options, &s->run, &err), &err);
+    run_options options = {.text = text, .resume = "never"};
+    ok(run_open(&options, &s->run, &err), &err);
     ok(tr_plan_make(tr_run_plan_request(s->run), &s->plan, &err), &err);
     ok(tr_engine_create(s->run, s->plan, &s->engine, &err), &err);
 }
@@ -132,25 +133,38 @@ static void session_open(session *s, const char *text) {
 static void session_close(session *s) {
     tr_engine_destroy(s->engine);
     tr_plan_destroy(s->plan);
-    tr_run_close(s->run);
+    tr_run_destroy(s->run);
+}
+
+static tr_tensor_info tensor_at(const session *s, size_t i) {
+    tr_tensor_info info = TR_TENSOR_INFO_INIT;
+    tr_error err = {0};
+    ok(tr_engine_tensor(s->engine, i, &info, &err), &err);
+    return info;
 }
 
 // The tensors are the weights [CLASSES, FEATURES] and the biases.
 static void check_names(const session *s) {
-    int64_t count = 0;
-    const char *weight = tr_engine_parameter_name(s->engine, 0);
-    assert_non_null(weight);
-    assert_non_null(tr_engine_parameter(s->engine, weight, &count));
-    assert_int_equal(count, CLASSES * FEATURES);
-    assert_non_null(tr_engine_parameter_name(s->engine, 1));
-    assert_null(tr_engine_parameter_name(s->engine, 2));
+    assert_int_equal(tr_engine_tensors(s->engine), 2);
+    assert_true(tr_shape_equal(tensor_at(s, 0).shape, TR_SHAPE2(CLASSES, FEATURES)));
+    assert_true(tr_shape_equal(tensor_at(s, 1).shape, TR_SHAPE1(CLASSES)));
+}
+
+// Returns how many elements a row of tensor `t` has.
+static int get_part(const session *s, int t, const char *part,
+                    float values[CLASSES * FEATURES]) {
+    tr_error err = {0};
+    int width = t == 0 ? FEATURES : 1;
+    ok(tr_engine_read(s->engine, tensor_at(s, (size_t)t).name, part, 0, CLASSES * width,
+                      values, &err),
+       &err);
+    return width;
 }
 
 static void get_weights(const session *s, problem *q) {
     for (int t = 0; t < 2; t++) {
-        int width = t == 0 ? FEATURES : 1;
-        const float *values = tr_engine_parameter(
-            s->engine, tr_engine_parameter_name(s->engine, (size_t)t), NULL);
+        float values[CLASSES * FEATURES];
+        int width = get_part(s, t, "values", values);
         for (int k = 0; k < CLASSES * width; k++) {
             q->w[k / width][t == 0 ? k % width : FEATURES] = values[k];
         }
@@ -158,13 +172,9 @@ static void get_weights(const session *s, problem *q) {
 }
 
 static void check_gradient(const session *s, const problem *q) {
-    tr_error err = {0};
     for (int t = 0; t < 2; t++) {
-        int width = t == 0 ? FEATURES : 1;
         float values[CLASSES * FEATURES];
-        ok(tr_engine_gradient(s->engine, tr_engine_parameter_name(s->engine, (size_t)t),
-                              values, CLASSES * width, &err),
-           &err);
+        int width = get_part(s, t, "gradient", values);
         for (int k = 0; k < CLASSES * width; k++) {
             int at = t == 0 ? k % width : FEATURES;
             assert_float_equal(values[k], q->gradient[k / width][at], 1e-6);
@@ -189,21 +199,11 @@ static void weights_and_gradients(void **state) {
         ok(tr_engine_step(s.engine, &result, &err), &err);
         assert_float_equal(result.loss, q.loss, 1e-6);
         check_gradient(&s, &q);
-        ok(tr_engine_set_parameter(s.engine, tr_engine_parameter_name(s.engine, 1),
-                                   moved, CLASSES, &err),
+        ok(tr_engine_write(s.engine, tensor_at(&s, 1).name, "values", 0, CLASSES, moved,
+                           &err),
            &err);
     }
     assert_true(q.w[2][FEATURES] == 2);
-    float values[1];
-    assert_int_equal(tr_engine_set_parameter(s.engine, "none", moved, CLASSES, &err),
-                     TR_USAGE);
-    assert_non_null(strstr(err.message, "no tensor none"));
-    const char *bias = tr_engine_parameter_name(s.engine, 1);
-    err = (tr_error){0};
-    assert_int_equal(tr_engine_set_parameter(s.engine, bias, moved, 2, &err), TR_USAGE);
-    assert_non_null(strstr(err.message, "3 elements, not 2"));
-    err = (tr_error){0};
-    assert_int_equal(tr_engine_gradient(s.engine, bias, values, 1, &err), TR_USAGE);
     session_close(&s);
 }
 

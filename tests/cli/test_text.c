@@ -253,19 +253,40 @@ static void test_no_room(void **state) {
     free(succeed(state, LIST("train", "run.json")));
 }
 
-// A tokenizer with a token more than the model's vocabulary: the rows that there were
-// stay, the new one is drawn as all are.
-static void test_added_token(void **state) {
+static const char table[] = "transformer.wte.weight"; // of the tokens
+
+// As many rows of the table of tokens in a folder's newest checkpoint.
+static void read_rows(void *const *state, const char *out, int64_t count, float *rows) {
+    char name[64];
+    tr_error err = {0};
+    tr_tensor_set *set = NULL;
+    snprintf(name, sizeof name, "%s/checkpoints/latest/model.safetensors", out);
+    assert_int_equal(tr__tensor_set_open(file_path(state, name), &set, &err), 0);
+    assert_int_equal(tr__tensor_read_f32(set, tr__tensor_set_find(set, table), 0,
+                                         count * WIDTH, rows, &err),
+                     0);
+    tr__tensor_set_close(set);
+}
+
+static void assert_config(void *const *state, const char *out, const char *key,
+                          int64_t is) {
+    char name[64];
+    snprintf(name, sizeof name, "%s/checkpoints/latest/config.json", out);
+    json_t *config = file_json(state, name);
+    assert_int_equal(json_integer_value(json_object_get(config, key)), is);
+    json_decref(config);
+}
+
+// Gives the tokenizer the tokens from TOKENS up to MORE.
+static void add_tokens(void *const *state) {
     static const char added[] = "\"added_tokens\":[";
     static const char more[] =
         "{\"id\":%d,\"content\":\"<|new%d|>\",\"single_word\":false,\"lstrip\":"
         "false,\"rstrip\":false,\"normalized\":false,\"special\":true},";
     size_t bytes;
-    char tokens[1024] = "";
-    tr_error err = {0};
-    free(succeed(state, LIST("train", "run.json")));
+    char tokens[1024] = "", *text = NULL;
     char *json = file_read(state, "tok/tokenizer.json", &bytes);
-    char *at = strstr(json, added), *text = NULL;
+    char *at = strstr(json, added);
     assert_non_null(at);
     at += sizeof added - 1;
     for (int id = TOKENS; id < MORE; id++) {
@@ -275,6 +296,15 @@ static void test_added_token(void **state) {
     assert_true(asprintf(&text, "%.*s%s%s", (int)(at - json), json, tokens, at) > 0);
     file_text(state, "tok/tokenizer.json", text);
     file_text(state, "docs/b.txt", "the men <|new502|> said");
+    free(json);
+    free(text);
+}
+
+// A model of TOKENS tokens in "out", and in "b" what it is with those of the tokenizer,
+// of which there are more. No weight has been trained in between.
+static void grow(void *const *state) {
+    free(succeed(state, LIST("train", "run.json")));
+    add_tokens(state);
     outcome o = run(state, LIST("train", "run.json", "--model", "out", "--out", "b",
                                 "--steps", "1", "--set", "optimizer.params.lr=0"));
     if (o.status != 0) {
@@ -283,36 +313,39 @@ static void test_added_token(void **state) {
     assert_says(o.err, "503 tokens in place of 500");
     assert_says(o.err, "new rows of the embedding are drawn");
     outcome_free(&o);
-    json_t *config = file_json(state, "b/checkpoints/latest/config.json");
-    assert_int_equal(json_integer_value(json_object_get(config, "vocab_size")), MORE);
-    json_decref(config);
-    tr_tensor_set *old = NULL, *grown = NULL;
-    float rows_a[TOKENS * WIDTH], rows_b[MORE * WIDTH], drawn[(MORE - TOKENS) * WIDTH];
-    static const char name[] = "transformer.wte.weight";
-    assert_int_equal(tr__tensor_set_open(file_path(state, weights), &old, &err), 0);
-    assert_int_equal(
-        tr__tensor_set_open(file_path(state, "b/checkpoints/latest/model.safetensors"),
-                            &grown, &err),
-        0);
-    assert_int_equal(tr__tensor_read_f32(old, tr__tensor_set_find(old, name), 0,
-                                         TOKENS * WIDTH, rows_a, &err),
-                     0);
-    assert_int_equal(tr__tensor_read_f32(grown, tr__tensor_set_find(grown, name), 0,
-                                         MORE * WIDTH, rows_b, &err),
-                     0);
-    assert_memory_equal(rows_a, rows_b, sizeof rows_a);
+    assert_config(state, "b", "vocab_size", MORE);
+}
+
+// A tokenizer with more tokens than the model's vocabulary: the rows that there were
+// stay, and the new ones are drawn as all are.
+static void test_added_tokens(void **state) {
+    float before[TOKENS * WIDTH], after[MORE * WIDTH], drawn[(MORE - TOKENS) * WIDTH];
+    grow(state);
+    read_rows(state, "out", TOKENS, before);
+    read_rows(state, "b", MORE, after);
+    assert_memory_equal(before, after, sizeof before);
     tr__fill_normal(drawn, TOKENS * WIDTH, (MORE - TOKENS) * WIDTH, 0, 0.02F, 3,
-                    tr__hash_text(name));
-    assert_memory_equal(drawn, rows_b + TOKENS * WIDTH, sizeof drawn);
-    tr__tensor_set_close(old);
-    tr__tensor_set_close(grown);
-    // The same on ranks, in slices, each of which draws its part.
+                    tr__hash_text(table));
+    assert_memory_equal(drawn, after + TOKENS * WIDTH, sizeof drawn);
+    // The same in slices, each of which draws its part.
     free(succeed(state, LIST("train", "run.json", "--model", "out", "--out", "c",
                              "--steps", "1", "--set", "optimizer.params.lr=0", "--set",
                              "execution.vocabulary_slices=3")));
     assert_same_file(state, "b/checkpoints/latest/model.safetensors",
                      "c/checkpoints/latest/model.safetensors");
-    // Padded, and then more tokens in the place of padding.
+    // Evaluations do not make a model larger.
+    fail_with(state, NULL,
+              LIST("evaluate", "out", "--data", "docs", "--set", "data.tokenizer=tok"),
+              4, LIST("data.tokenizer: ", "has a vocabulary of 500"));
+}
+
+// Padded first, and then with more tokens in the place of padding.
+static void test_added_to_padding(void **state) {
+    enum { PADDED = 512 };
+    float after[MORE * WIDTH], padded[PADDED * WIDTH];
+    static const float zeros[(PADDED - MORE) * WIDTH];
+    grow(state);
+    read_rows(state, "b", MORE, after);
     free(
         succeed(state, LIST("train", "run.json", "--model", "out", "--out", "d",
                             "--steps", "1", "--set", "optimizer.params.lr=0", "--set",
@@ -320,29 +353,11 @@ static void test_added_token(void **state) {
                             "data.tokenizer=null", "--set", "data.eos_token=<|end|>")));
     free(succeed(state, LIST("train", "run.json", "--model", "d", "--out", "e",
                              "--steps", "1", "--set", "optimizer.params.lr=0")));
-    config = file_json(state, "e/checkpoints/latest/config.json");
-    assert_int_equal(json_integer_value(json_object_get(config, "vocab_size")), 512);
-    assert_int_equal(json_integer_value(json_object_get(config, "unpadded_vocab_size")),
-                     MORE);
-    json_decref(config);
-    float rows_e[512 * WIDTH];
-    static const float zeros[(512 - MORE) * WIDTH];
-    assert_int_equal(
-        tr__tensor_set_open(file_path(state, "e/checkpoints/latest/model.safetensors"),
-                            &grown, &err),
-        0);
-    assert_int_equal(tr__tensor_read_f32(grown, tr__tensor_set_find(grown, name), 0,
-                                         512 * WIDTH, rows_e, &err),
-                     0);
-    tr__tensor_set_close(grown);
-    assert_memory_equal(rows_b, rows_e, sizeof rows_b);
-    assert_memory_equal(zeros, rows_e + MORE * WIDTH, sizeof zeros);
-    // Evaluations do not make a model larger.
-    fail_with(state, NULL,
-              LIST("evaluate", "out", "--data", "docs", "--set", "data.tokenizer=tok"),
-              4, LIST("data.tokenizer: ", "has a vocabulary of 500"));
-    free(json);
-    free(text);
+    assert_config(state, "e", "vocab_size", PADDED);
+    assert_config(state, "e", "unpadded_vocab_size", MORE);
+    read_rows(state, "e", PADDED, padded);
+    assert_memory_equal(after, padded, sizeof after);
+    assert_memory_equal(zeros, padded + MORE * WIDTH, sizeof zeros);
 }
 
 // Several processes at once, of which one does the work.
@@ -436,7 +451,8 @@ int main(void) {
         TEST(test_companions_of_bytes),
         TEST(test_other_data),
         TEST(test_errors),
-        TEST(test_added_token),
+        TEST(test_added_tokens),
+        TEST(test_added_to_padding),
         TEST(test_at_once),
         TEST(test_killed),
         TEST(test_ranks),

@@ -55,7 +55,8 @@ static void test_wrong_width(void **state) {
     outcome o = run(state, LIST("tokenize", "--tokenizer", GPT2, "--decode", "w"));
     assert_int_equal(o.status, 0);
     assert_string_equal(o.out, from);
-    assert_says(o.err, "w: read as u32: as u16 every second id would be 0");
+    assert_says(o.err,
+                "w: taken as ids of u32, because as u16 every second id would be 0");
     outcome_free(&o);
     free(from);
     fail_with(state, NULL,

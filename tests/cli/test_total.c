@@ -1,4 +1,5 @@
 // memory.total: a budget of the whole process, whatever is in it.
+// Labels: slow
 #include "command.h"
 #include "runs.h"
 
@@ -119,16 +120,17 @@ static void test_levers(void **state) {
     }
 }
 
-// Where one memory is both, a budget of the device bounds no process; it is said.
+// Where device and host are one memory, a budget of the device does not limit the
+// process; that is said.
 static void test_device_alone(void **state) {
     run_file(state, wide_run, ", \"memory\": {\"device\": \"1GiB\"}");
     outcome o = run(state, LIST("plan", "run.json"));
     assert_int_equal(o.status, 0);
-    assert_says(o.err, "memory.total bounds the whole process");
+    assert_says(o.err, "memory.total limits the whole process");
     outcome_free(&o);
     o = run(state, LIST("plan", "run.json", "--set", "memory.host=1GiB"));
     assert_int_equal(o.status, 0);
-    assert_null(strstr(o.err, "memory.total bounds"));
+    assert_null(strstr(o.err, "memory.total limits"));
     outcome_free(&o);
 }
 
@@ -151,6 +153,21 @@ static void test_capped(void **state) {
     o = run(state, LIST("plan", "run.json", "--set", "memory=1000TiB"));
     assert_int_equal(o.status, 0);
     assert_says(o.err, "memory.total is 1000.00 TiB, but the machine has ");
+    outcome_free(&o);
+}
+
+// Nor is that of NVMe more than the folder's disk has room for.
+static void test_capped_disk(void **state) {
+    run_file(state, wide_run, ", \"memory\": {\"nvme\": {\"path\": \".\"}}");
+    outcome o =
+        run(state, LIST("plan", "run.json", "--set", "memory.nvme.bytes=1000TiB"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "memory.nvme.bytes is 1000.00 TiB, but the disk of . has ");
+    assert_says(o.err, " free: the plan is for ");
+    outcome_free(&o);
+    o = run(state, LIST("plan", "run.json", "--set", "memory.nvme.bytes=1MiB"));
+    assert_int_equal(o.status, 0);
+    assert_null(strstr(o.err, "the disk of"));
     outcome_free(&o);
 }
 
@@ -207,9 +224,9 @@ static void test_one_number(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_process),   TEST(test_spellings),    TEST(test_smallest),
-        TEST(test_levers),    TEST(test_device_alone), TEST(test_capped),
-        TEST(test_no_folder), TEST(test_one_number),
+        TEST(test_process),     TEST(test_spellings),    TEST(test_smallest),
+        TEST(test_levers),      TEST(test_device_alone), TEST(test_capped),
+        TEST(test_capped_disk), TEST(test_no_folder),    TEST(test_one_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,7 @@ tr_status try_config(const char *text, const char *const *sets, tr_config **out,
     size_t count = 0;
     for (; sets && sets[count]; count++) {
         assert_true(count < SETS_MAX);
-        overrides[count] =
-            (tr_config_override){.value = sets[count], .origin = TR_ORIGIN_SET};
+        overrides[count] = (tr_config_override){.value = sets[count]};
     }
     return tr__config_parse("run.json", text, strlen(text), tr__key_tables,
                             TR_KEY_TABLES, overrides, count, out, err);

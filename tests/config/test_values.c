@@ -194,14 +194,14 @@ static void test_command_line(void **state) {
          .value = "1",
          .literal = true,
          .append = true,
-         .origin = TR_ORIGIN_COMMAND},
-        {.key = "steps", .value = "9", .origin = TR_ORIGIN_COMMAND},
+         .source = "command line"},
+        {.key = "steps", .value = "9", .source = "command line"},
         {.key = "data.train",
          .value = "null",
          .literal = true,
          .append = true,
-         .origin = TR_ORIGIN_COMMAND},
-        {.key = "model", .value = "gpt2", .literal = true, .origin = TR_ORIGIN_COMMAND},
+         .source = "command line"},
+        {.key = "model", .value = "gpt2", .literal = true, .source = "command line"},
     };
     const char text[] = "{\"data\": {\"train\": [\"x\", \"y\", \"z\"]}, \"steps\": 2}";
     tr_config *config = NULL;
@@ -213,7 +213,7 @@ static void test_command_line(void **state) {
     assert_string_equal(tr__config_text_at(config, "data.train", 0), "1");
     assert_string_equal(tr__config_text_at(config, "data.train", 1), "null");
     assert_int_equal(tr__config_int(config, "steps"), 9);
-    assert_int_equal(tr__config_origin(config, "steps"), TR_ORIGIN_COMMAND);
+    assert_int_equal(tr__config_origin(config, "steps"), TR_ORIGIN_SET);
     assert_string_equal(tr__config_text(config, "model"), "gpt2");
     tr__config_destroy(config);
 }

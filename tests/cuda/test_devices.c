@@ -23,17 +23,17 @@ static tr_status open_run(const char *golden, const char *setting, tr_run **run,
                           tr_error *err) {
     char path[1024];
     const char *const set[] = {setting};
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = setting ? 1 : 0,
-                              .resume = "never",
-                              .choose_device = true,
-                              .computes_here = true,
-                              .messages = {keep, NULL}};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = setting ? 1 : 0,
+                           .resume = "never",
+                           .choose_device = true,
+                           .computes_here = true,
+                           .messages = {keep, NULL}};
     snprintf(path, sizeof path, "%s/goldens/%s", TR_TEST_DATA, golden);
     assert_int_equal(chdir(path), 0);
     said[0] = '\0';
-    return tr_run_open(&options, run, err);
+    return run_open(&options, run, err);
 }
 
 // With this setting the golden trains on that backend, and says these words.
@@ -43,7 +43,7 @@ static void assert_chosen(const char *golden, const char *setting, tr_backend_id
     tr_error err = {0};
     trial_ok(open_run(golden, setting, &run, &err), &err);
     tr_backend_id chosen = tr_run_plan_request(run)->backend;
-    tr_run_close(run);
+    tr_run_destroy(run);
     if (chosen != id || (words ? !strstr(said, words) : !!strstr(said, "device"))) {
         fail_msg("%s, %s: on %s, and says: %s", golden, setting ? setting : "alone",
                  tr__backend(chosen)->name, said);
@@ -115,19 +115,19 @@ static void the_one_that_is_named(void **state) {
 // message names the unit, the op and what helps.
 static void a_kernel_that_is_not_there(void **state) {
     const char *const set[] = {"device=cuda", "fp8.enabled=true"};
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = 2,
-                              .resume = "never",
-                              .computes_here = true,
-                              .messages = {keep, NULL}};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = 2,
+                           .resume = "never",
+                           .computes_here = true,
+                           .messages = {keep, NULL}};
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_error err = {0};
     (void)state;
     assert_int_equal(chdir(TR_TEST_DATA "/goldens/qwen3"), 0);
     said[0] = '\0';
-    tr_status status = tr_run_open(&options, &run, &err);
+    tr_status status = run_open(&options, &run, &err);
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
     }
@@ -137,7 +137,7 @@ static void a_kernel_that_is_not_there(void **state) {
         fail_msg("%s", err.message);
     }
     assert_null(strstr(said, "model qwen3"));
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 // Products in fp8 need widths that are multiples of 16, and a GPU that has them.
@@ -157,7 +157,7 @@ static void fp8_asks_for_more(void **state) {
     request.level_limit = 1 + TR_CUDA_SM_89;
     trial_ok(tr_plan_make(&request, &plan, &err), &err);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 static void kernels_run_on_later_devices(void **state) {

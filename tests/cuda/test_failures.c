@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const char *const device[] = {"device=cuda"};
-static const tr_run_options options = {
+static const run_options options = {
     .file = "run.json", .set = device, .set_count = 1, .resume = "never"};
 
 typedef struct fault {

@@ -53,7 +53,7 @@ static const place half_sums[] = {
 
 static void open_run(trial *t, const char *device, const place *p) {
     const char *const set[] = {device, p->set[0], p->set[1], p->set[2]};
-    tr_run_options options = {
+    run_options options = {
         .file = "run.json", .set = set, .set_count = SETTINGS + 1, .resume = "never"};
     trial_open(t, &options);
 }

@@ -40,10 +40,10 @@ static void go_to(const char *folder) {
 static void train(const char *device, const example *of, int cut, trained *out) {
     const char *const set[SETTINGS] = {device, cuts[cut][0], cuts[cut][1], cuts[cut][2],
                                        of->more};
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = of->more ? SETTINGS : SETTINGS - 1,
-                              .resume = "never"};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = of->more ? SETTINGS : SETTINGS - 1,
+                           .resume = "never"};
     trial t;
     trial_open(&t, &options);
     trained_make(&t, STEPS, out);

@@ -112,6 +112,19 @@ static void draw_params(const test_rig *rig) {
     }
 }
 
+// Nothing is known of what the plan passes through.
+static void spoil_passing(const test_rig *rig) {
+    for (size_t i = 0; i < rig->plan->buffer_count; i++) {
+        const tr_buffer *b = &rig->plan->buffers[i];
+        if (b->sequence >= 0 && b->space != TR_SPACE_NVME && b->bytes > 0) {
+            void *memory = tr__arena_view(rig->arenas[b->space], (size_t)b->offset,
+                                          (size_t)b->bytes);
+            memset(tr__backend_reach(rig->executor->backend, memory), 0xFF,
+                   (size_t)b->bytes);
+        }
+    }
+}
+
 void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     tr_error err = {0};
     *rig = (test_rig){0};
@@ -122,14 +135,7 @@ void test_rig_begin(test_rig *rig, const tr_plan_request *request) {
     assert_int_equal(
         tr__executor_create(rig->plan, rig->arenas, NULL, ".", &rig->executor, &err),
         TR_OK);
-    for (int space = 0; space < TR_SPACES; space++) {
-        size_t always = (size_t)rig->plan->persistent_bytes[space];
-        size_t passing = (size_t)rig->plan->arena_bytes[space] - always;
-        if (passing > 0) {
-            void *memory = tr__arena_view(rig->arenas[space], always, passing);
-            memset(tr__backend_reach(rig->executor->backend, memory), 0xFF, passing);
-        }
-    }
+    spoil_passing(rig);
     if (!tr__plan_uses_nvme(rig->plan)) {
         draw_params(rig);
     }

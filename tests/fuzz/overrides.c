@@ -63,19 +63,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char text[LINES * LINE_BYTES + 1] = "";
     const char *lines[LINES];
     memcpy(text, data, size < sizeof text - 1 ? size : sizeof text - 1);
-    tr_run_options options = {
-        .text = base, .plan_only = true, .machine = machine(), .set = lines};
-    options.set_count = split(text, lines);
+    size_t count = split(text, lines);
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_error err = {0};
-    tr_status status = tr_run_open(&options, &run, &err);
+    parts.machine = machine();
+    fuzz_check(tr_run_create(&run, &err) == TR_OK &&
+                   tr_run_load_text(run, base, &err) == TR_OK &&
+                   tr_run_set(run, "plan_only", "true", &err) == TR_OK &&
+                   tr_run_give(run, &parts, &err) == TR_OK,
+               err.message);
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        status = tr_run_assign(run, lines[i], &err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_resolve(run, &err);
+    }
     fuzz_check_told(status, &err);
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
         fuzz_check_told(status, &err);
     }
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "ops/guarded.h"
 
 #include "base/arena.h"
+#include "base/poison.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,13 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, bytes)   ((void)(address), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
-#endif
 
 enum { GUARD = 256, FILL = 0xFF, NUMBER = 0x3F };
 

@@ -43,6 +43,7 @@ train 1
 says "training on: $dir/texts"
 says "step 1/1 "
 says "a sample of $dir/out"
+command -v tranche >/dev/null || says "export PATH=\"$dir/build:"
 train 2
 says "step 2/2 "
 [ "$(readlink "$dir/out/checkpoints/latest")" = step-00000002 ] ||

@@ -1,24 +1,6 @@
 #include "plan/depends.h"
 
-static bool writes(const tr_plan_step *step, int slot) {
-    if (slot == TR_SLOT_PACKED || slot == TR_SLOT_PACKED_BACKWARD) {
-        return step->writes & tr__slot_bit((tr_slot)slot);
-    }
-    switch (step->kind) {
-    case TR_STEP_forward:
-        return slot == TR_SLOT_OUTPUT || slot == TR_SLOT_SAVED ||
-               (slot == TR_SLOT_WAVE && step->segment == 0 &&
-                step->writes & tr__slot_bit(TR_SLOT_WAVE));
-    case TR_STEP_recompute:
-        return slot == TR_SLOT_SAVED;
-    case TR_STEP_backward:
-        return slot == TR_SLOT_INPUT_GRAD || slot == TR_SLOT_OUTPUT_GRAD ||
-               (slot == TR_SLOT_WAVE_GRAD && step->segment == 1 &&
-                step->writes & tr__slot_bit(TR_SLOT_WAVE_GRAD));
-    default:
-        return false;
-    }
-}
+#include "plan/roles.h"
 
 bool test_is_compute(const tr_plan_step *step) {
     return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
@@ -57,23 +39,42 @@ bool test_is_ring(const tr_plan_step *step) {
     return step->kind == TR_STEP_load || step->kind == TR_STEP_unload;
 }
 
-// Where both write wave tensors, each micro-batch has a part of its own.
-static bool is_apart(const tr_plan_step *step, const tr_plan_step *later, int slot) {
-    bool wave = slot == TR_SLOT_WAVE || slot == TR_SLOT_WAVE_GRAD;
-    return wave && writes(step, slot) && writes(later, slot) &&
-           step->micro != later->micro;
+static bool is_passing(const tr_plan *plan, int32_t buffer) {
+    return buffer >= 0 && plan->buffers[buffer].sequence >= 0;
 }
 
-bool test_depends(const tr_plan_step *step, const tr_plan_step *later) {
-    for (int a = 0; a < TR_SLOTS; a++) {
-        for (int b = 0; b < TR_SLOTS; b++) {
-            bool same = step->buffer[a] >= 0 && step->buffer[a] == later->buffer[b];
-            if (same && !is_apart(step, later, a) &&
-                (writes(step, a) || writes(later, b))) {
+// Working memory carries nothing from one step to another, and a step that adds to what
+// kernels have packed only reads it.
+static bool carries(const tr_plan *plan, const tr_plan_step *step,
+                    const tr_access *access) {
+    const tr_step_operand *work = tr__step_find(plan, step, TR_OPERAND_TEMP);
+    return is_passing(plan, access->value) && !(work && work->buffer == access->value);
+}
+
+static bool writes(const tr_plan *plan, const tr_access *access) {
+    bool packed = plan->buffers[access->value].category == TR_LEDGER_packed;
+    return access->mode == TR_ACCESS_WRITE ||
+           (access->mode == TR_ACCESS_ADD && !packed);
+}
+
+static bool share(const tr_plan *plan, tr_sequence_kind kind,
+                  const tr_accesses *accesses, size_t step, size_t later) {
+    const tr_plan_step *steps = plan->sequences[kind].steps;
+    for (size_t i = accesses->begin[step]; i < accesses->begin[step + 1]; i++) {
+        const tr_access *a = &accesses->items[i];
+        for (size_t k = accesses->begin[later]; k < accesses->begin[later + 1]; k++) {
+            const tr_access *b = &accesses->items[k];
+            bool meet = a->value == b->value && a->first < b->end && b->first < a->end;
+            if (meet && (writes(plan, a) || writes(plan, b)) &&
+                carries(plan, &steps[step], a) && carries(plan, &steps[later], b)) {
                 return true;
             }
         }
     }
+    return false;
+}
+
+static bool come_in_turn(const tr_plan_step *step, const tr_plan_step *later) {
     bool data = step->micro == later->micro &&
                 ((step->kind == TR_STEP_load && test_is_compute(later)) ||
                  (test_is_compute(step) && later->kind == TR_STEP_unload));
@@ -86,14 +87,17 @@ bool test_depends(const tr_plan_step *step, const tr_plan_step *later) {
     return data || same_ring || merges || sums;
 }
 
+bool test_depends(const tr_plan *plan, tr_sequence_kind kind,
+                  const tr_accesses *accesses, size_t step, size_t later) {
+    const tr_plan_step *steps = plan->sequences[kind].steps;
+    return come_in_turn(&steps[step], &steps[later]) ||
+           share(plan, kind, accesses, step, later);
+}
+
 static bool names(const tr_plan *plan, const tr_plan_step *step, int buffer) {
     bool found = false;
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        found = found || step->buffer[slot] == buffer;
-    }
-    for (int f = 0; f < TR_UNIT_FLATS_MAX && step->binding >= 0; f++) {
-        const tr_binding *binding = &plan->bindings[step->binding];
-        found = found || binding->param[f] == buffer || binding->grad[f] == buffer;
+    for (size_t i = 0; i < step->payload.operand_count; i++) {
+        found = found || tr__step_operand(plan, step, i)->buffer == buffer;
     }
     return found;
 }
@@ -141,38 +145,23 @@ bool test_never_meet(const tr_plan *plan, int a, int b) {
            (is_done_before(plan, kind, a, b) || is_done_before(plan, kind, b, a));
 }
 
-uint64_t test_contributions(const tr_program *program) {
-    uint64_t operands = 0;
-    for (size_t i = 0; program && i < program->count; i++) {
-        const tr_instruction *at = &program->instructions[i];
-        for (int k = 0; k < at->desc.out_count; k++) {
-            operands |= at->first >> k & 1 ? tr__operand_bit(&at->out[k]) : 0;
-        }
-    }
-    return operands;
-}
-
 bool test_is_cut(const tr_plan_step *step) {
     return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
            step->kind == TR_STEP_write || step->kind == TR_STEP_direction_norms;
 }
 
-static bool names_in_slot(const tr_plan_step *step, int32_t buffer) {
-    bool found = false;
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        found = found || (buffer >= 0 && step->buffer[slot] == buffer);
-    }
-    return found;
-}
-
-int32_t test_needed(const tr_sequence *sequence, size_t i, tr_stream stream) {
+int32_t test_needed(const tr_plan *plan, const tr_sequence *sequence, size_t i,
+                    tr_stream stream) {
     int32_t number = 0, last = 0;
     for (size_t k = 0; k < i; k++) {
         const tr_plan_step *step = &sequence->steps[k];
         number += step->stream == stream;
-        for (int slot = 0; step->stream == stream && slot < TR_SLOTS; slot++) {
-            last =
-                names_in_slot(&sequence->steps[i], step->buffer[slot]) ? number : last;
+        for (size_t o = 0; step->stream == stream && o < step->payload.operand_count;
+             o++) {
+            const tr_step_operand *operand = tr__step_operand(plan, step, o);
+            bool found = is_passing(plan, operand->buffer) &&
+                         names(plan, &sequence->steps[i], operand->buffer);
+            last = found ? number : last;
         }
     }
     return last;

@@ -1,6 +1,7 @@
 #include "plan/ordered.h"
 
 #include "plan/models.h"
+#include "plan/roles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,10 +59,12 @@ void test_assert_written_once(const tr_plan *plan) {
                                              TR_PLACE_PARAM_GRAD);
         for (int f = 0; f < unit->program->flat_count; f++) {
             int flat = unit->flats[f];
-            bool says = step->writes & tr__grad_bit(f);
             if (!(touched >> f & 1)) {
                 continue;
             }
+            bool says =
+                tr__step_block(plan, step, TR_PLACE_PARAM_GRAD, f, false)->mode ==
+                TR_ACCESS_WRITE;
             assert_int_equal(says, !begun[flat]);
             begun[flat] = true;
             written[flat] += says;

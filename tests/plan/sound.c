@@ -1,5 +1,7 @@
 #include "plan/sound.h"
 
+#include "plan/roles.h"
+
 #include <string.h>
 
 static bool writes(const tr_access *a) {
@@ -129,6 +131,12 @@ static bool commute(const tr_plan *plan, const tr_access *a, const tr_access *b)
     return add && (sums || a->value == plan->statistics.buffer);
 }
 
+static bool is_work(const tr_plan *plan, const tr_plan_step *step,
+                    const tr_access *access) {
+    const tr_step_operand *work = tr__step_find(plan, step, TR_OPERAND_TEMP);
+    return work && work->buffer == access->value;
+}
+
 bool test_order_matters(const tr_plan *plan, tr_sequence_kind kind,
                         const tr_accesses *accesses, size_t i) {
     const tr_plan_step *steps = plan->sequences[kind].steps;
@@ -136,9 +144,8 @@ bool test_order_matters(const tr_plan *plan, tr_sequence_kind kind,
     for (size_t k = accesses->begin[i]; k < accesses->begin[i + 1]; k++) {
         for (size_t l = accesses->begin[i + 1]; l < accesses->begin[i + 2]; l++) {
             const tr_access *a = &accesses->items[k], *b = &accesses->items[l];
-            bool works = a->value == plan->staging ||
-                         a->value == steps[i].buffer[TR_SLOT_TEMP] ||
-                         b->value == steps[i + 1].buffer[TR_SLOT_TEMP];
+            bool works = a->value == plan->staging || is_work(plan, &steps[i], a) ||
+                         is_work(plan, &steps[i + 1], b);
             found = found || (meet(a, b) && !works && !commute(plan, a, b));
         }
     }

@@ -1,12 +1,14 @@
 // The checker of plans must find every way in which a plan can be spoilt.
 // Labels: check slow
 #include "base/memory.h"
+#include "draws.h"
 #include "plan/check.h"
 #include "plan/depends.h"
 #include "plan/micro_norms.h"
 #include "plan/models.h"
 #include "plan/offsets.h"
 #include "plan/passes.h"
+#include "plan/roles.h"
 #include "plan/spoil_programs.h"
 
 #include <setjmp.h>
@@ -242,12 +244,15 @@ static void must_find(const tr_plan *plan, const subject *s, const char *what, i
 
 typedef void (*spoiler)(tr_plan *plan, const subject *s);
 
-// AddressSanitizer makes it ten times slower, and meets the same code in any subject.
-#ifdef __SANITIZE_ADDRESS__
-enum { STRIDE = 5 };
-#else
-enum { STRIDE = 1 };
-#endif
+// Every so many subjects are spoilt; the checker's code is the same for each.
+enum { STRIDE = TEST_DRAWS(1, 5) };
+// Ways that are many: every tenth subject, and of buffers that stand for another every
+// third, beginning with another one at each operand.
+enum { STRIDE_OF_MANY = 10, OTHERS_APART = 3 };
+
+static bool wants_all(void) {
+    return getenv("TR_ALL_SPOILERS") != NULL;
+}
 
 // Spoils a plan of subjects; each spoiler puts right what it did.
 static void spoil_every(spoiler spoil, int stride) {
@@ -266,7 +271,7 @@ static void spoil_all(spoiler spoil) {
 
 // Ways of spoiling that are many. TR_ALL_SPOILERS=1: those of all subjects, too.
 static void spoil_some(spoiler spoil) {
-    spoil_every(spoil, getenv("TR_ALL_SPOILERS") ? STRIDE : 10);
+    spoil_every(spoil, wants_all() ? STRIDE : STRIDE_OF_MANY);
 }
 
 // ---- memory
@@ -405,13 +410,17 @@ static void steps_done_twice_are_found(void **state) {
 
 // Moves each step before one that it depends on.
 static void hasten_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
+    tr_sequence_kind kind = (tr_sequence_kind)(sequence - plan->sequences);
     size_t bytes = sequence->count * sizeof *sequence->steps;
     tr_plan_step *whole = malloc(bytes);
+    tr_accesses accesses = {0};
+    tr_error err = {0};
+    assert_int_equal(tr__accesses_find(plan, kind, &accesses, &err), TR_OK);
     assert_non_null(whole);
     memcpy(whole, sequence->steps, bytes);
     for (size_t i = 0; i < sequence->count; i++) {
         for (size_t k = i + 1; k < sequence->count; k++) {
-            if (!test_depends(&whole[i], &whole[k])) {
+            if (!test_depends(plan, kind, &accesses, i, k)) {
                 continue;
             }
             // The norm reads no data: whether they are given back before it is the
@@ -424,6 +433,7 @@ static void hasten_each(tr_plan *plan, const subject *s, tr_sequence *sequence) 
             memcpy(sequence->steps, whole, bytes);
         }
     }
+    tr__accesses_clear(&accesses);
     free(whole);
 }
 
@@ -480,25 +490,48 @@ static void moved_micro_norms_are_found(void **state) {
     spoil_all(move_micro_norms);
 }
 
+// What no other step reads may lie in any buffer that has the room.
+static bool is_free(const tr_plan *plan, const subject *s, const tr_plan_step *step,
+                    size_t i) {
+    tr_operand_role role = tr__step_role(plan, step, i);
+    return role == TR_OPERAND_TEMP ||
+           (s->inference && (role == TR_OPERAND_WAVE || role == TR_OPERAND_WAVE_PART));
+}
+
+// Parameters that were brought for another visit are the same, as long as they are
+// there.
+static bool is_brought(const tr_plan *plan, const tr_plan_step *step, size_t i) {
+    const tr_program *program = tr__payload_program(step);
+    int32_t buffer = tr__step_operand(plan, step, i)->buffer;
+    return program && program->blocks[i].place == TR_PLACE_PARAM &&
+           plan->buffers[buffer].sequence >= 0;
+}
+
+static void misname_operand(tr_plan *plan, const subject *s, const tr_plan_step *step,
+                            int number, size_t i) {
+    int32_t *name = &tr__step_operand(plan, step, i)->buffer, right = *name;
+    bool empty = tr__operand_bytes(tr__step_operand(plan, step, i)) == 0;
+    bool free = is_free(plan, s, step, i);
+    bool brought = right >= 0 && is_brought(plan, step, i);
+    int apart = wants_all() ? 1 : OTHERS_APART;
+    for (int other = (number + (int)i) % apart;
+         right >= 0 && !empty && other < (int)plan->buffer_count; other += apart) {
+        bool own = plan->buffers[other].sequence == plan->buffers[right].sequence;
+        *name = other;
+        if (other != right && (!free || !own)) {
+            must_find_if(!(brought && own), plan, s, "another buffer", number, (int)i);
+        }
+    }
+    *name = (int32_t)plan->buffer_count;
+    must_find(plan, s, "a buffer that is not there", number, (int)i);
+    *name = right;
+}
+
 static void misname_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     for (size_t i = 0; i < sequence->count; i++) {
-        for (int slot = 0; slot < TR_SLOTS; slot++) {
-            int32_t *name = &sequence->steps[i].buffer[slot], right = *name;
-            // What no other step reads may lie in any buffer that has the room.
-            bool passes =
-                slot == TR_SLOT_TEMP || (s->inference && slot == TR_SLOT_WAVE);
-            for (int other = 0; right >= 0 && other < (int)plan->buffer_count;
-                 other++) {
-                *name = other;
-                bool own =
-                    plan->buffers[other].sequence == plan->buffers[right].sequence;
-                if (other != right && (!passes || !own)) {
-                    must_find(plan, s, "another buffer", (int)i, slot);
-                }
-            }
-            *name = (int32_t)plan->buffer_count;
-            must_find(plan, s, "a buffer that is not there", (int)i, slot);
-            *name = right;
+        const tr_plan_step *step = &sequence->steps[i];
+        for (size_t k = 0; k < step->payload.operand_count; k++) {
+            misname_operand(plan, s, step, (int)i, k);
         }
     }
 }
@@ -512,37 +545,19 @@ static void wrong_buffers_are_found(void **state) {
     spoil_some(misname_buffers);
 }
 
-// Does the step's program touch the block of this slot?
-static bool touches(const tr_plan *plan, const tr_plan_step *step,
-                    tr_sequence_kind kind, int slot) {
-    const tr_program *program = tr__step_program(plan, step, kind);
-    bool found = false;
-    for (size_t i = 0; program && i < program->count; i++) {
-        const tr_instruction *at = &program->instructions[i];
-        for (int k = 0; k < at->desc.in_count; k++) {
-            found = found || (int)tr__place_slot(at->in[k].place) == slot;
-        }
-        for (int k = 0; k < at->desc.out_count; k++) {
-            found = found || (int)tr__place_slot(at->out[k].place) == slot;
-        }
-        found = found || (int)tr__place_slot(at->packed.place) == slot;
-    }
-    return found || (slot == TR_SLOT_TEMP && step->buffer[slot] >= 0);
-}
-
 static void unname_buffers(tr_plan *plan, const subject *s) {
     for (int kind = 0; kind < TR_SEQUENCES; kind++) {
         tr_sequence *sequence = &plan->sequences[kind];
         for (size_t i = 0; i < sequence->count; i++) {
-            for (int slot = 0; slot < TR_SLOTS; slot++) {
-                tr_plan_step *step = &sequence->steps[i];
-                int32_t right = step->buffer[slot];
-                bool needed = touches(plan, step, (tr_sequence_kind)kind, slot);
-                step->buffer[slot] = -1;
-                if (needed) {
-                    must_find(plan, s, "no buffer", (int)i, slot);
+            const tr_plan_step *step = &sequence->steps[i];
+            for (size_t k = 0; k < step->payload.operand_count; k++) {
+                tr_step_operand *operand = tr__step_operand(plan, step, k);
+                int32_t right = operand->buffer;
+                operand->buffer = -1;
+                if (tr__operand_bytes(operand) > 0 && right >= 0) {
+                    must_find(plan, s, "no buffer", (int)i, (int)k);
                 }
-                step->buffer[slot] = right;
+                operand->buffer = right;
             }
         }
     }
@@ -557,14 +572,15 @@ static void flip_flags(tr_plan *plan, const subject *s) {
     tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i];
-        const tr_program *program = tr__step_program(plan, step, TR_SEQUENCE_TRAIN);
-        uint64_t operands = test_contributions(program);
-        for (int bit = 0; bit < TR_SLOTS + TR_UNIT_FLATS_MAX; bit++) {
-            step->writes ^= UINT64_C(1) << bit;
-            if (operands >> bit & 1) {
-                must_find(plan, s, "a wrong first contribution", (int)i, bit);
+        for (size_t k = 0; k < step->payload.operand_count; k++) {
+            tr_step_operand *operand = tr__step_operand(plan, step, k);
+            tr_access_mode right = operand->mode;
+            if (operand->contributes) {
+                operand->mode =
+                    right == TR_ACCESS_ADD ? TR_ACCESS_WRITE : TR_ACCESS_ADD;
+                must_find(plan, s, "a wrong first contribution", (int)i, (int)k);
+                operand->mode = right;
             }
-            step->writes ^= UINT64_C(1) << bit;
         }
         bool keeps = step->kind == TR_STEP_forward &&
                      plan->units[step->unit].program->saved_bytes > 0;
@@ -656,13 +672,13 @@ static void hurry_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i], right = *step;
         if (step->stream != TR_STREAM_NVME &&
-            test_needed(sequence, i, TR_STREAM_NVME) > transfers) {
+            test_needed(plan, sequence, i, TR_STREAM_NVME) > transfers) {
             step->wait[TR_STREAM_NVME] = 0;
             must_find(plan, s, "no wait for NVMe", (int)i, right.wait[TR_STREAM_NVME]);
             *step = right;
         }
         if (step->stream != TR_STREAM_COPY &&
-            test_needed(sequence, i, TR_STREAM_COPY) > copies) {
+            test_needed(plan, sequence, i, TR_STREAM_COPY) > copies) {
             step->wait[TR_STREAM_COPY] = 0;
             must_find(plan, s, "no wait for copies", (int)i,
                       right.wait[TR_STREAM_COPY]);

@@ -2,6 +2,7 @@
 #include "ops/linear/linear.h"
 #include "plan/models.h"
 #include "plan/proof/prove.h"
+#include "plan/roles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +87,7 @@ static void nothing_runs_back_below(void **state) {
             const tr_plan_step *step = &train->steps[i];
             bool low = tr__step_is_of_unit(step) && step->unit < 2;
             assert_true(!low || (step->kind == TR_STEP_forward && step->saves_nothing));
-            assert_true(!low || step->buffer[TR_SLOT_SAVED] < 0);
+            assert_true(!low || !tr__step_find(plan, step, TR_OPERAND_SAVED));
         }
         assert_int_equal(steps_of(plan, TR_STEP_backward), 2 * 3);
         assert_int_equal(steps_of(plan, TR_STEP_recompute), recomputed * 3);

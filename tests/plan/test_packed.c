@@ -2,6 +2,7 @@
 // again, and not at all where one micro-batch reads it.
 #include "plan/models.h"
 #include "plan/proof/prove.h"
+#include "plan/roles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,14 +23,15 @@ static tr_plan *plan_of(const tr_model *model, int64_t micros, int64_t wave,
 }
 
 // How many steps of the kind on the unit pack what others read, and how many read it.
-static void count(const tr_plan *plan, tr_plan_step_kind kind, int unit, tr_slot slot,
+static void count(const tr_plan *plan, tr_plan_step_kind kind, int unit, tr_place place,
                   int *packs, int *reads) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     *packs = *reads = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        if (step->kind == kind && step->unit == unit && step->buffer[slot] >= 0) {
-            ++*(step->writes & tr__slot_bit(slot) ? packs : reads);
+        const tr_step_operand *packed = tr__step_block(plan, step, place, 0, false);
+        if (step->kind == kind && step->unit == unit && packed) {
+            ++*(packed->mode == TR_ACCESS_WRITE ? packs : reads);
         }
     }
 }
@@ -41,10 +43,10 @@ static void assert_packs(const tr_plan *plan, int times) {
             continue;
         }
         units++;
-        count(plan, TR_STEP_forward, u, TR_SLOT_PACKED, &packs, &reads);
+        count(plan, TR_STEP_forward, u, TR_PLACE_PACKED, &packs, &reads);
         assert_int_equal(packs, times);
         assert_int_equal(reads, MICROS - times);
-        count(plan, TR_STEP_backward, u, TR_SLOT_PACKED_BACKWARD, &packs, &reads);
+        count(plan, TR_STEP_backward, u, TR_PLACE_PACKED_BACKWARD, &packs, &reads);
         assert_int_equal(packs, times);
         assert_int_equal(reads, MICROS - times);
     }
@@ -107,29 +109,30 @@ static void one_micro_batch_keeps_nothing(void **state) {
 static void wrong_packing_is_found(void **state) {
     tr_model *model = test_model_wide_gpt2();
     tr_plan *plan = plan_of(model, MICROS, 1, TR_SPACE_DEVICE, false);
-    tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     tr_error err;
     int spoilt = 0;
     (void)state;
     for (size_t i = 0; i < sequence->count; i++) {
-        tr_plan_step *step = &sequence->steps[i];
-        int32_t right = step->buffer[TR_SLOT_PACKED];
-        if (right < 0) {
+        const tr_plan_step *step = &sequence->steps[i];
+        tr_step_operand *packed = tr__step_block(plan, step, TR_PLACE_PACKED, 0, false);
+        if (!packed) {
             continue;
         }
-        if (step->writes & tr__slot_bit(TR_SLOT_PACKED)) {
-            step->writes ^= tr__slot_bit(TR_SLOT_PACKED);
+        tr_step_operand right = *packed;
+        if (right.mode == TR_ACCESS_WRITE) {
+            packed->mode = TR_ACCESS_ADD;
             assert_int_equal(tr__plan_prove(plan, &err), TR_INTERNAL);
-            step->writes ^= tr__slot_bit(TR_SLOT_PACKED);
+            *packed = right;
         }
         for (size_t b = 0; b < plan->buffer_count; b++) {
-            step->buffer[TR_SLOT_PACKED] = (int32_t)b;
-            if ((int32_t)b != right) {
+            packed->buffer = (int32_t)b;
+            if ((int32_t)b != right.buffer) {
                 assert_int_equal(tr__plan_prove(plan, &err), TR_INTERNAL);
                 spoilt++;
             }
         }
-        step->buffer[TR_SLOT_PACKED] = right;
+        *packed = right;
     }
     assert_true(spoilt > 0);
     assert_int_equal(tr__plan_prove(plan, &err), TR_OK);

@@ -3,6 +3,7 @@
 #include "models/models.h"
 #include "plan/models.h"
 #include "plan/ordered.h"
+#include "plan/roles.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -73,8 +74,9 @@ static void assert_json_steps(const tr_plan *plan, const json_t *root,
         if (want->kind == TR_STEP_forward) {
             assert_string_equal(unit, plan->request.model->units[want->unit].name);
         }
-        if (want->buffer[TR_SLOT_OUTPUT] >= 0) {
-            const tr_buffer *buffer = &plan->buffers[want->buffer[TR_SLOT_OUTPUT]];
+        const tr_step_operand *made = tr__step_find(plan, want, TR_OPERAND_OUTPUT);
+        const tr_buffer *buffer = made ? &plan->buffers[made->buffer] : NULL;
+        if (buffer && buffer->sequence >= 0) {
             assert_int_equal(json_integer_value(json_array_get(output, 0)),
                              buffer->offset);
             assert_int_equal(json_integer_value(json_array_get(output, 1)),

@@ -1,4 +1,5 @@
 // The proof of plans accepts every plan that is made of requests drawn at random.
+#include "draws.h"
 #include "plan/drawn.h"
 #include "plan/models.h"
 
@@ -7,7 +8,7 @@
 
 #include <cmocka.h>
 
-enum { DRAWS = 10000 };
+enum { DRAWS = TEST_DRAWS(10000, 1500) }; // so that each model has some plans
 
 static int drawn_model(const test_models *models, const tr_model *model) {
     int i = 0;

@@ -2,6 +2,7 @@
 // accesses; every step waits for what it accesses; and every buffer lives as long as
 // steps access it. Where computing goes on beside, every step waits for those who use
 // its memory; where it does not, lifetimes see to that, and nobody has to wait.
+#include "draws.h"
 #include "plan/drawn.h"
 #include "plan/schedule.h"
 
@@ -12,7 +13,8 @@
 
 #include <cmocka.h>
 
-enum { DRAWS = 10000 };
+// Of ten drawn requests two or three can be plans.
+enum { DRAWS = TEST_DRAWS(10000, 1500) };
 
 typedef struct comparison {
     const tr_plan *plan;

@@ -15,9 +15,9 @@ static tr_plan *on_nvme(const tr_model *model, int64_t ranks) {
 }
 
 // Where the step reads parameters to, that are fetched from there; -1: nowhere.
-static int32_t staged_by(const tr_plan_step *step) {
+static int32_t staged_by(const tr_plan *plan, const tr_plan_step *step) {
     bool reads = step->kind == TR_STEP_read && step->slot < 0;
-    return reads ? step->buffer[TR_SLOT_OUTPUT] : -1;
+    return reads ? tr__step_operand(plan, step, TR_FILE_MEMORY)->buffer : -1;
 }
 
 // The most buffers of such reads that have memory at one of the steps from `first` on.
@@ -27,7 +27,7 @@ static int most_staged(const tr_plan *plan, tr_sequence_kind kind, size_t first)
     for (size_t at = first; at < sequence->count; at++) {
         int count = 0;
         for (size_t i = 0; i <= at; i++) {
-            int32_t buffer = staged_by(&sequence->steps[i]);
+            int32_t buffer = staged_by(plan, &sequence->steps[i]);
             count += buffer >= 0 && plan->buffers[buffer].last >= (int32_t)at;
         }
         most = count > most ? count : most;

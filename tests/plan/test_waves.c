@@ -5,6 +5,7 @@
 #include "plan/models.h"
 #include "plan/ordered.h"
 #include "plan/proof/prove.h"
+#include "plan/roles.h"
 #include "plan/wave.h"
 
 #include <setjmp.h>
@@ -182,9 +183,13 @@ static void misname_each(tr_plan *plan) {
         at->backward = !at->backward;
         assert_refused(plan, "the other direction", i, "");
         *at = right;
-        if (at->buffer[TR_SLOT_INPUT] >= 0) {
-            at->buffer[TR_SLOT_INPUT] = -1;
-            assert_refused(plan, "no parts of other ranks", i, "names no buffer");
+        const tr_step_operand *found = tr__step_find(plan, at, TR_OPERAND_INPUT);
+        if (found) {
+            tr_step_operand *parts = &plan->operands[found - plan->operands];
+            int32_t buffer = parts->buffer;
+            parts->buffer = -1;
+            assert_refused(plan, "no parts of other ranks", i, "");
+            parts->buffer = buffer;
         }
         *at = right;
     }

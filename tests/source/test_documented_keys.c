@@ -46,9 +46,14 @@ static int visit_keys(bool (*visit)(const tr_key *key)) {
     return faults;
 }
 
+// Does it do something, in a file or where a program sets it?
+static bool works(const tr_key *key) {
+    return key->status == TR_KEY_WORKS || key->status == TR_KEY_OF_CALL;
+}
+
 static bool row_is_there(const tr_key *key) {
     char row[ROW_MAX];
-    if (key->status != TR_KEY_WORKS) {
+    if (!works(key)) {
         return true;
     }
     snprintf(row, sizeof row, "\n| `%s` | %s%s%s |", key->path,
@@ -93,6 +98,7 @@ static bool is_named(const char *heading, const tr_key *key) {
 static bool rest_is_named(const tr_key *key) {
     switch (key->status) {
     case TR_KEY_WORKS:
+    case TR_KEY_OF_CALL:
         return true;
     case TR_KEY_NO_MEANING:
         return is_named("\n## Keys without an effect", key);
@@ -107,7 +113,7 @@ static const char *row_wanted; // "`data.order`"
 
 static bool is_other(const tr_key *key) {
     size_t length = strlen(key->path);
-    return key->status != TR_KEY_WORKS || strncmp(row_wanted, key->path, length) != 0 ||
+    return !works(key) || strncmp(row_wanted, key->path, length) != 0 ||
            row_wanted[length] != '`';
 }
 

@@ -86,7 +86,8 @@ const tr_op test_op_wave_sum = {
 
 static tr_status infer_center(const tr_op_node *node, tr_tensor_desc *out,
                               int *out_count, tr_error *err) {
-    if (node->in_count != 3 || node->in[0].shape.rank != 2) {
+    if (node->in_count != 3 || node->in[0].shape.rank != 2 ||
+        node->in[1].shape.dim[0] != node->in[0].shape.dim[1]) {
         return tr_fail(err, TR_USAGE, "without_mean takes rows, their sum and count");
     }
     out[0] = node->in[0];

@@ -60,11 +60,11 @@ static void print_slow(const frozen_world *w, char text[PART_MAX]) {
 static void run(const char *text, const frozen_way *way, tr_dataset *data,
                 tr_comm *comm, snapshot *start, snapshot *end,
                 tr_step_result *results) {
-    tr_run_options options = {.text = text,
-                              .own_train = data,
-                              .own_validation = data,
-                              .comm = comm,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = data,
+                           .own_validation = data,
+                           .comm = comm,
+                           .resume = "never"};
     tr_error err = {0};
     tr_evaluation evaluation;
     trial t;

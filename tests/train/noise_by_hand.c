@@ -49,8 +49,7 @@ static gradient gradient_of(samples *data, int64_t batch, int64_t begin, int64_t
     samples_mask(data, 0, begin);
     samples_mask(data, end, data->count);
     noise_run(text, batch, batch, "", "");
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = "never"};
+    run_options options = {.text = text, .own_train = data->dataset, .resume = "never"};
     trial_open(&t, &options);
     trial_steps(&t, 1, &r);
     out.targets = (double)r.targets;

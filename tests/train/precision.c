@@ -23,8 +23,7 @@ void precision_open(const precision_setting *s, samples *data, const char *resum
                     int isa_limit, trial *t) {
     char text[PRECISION_TEXT];
     precision_text(s, text);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = resume};
+    run_options options = {.text = text, .own_train = data->dataset, .resume = resume};
     bool reference = isa_limit == PRECISION_REFERENCE;
     trial_open_kernels(t, &options, reference ? 0 : isa_limit, reference);
 }

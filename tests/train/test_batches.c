@@ -91,8 +91,7 @@ static void open_cut(const cut *c, samples *data, const char *out, const char *r
              "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3, "
              "\"weight_decay\": 0.1}}, \"out\": \"%s\", %s%s}",
              STEPS, c->micro, out, schedule, c->more);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = resume};
+    run_options options = {.text = text, .own_train = data->dataset, .resume = resume};
     trial_open(t, &options);
 }
 
@@ -341,11 +340,11 @@ static void resumes_in_fixed_point(void **state) {
 static json_t *train_through(const char *text, samples *data, const char *out) {
     tr_error err = {0};
     trial t;
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_train = data->dataset, .out = out, .resume = "never"};
     trial_open(&t, &options);
     trial_ok(tr_run_begin(t.run, t.plan, &err), &err);
-    trial_ok(tr_engine_train(t.engine, NULL, NULL, &err), &err);
+    trial_ok(tr_engine_train(t.engine, NULL, &err), &err);
     trial_close(&t);
     return metrics_read(out);
 }
@@ -471,7 +470,7 @@ static void open_limits(trial *t, samples *data, const char *out, const int limi
         "\"steps\": 9, \"train_micro_batch_size_per_gpu\": 2, \"train_batch_size\": "
         "%d, \"adaptive_batch\": {\"enabled\": true, \"least\": %d, \"most\": %d}}",
         limits[0], limits[1], limits[2]);
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_train = data->dataset, .out = out, .resume = resume};
     trial_open(t, &options);
 }
@@ -531,8 +530,8 @@ static void refused(void **state) {
                  "\"steps\": 5, \"train_batch_size\": 6, "
                  "\"train_micro_batch_size_per_gpu\": 2, %s}",
                  rows[i].keys);
-        tr_run_options options = {.text = text, .own_train = data.dataset};
-        assert_int_equal(tr_run_open(&options, &run, &err), TR_USAGE);
+        run_options options = {.text = text, .own_train = data.dataset};
+        assert_int_equal(run_open(&options, &run, &err), TR_USAGE);
         if (!strstr(err.message, rows[i].words)) {
             fail_msg("%s", err.message);
         }

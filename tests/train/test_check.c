@@ -48,9 +48,9 @@ static tr_check *check_in(const char *precision, bool mistaken, double tolerance
     samples_features(&s, 40, FEATURES, CLASSES, 5);
     samples_mask(&s, 3, 6);
     snprintf(text, sizeof text, own_run, precision);
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_model = &own.model, .own_train = s.dataset};
-    trial_ok(tr_check_run(&options, tolerance, &check, &err), &err);
+    trial_ok(trial_check(&options, tolerance, &check, &err), &err);
     samples_free(&s);
     return check;
 }
@@ -216,11 +216,11 @@ static void test_not_finite(void **state) {
     samples_features(&s, 8, 6, 3, 5);
     samples_mask(&s, 3, 4);
     s.features[3 * 6] = 1e30f;
-    tr_run_options options = {
+    run_options options = {
         .text = "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 8, 3]}, "
                 "\"train_batch_size\": 8, \"steps\": 1}",
         .own_train = s.dataset};
-    trial_ok(tr_check_run(&options, 0, &check, &err), &err);
+    trial_ok(trial_check(&options, 0, &check, &err), &err);
     const tr_check_cut *cut = find_cut(check, "in fp16");
     assert_true(isfinite(check->cuts[0].grad_norm));
     assert_false(cut->passed);
@@ -246,16 +246,16 @@ static void test_refusals(void **state) {
     (void)state;
     own_model_make(&own, false, 0);
     samples_features(&s, 40, FEATURES, CLASSES, 5);
-    tr_run_options options = {.text = "{\"train_batch_size\": 4, \"steps\": 1, "
-                                      "\"execution\": {\"reproducible\": true}}",
-                              .own_model = &own.model,
-                              .own_train = s.dataset};
-    assert_int_equal(tr_check_run(&options, 0, &check, &err), TR_USAGE);
+    run_options options = {.text = "{\"train_batch_size\": 4, \"steps\": 1, "
+                                   "\"execution\": {\"reproducible\": true}}",
+                           .own_model = &own.model,
+                           .own_train = s.dataset};
+    assert_int_equal(trial_check(&options, 0, &check, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "reproducible"));
     s.features[1] = NAN;
     err = (tr_error){0};
     options.text = "{\"train_batch_size\": 40, \"steps\": 1}";
-    assert_int_equal(tr_check_run(&options, 0, &check, &err), TR_NUMBERS);
+    assert_int_equal(trial_check(&options, 0, &check, &err), TR_NUMBERS);
     samples_free(&s);
 }
 

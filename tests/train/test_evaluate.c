@@ -112,11 +112,11 @@ static void as_the_engine(void **state) {
     own_model_make(&own, false, 0.1f);
     samples_features(&data, 29, OWN_FEATURES, OWN_CLASSES, 1);
     samples_mask(&data, 9, 15);
-    tr_run_options options = {.text = text,
-                              .own_model = &own.model,
-                              .own_train = data.dataset,
-                              .own_validation = data.dataset,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_model = &own.model,
+                           .own_train = data.dataset,
+                           .own_validation = data.dataset,
+                           .resume = "never"};
     trial_open(&t, &options);
     trial_steps(&t, 6, results);
     assert_int_equal(tr_engine_evaluate(t.engine, 0, &engine, NULL), TR_OK);

@@ -155,13 +155,12 @@ static void refused(samples *data, const char *precision, const char *why) {
     tr_run *run = NULL;
     precision_setting s = {.precision = precision, .steps = 1};
     precision_text(&s, text);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = "never"};
-    assert_int_equal(tr_run_open(&options, &run, &err), TR_USAGE);
+    run_options options = {.text = text, .own_train = data->dataset, .resume = "never"};
+    assert_int_equal(run_open(&options, &run, &err), TR_USAGE);
     if (!strstr(err.message, why)) {
         fail_msg("%s: %s", precision, err.message);
     }
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 static void what_does_not_fit_is_said(void **state) {

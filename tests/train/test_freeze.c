@@ -65,13 +65,13 @@ static void refuse_rounding(trial *t) {
     float *values = calloc((size_t)param->count, sizeof *values);
     assert_non_null(values);
     values[param->count - 1] = -0.5f;
-    trial_ok(
-        tr_engine_set_parameter(t->engine, param->stored, values, param->count, &err),
-        &err);
+    trial_ok(tr_engine_write(t->engine, param->stored, "values", 0, param->count,
+                             values, &err),
+             &err);
     values[param->count - 1] = 0.1f;
-    assert_int_equal(
-        tr_engine_set_parameter(t->engine, param->stored, values, param->count, &err),
-        TR_IO);
+    assert_int_equal(tr_engine_write(t->engine, param->stored, "values", 0,
+                                     param->count, values, &err),
+                     TR_IO);
     assert_non_null(strstr(err.message, "kept in bf16 alone"));
     free(values);
 }

@@ -98,7 +98,7 @@ static void check_step(const char *golden, const tr_step_result *r,
 
 static void check_cut(const char *golden, const char *const *settings, int isa_limit,
                       bool reference, const json_t *expected) {
-    tr_run_options options = {
+    run_options options = {
         .file = "run.json", .set = settings, .set_count = SETTINGS, .resume = "never"};
     tr_step_result results[STEPS];
     snapshot start, end, final;

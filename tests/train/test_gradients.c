@@ -81,7 +81,7 @@ static void check_cut(const char *golden, const char *const *cut,
         "optimizer={\"type\": \"SGD\", \"params\": {\"lr\": 0, \"momentum\": 0.9}}",
         "gradient_clipping=0",
         "scheduler=null"};
-    tr_run_options options = {
+    run_options options = {
         .file = "run.json", .set = settings, .set_count = SETTINGS, .resume = "never"};
     tr_step_result result;
     snapshot got;

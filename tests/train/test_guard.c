@@ -149,13 +149,13 @@ static double end_of(const char *action, const char *out, samples *data,
              "5}, \"checkpoint\": {\"every\": 16}, \"evaluation\": {\"samples\": 64}, "
              "\"execution\": {\"threads\": 1}, \"out\": \"%s\"}",
              STEPS, action, out);
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .own_validation = clean->dataset,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .own_validation = clean->dataset,
+                           .resume = "never"};
     trial_open(&t, &options);
     trial_ok(tr_run_begin(t.run, t.plan, &err), &err);
-    trial_ok(tr_engine_train(t.engine, NULL, NULL, &err), &err);
+    trial_ok(tr_engine_train(t.engine, NULL, &err), &err);
     trial_ok(tr_engine_evaluate(t.engine, 0, &result, &err), &err);
     trial_close(&t);
     return result.loss;
@@ -228,8 +228,7 @@ static void resumes_after_rollback(void **state) {
     tr_error err = {0};
     make_data(&data, true);
     snprintf(text, sizeof text, run, scratch_path(state, "out"));
-    tr_run_options options = {
-        .text = text, .own_train = data.dataset, .resume = "never"};
+    run_options options = {.text = text, .own_train = data.dataset, .resume = "never"};
     for (int stops = 0; stops < 2; stops++) {
         options.resume = "never";
         trial_open(&t, &options);

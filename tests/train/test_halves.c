@@ -128,7 +128,7 @@ static distances run(const format *f, const char *sums, const char *micro,
     snprintf(size, sizeof size, "train_micro_batch_size_per_gpu=%s", micro);
     const char *settings[SETTINGS] = {f->enabled, "fp16.loss_scale=1024", accumulated,
                                       size, "execution.threads=1"};
-    tr_run_options options = {
+    run_options options = {
         .file = "run.json", .set = settings, .set_count = SETTINGS, .resume = "never"};
     snapshot end;
     trial t;

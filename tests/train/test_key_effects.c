@@ -1,5 +1,6 @@
 // The whole table of keys: each one changes the run that a file resolves to, or is
 // told. No key is silently without an effect.
+#include "opening.h"
 #include "run/keys.h"
 #include "run/run.h"
 #include "scratch.h"
@@ -166,6 +167,8 @@ static char *print(const tr_run *run) {
     fprintf(to, "%d %s\n", run->order.shuffled, run->model->config_json);
     const char *folder = tr__run_nvme_folder(run);
     fprintf(to, "%s\n", folder && run->settings.nvme_path ? folder : "");
+    const char *trace = run->settings.trace;
+    fprintf(to, "%s %s\n", run->settings.resume, trace ? trace : "");
     print_plan(to, run);
     if (run->planned) {
         assert_int_equal(tr_planned_print(run->planned, to, NULL), TR_OK);
@@ -178,18 +181,19 @@ static void try_run(outcome *o, const char *const *set) {
     tr_error err = {0};
     tr_run *run = NULL;
     memset(o, 0, sizeof *o);
-    tr_run_options options = {.text = base,
-                              .set = set,
-                              .machine = machine,
-                              .resume = "never",
-                              .messages = {note, o->said}};
-    while (set[options.set_count]) {
-        options.set_count++;
+    const char *all[SETS_MAX + 4] = {"resume=never"};
+    run_options options = {.text = base,
+                           .set = all,
+                           .set_count = 1,
+                           .machine = machine,
+                           .messages = {note, o->said}};
+    for (size_t i = 0; set[i]; i++) {
+        all[options.set_count++] = set[i];
     }
-    o->status = tr_run_open(&options, &run, &err);
+    o->status = run_open(&options, &run, &err);
     snprintf(o->message, sizeof o->message, "%s", err.message);
     o->print = o->status == TR_OK ? print(run) : NULL;
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 // ---- what to try

@@ -108,12 +108,12 @@ static int64_t planned(const char *model, int batch, int micro, int wave) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     print_run(model, batch, micro, wave, 0, text);
-    tr_run_options options = {.text = text, .plan_only = true};
-    trial_ok(tr_run_open(&options, &run, &err), &err);
+    run_options options = {.text = text, .plan_only = true};
+    trial_ok(run_open(&options, &run, &err), &err);
     trial_ok(tr_plan_make(tr_run_plan_request(run), &plan, &err), &err);
     int64_t bytes = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE];
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     return bytes;
 }
 

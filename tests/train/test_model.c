@@ -35,11 +35,11 @@ typedef struct outcome {
 
 static void open_model(const tr_model *model, const samples *data, const char *text,
                        const char *resume, trial *t) {
-    tr_run_options options = {.text = text,
-                              .own_model = model,
-                              .own_train = data->dataset,
-                              .own_validation = data->dataset,
-                              .resume = resume};
+    run_options options = {.text = text,
+                           .own_model = model,
+                           .own_train = data->dataset,
+                           .own_validation = data->dataset,
+                           .resume = resume};
     trial_open(t, &options);
 }
 
@@ -185,9 +185,9 @@ static void another_wave_is_an_error(void **state) {
         tr_run *run = NULL;
         tr_plan *plan = NULL;
         print_run(8, 3, wave, 0, "unused", text);
-        tr_run_options options = {
+        run_options options = {
             .text = text, .own_model = &own.model, .plan_only = true};
-        trial_ok(tr_run_open(&options, &run, &err), &err);
+        trial_ok(run_open(&options, &run, &err), &err);
         tr_status status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
         assert_int_equal(status, wave == 3 ? TR_OK : TR_USAGE);
         if (wave < 3) {
@@ -196,7 +196,7 @@ static void another_wave_is_an_error(void **state) {
             assert_non_null(strstr(err.message, "3"));
         }
         tr_plan_destroy(plan);
-        tr_run_close(run);
+        tr_run_destroy(run);
     }
 }
 
@@ -204,9 +204,9 @@ static void refuse_slices(const tr_model *own, const char *text, const char *wor
     static const char *const set[] = {"execution.vocabulary_slices=3"};
     tr_error err = {0};
     tr_run *run = NULL;
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_model = own, .set = set, .set_count = 1, .plan_only = true};
-    assert_int_equal(tr_run_open(&options, &run, &err), TR_USAGE);
+    assert_int_equal(run_open(&options, &run, &err), TR_USAGE);
     if (!strstr(err.message, words)) {
         fail_msg("%s", err.message);
     }

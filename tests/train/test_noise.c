@@ -15,7 +15,7 @@ enum { TEXT_MAX = 1024 };
 
 static void open_text(trial *t, const tr_model *model, tr_dataset *data,
                       const char *text) {
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_model = model, .own_train = data, .resume = "never"};
     trial_open(t, &options);
 }
@@ -227,11 +227,11 @@ static void only_read(void **state) {
             char text[NOISE_TEXT_MAX];
             trial t;
             noise_run(text, 8, 2, waves[i], "");
-            tr_run_options options = {.text = text,
-                                      .own_train = data.dataset,
-                                      .set = &measure[k],
-                                      .set_count = 1,
-                                      .resume = "never"};
+            run_options options = {.text = text,
+                                   .own_train = data.dataset,
+                                   .set = &measure[k],
+                                   .set_count = 1,
+                                   .resume = "never"};
             trial_open(&t, &options);
             trial_steps(&t, 4, NULL);
             assert_int_equal(t.plan->request.measure,

@@ -48,10 +48,10 @@ static void open_run(void *const *state, const char *zero, const char *out,
                      const char *resume, samples *data, trial *t) {
     char text[TEXT_MAX];
     print_run(state, zero, out, ".", text);
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .own_validation = data->dataset,
-                              .resume = resume};
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .own_validation = data->dataset,
+                           .resume = resume};
     trial_open(t, &options);
 }
 
@@ -251,15 +251,14 @@ static void fails_to_start(void *const *state, samples *data, const char *folder
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     print_run(state, away, "away", folder, text);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = "never"};
-    trial_ok(tr_run_open(&options, &run, &err), &err);
+    run_options options = {.text = text, .own_train = data->dataset, .resume = "never"};
+    trial_ok(run_open(&options, &run, &err), &err);
     trial_ok(tr_plan_make(tr_run_plan_request(run), &plan, &err), &err);
     assert_int_equal(tr_engine_create(run, plan, &engine, &err), TR_IO);
     assert_non_null(strstr(err.message, scratch_path(state, folder)));
     assert_non_null(strstr(err.message, words));
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 static void a_folder_that_will_not_do_is_named(void **state) {

@@ -256,15 +256,15 @@ static void what_cannot_be_is_refused(void **state) {
         tr_run *opened = NULL;
         tr_plan *plan = NULL;
         print_run(&w, &cases[i].homes, text);
-        tr_run_options options = {
+        run_options options = {
             .text = text, .own_train = w.data.dataset, .resume = "never"};
-        tr_status status = tr_run_open(&options, &opened, &err);
+        tr_status status = run_open(&options, &opened, &err);
         if (status == TR_OK) {
             status = tr_plan_make(tr_run_plan_request(opened), &plan, &err);
         }
         assert_int_equal(status, TR_USAGE);
         assert_non_null(strstr(err.message, cases[i].words));
-        tr_run_close(opened);
+        tr_run_destroy(opened);
     }
     samples_free(&w.data);
 }

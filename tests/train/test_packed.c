@@ -115,9 +115,9 @@ static tr_check *check_of(const char *model) {
     tr_error err = {0};
     tr_check *check = NULL;
     source_make(&s, false);
-    tr_run_options options = {.text = print_run(model, BATCH_OF_6, text),
-                              .own_train = s.dataset};
-    trial_ok(tr_check_run(&options, 0, &check, &err), &err);
+    run_options options = {.text = print_run(model, BATCH_OF_6, text),
+                           .own_train = s.dataset};
+    trial_ok(trial_check(&options, 0, &check, &err), &err);
     tr_dataset_destroy(s.dataset);
     return check;
 }

@@ -112,13 +112,13 @@ static void parameters_take_half(void **state) {
                                .homes = "\"stage\": 3",
                                .steps = 1};
         precision_text(&s, text);
-        tr_run_options options = {.text = text,
-                                  .own_train = data.dataset,
-                                  .plan_only = true,
-                                  .ranks = 2,
-                                  .resume = "never"};
+        run_options options = {.text = text,
+                               .own_train = data.dataset,
+                               .plan_only = true,
+                               .ranks = 2,
+                               .resume = "never"};
         trial t = {0};
-        trial_ok(tr_run_open(&options, &t.run, &err), &err);
+        trial_ok(run_open(&options, &t.run, &err), &err);
         trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
         traffic[f] = t.plan->traffic;
         device[f] = tr_plan_ledger(t.plan)->bytes[TR_SPACE_DEVICE][TR_LEDGER_boundary];
@@ -196,8 +196,8 @@ static void the_first_tensor_is_named(void **state) {
         "\"execution\": {\"wave\": 2}, \"fp16\": {\"enabled\": true}, "
         "\"out\": \"unused\"}",
         data.dataset, NULL);
-    trial_ok(tr_engine_set_parameter(t.engine, "layers.0.weight", ones,
-                                     FEATURES * HIDDEN, &err),
+    trial_ok(tr_engine_write(t.engine, "layers.0.weight", "values", 0,
+                             FEATURES * HIDDEN, ones, &err),
              &err);
     trial_steps(&t, 1, &r);
     assert_true(r.skipped);
@@ -292,8 +292,8 @@ static void both_are_refused(void **state) {
         .precision = "\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}",
         .steps = 1};
     precision_text(&s, text);
-    tr_run_options options = {.text = text, .own_train = data.dataset};
-    assert_int_equal(tr_run_open(&options, &refused, &err), TR_USAGE);
+    run_options options = {.text = text, .own_train = data.dataset};
+    assert_int_equal(run_open(&options, &refused, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "keep one"));
     samples_free(&data);
 }

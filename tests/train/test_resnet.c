@@ -31,7 +31,7 @@ static void check_golden(void **state, const char *name, const char *micro) {
     assert_int_equal(chdir(path), 0);
     snprintf(out, sizeof out, "out=%s", scratch_path(state, "out"));
     const char *set[] = {out, micro, "execution.threads=2"};
-    tr_run_options options = {
+    run_options options = {
         .file = "run.json", .set = set, .set_count = 3, .resume = "never"};
     json_t *expected = json_load_file("expected.json", 0, NULL);
     const json_t *losses = json_object_get(expected, "loss");
@@ -111,7 +111,7 @@ static void train(void **state, const cut *c, const char *name, int steps,
     char text[TEXT_MAX];
     tr_error err = {0};
     print_run(c, scratch_path(state, name), text);
-    tr_run_options options = {.text = text, .resume = resume ? "auto" : "never"};
+    run_options options = {.text = text, .resume = resume ? "auto" : "never"};
     trial t;
     trial_open(&t, &options);
     t.engine->defers = c->defers;
@@ -336,9 +336,9 @@ static void skipped_leaves_statistics(void **state) {
 
 static tr_status plan_text(const char *text, tr_run **run, tr_plan **plan,
                            tr_error *err) {
-    tr_run_options options = {.text = text, .resume = "never"};
+    run_options options = {.text = text, .resume = "never"};
     *plan = NULL;
-    tr_status status = tr_run_open(&options, run, err);
+    tr_status status = run_open(&options, run, err);
     return status == TR_OK ? tr_plan_make(tr_run_plan_request(*run), plan, err)
                            : status;
 }
@@ -370,7 +370,7 @@ static void published_sizes(void **state) {
         trial_ok(plan_text(text, &run, &plan, &err), &err);
         assert_int_equal(tr_plan_parameters(plan), cases[i].parameters);
         tr_plan_destroy(plan);
-        tr_run_close(run);
+        tr_run_destroy(run);
     }
 }
 
@@ -397,21 +397,21 @@ static void waves_are_forced(void **state) {
     assert_non_null(strstr(printed, "has an op over the whole effective batch"));
     free(printed);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
     print_run(&wrong, "unused", text);
     assert_int_equal(plan_text(text, &run, &plan, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "execution.wave is 2"));
-    tr_run_close(run);
+    tr_run_destroy(run);
     err = (tr_error){0};
     print_run(&own, "unused", text);
     assert_int_equal(plan_text(text, &run, &plan, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "an op over all micro-batches of a rank"));
-    tr_run_close(run);
+    tr_run_destroy(run);
     print_run(&free_to, "unused", text);
     trial_ok(plan_text(text, &run, &plan, &err), &err);
     assert_int_equal(tr_run_plan_request(run)->wave, 2);
     tr_plan_destroy(plan);
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 static void hostile_shapes(void **state) {
@@ -446,7 +446,7 @@ static void hostile_shapes(void **state) {
             fail_msg("%s, %s: \"%s\"", cases[i].model, cases[i].data, err.message);
         }
         tr_plan_destroy(plan);
-        tr_run_close(run);
+        tr_run_destroy(run);
     }
 }
 

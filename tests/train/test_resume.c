@@ -52,10 +52,10 @@ static void open_story(const story *s, int micro, int wave, const char *resume,
                        trial *t) {
     char text[TEXT_MAX];
     print_run(s, micro, wave, text);
-    tr_run_options options = {.text = text,
-                              .own_train = s->data->dataset,
-                              .own_validation = s->data->dataset,
-                              .resume = resume};
+    run_options options = {.text = text,
+                           .own_train = s->data->dataset,
+                           .own_validation = s->data->dataset,
+                           .resume = resume};
     trial_open(t, &options);
 }
 
@@ -245,11 +245,11 @@ static void open_sliced(const story *s, int slices, const char *resume, trial *t
     const char *set = setting;
     print_run(s, 2, 3, text);
     snprintf(setting, sizeof setting, "execution.vocabulary_slices=%d", slices);
-    tr_run_options options = {.text = text,
-                              .set = &set,
-                              .set_count = 1,
-                              .own_train = s->data->dataset,
-                              .resume = resume};
+    run_options options = {.text = text,
+                           .set = &set,
+                           .set_count = 1,
+                           .own_train = s->data->dataset,
+                           .resume = resume};
     trial_open(t, &options);
 }
 
@@ -341,11 +341,11 @@ static void hear(void *user, tr_message_level level, const char *line) {
 static void open_heard(const story *s, const char *resume, heard *h, trial *t) {
     char text[TEXT_MAX];
     print_run(s, 2, 1, text);
-    tr_run_options options = {.text = text,
-                              .own_train = s->data->dataset,
-                              .own_validation = s->data->dataset,
-                              .resume = resume,
-                              .messages = {hear, h}};
+    run_options options = {.text = text,
+                           .own_train = s->data->dataset,
+                           .own_validation = s->data->dataset,
+                           .resume = resume,
+                           .messages = {hear, h}};
     *h = (heard){"", ""};
     trial_open(t, &options);
 }
@@ -386,12 +386,12 @@ static void check_refused(const story *s, const char *setting, const char *says)
     tr_error err = {0};
     trial t = {0};
     print_run(s, 2, 1, text);
-    tr_run_options options = {.text = text,
-                              .set = &setting,
-                              .set_count = setting != NULL,
-                              .own_train = s->data->dataset,
-                              .resume = "auto"};
-    trial_ok(tr_run_open(&options, &t.run, &err), &err);
+    run_options options = {.text = text,
+                           .set = &setting,
+                           .set_count = setting != NULL,
+                           .own_train = s->data->dataset,
+                           .resume = "auto"};
+    trial_ok(run_open(&options, &t.run, &err), &err);
     trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
     assert_int_equal(tr_engine_create(t.run, t.plan, &t.engine, &err), TR_IO);
     assert_null(t.engine);
@@ -442,7 +442,10 @@ static bool is_over(void *user) {
 
 static void train(trial *t, bool (*stop)(void *user), void *user, tr_status expected) {
     tr_error err = {0};
-    tr_status status = tr_engine_train(t->engine, stop, user, &err);
+    tr_train_options options = TR_TRAIN_OPTIONS_INIT;
+    options.stop = stop;
+    options.stop_user = user;
+    tr_status status = tr_engine_train(t->engine, &options, &err);
     if (status != expected) {
         fail_msg("%s: %s", tr_status_words(status), err.message);
     }

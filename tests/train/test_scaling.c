@@ -108,8 +108,8 @@ static void refused(void **state) {
         tr_error err = {0};
         tr_run *run = NULL;
         snprintf(text, sizeof text, mlp, 20, rows[i].keys);
-        tr_run_options options = {.text = text, .own_train = data.dataset};
-        assert_int_equal(tr_run_open(&options, &run, &err), TR_USAGE);
+        run_options options = {.text = text, .own_train = data.dataset};
+        assert_int_equal(run_open(&options, &run, &err), TR_USAGE);
         if (!strstr(err.message, rows[i].words)) {
             fail_msg("%s", err.message);
         }
@@ -215,10 +215,10 @@ static void lengths_follow(void **state) {
                  "\"scheduler\": {\"type\": \"WarmupDecayLR\", \"unit\": \"samples\"}, "
                  "%s}",
                  rows[i].keys);
-        tr_run_options options = {.text = text, .own_train = data.dataset};
-        trial_ok(tr_run_open(&options, &run, &err), &err);
+        run_options options = {.text = text, .own_train = data.dataset};
+        trial_ok(run_open(&options, &run, &err), &err);
         assert_int_equal(run->settings.schedule.total_steps, rows[i].total);
-        tr_run_close(run);
+        tr_run_destroy(run);
     }
     samples_free(&data);
 }

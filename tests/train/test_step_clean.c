@@ -96,7 +96,7 @@ static void print_mlp(void *const *state, char text[TEXT_MAX]) {
 }
 
 static void check_no_memory(const char *text) {
-    tr_run_options options = {.text = text, .resume = "never"};
+    run_options options = {.text = text, .resume = "never"};
     trial t;
     trial_open(&t, &options);
     trial_steps(&t, WARM, NULL);
@@ -157,11 +157,14 @@ static void a_run_takes_no_memory_between_steps(void **state) {
     tr_error err = {0};
     trial t;
     print_gpt2(state, text);
-    tr_run_options options = {.text = text, .resume = "never"};
+    run_options options = {.text = text, .resume = "never"};
     trial_open(&t, &options);
     trial_ok(tr_run_begin(t.run, t.plan, &err), &err);
     calls_seen seen = {.engine = t.engine};
-    trial_ok(tr_engine_train(t.engine, watch, &seen, &err), &err);
+    tr_train_options how = TR_TRAIN_OPTIONS_INIT;
+    how.stop = watch;
+    how.stop_user = &seen;
+    trial_ok(tr_engine_train(t.engine, &how, &err), &err);
     assert_int_equal(tr_engine_steps_done(t.engine), STEPS);
     assert_true(seen.warm > 0);
     assert_int_equal(seen.last, seen.warm);
@@ -211,12 +214,12 @@ static void offend(const char *what) {
 
 // "steps": warm steps, then guarded ones. "open", "start": does what it may not.
 static int guarded(const char *what, const char *text) {
-    tr_run_options options = {.text = text, .resume = "never"};
+    run_options options = {.text = text, .resume = "never"};
     tr_error err = {0};
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_status status = tr_run_open(&options, &run, &err);
+    tr_status status = run_open(&options, &run, &err);
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(run), &plan, &err);
     }

@@ -52,8 +52,7 @@ static void open_setting(const setting *s, const char *model, samples *data,
                          const char *resume, trial *t) {
     char text[TEXT_MAX];
     print_run(s, model, text);
-    tr_run_options options = {
-        .text = text, .own_train = data->dataset, .resume = resume};
+    run_options options = {.text = text, .own_train = data->dataset, .resume = resume};
     trial_open(t, &options);
 }
 
@@ -387,12 +386,12 @@ static void make_plan(const setting *s, int ranks, samples *data, trial *t) {
     tr_error err = {0};
     print_run(s, gpt2, text);
     *t = (trial){0};
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .plan_only = true,
-                              .ranks = ranks,
-                              .resume = "never"};
-    trial_ok(tr_run_open(&options, &t->run, &err), &err);
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .plan_only = true,
+                           .ranks = ranks,
+                           .resume = "never"};
+    trial_ok(run_open(&options, &t->run, &err), &err);
     trial_ok(tr_plan_make(tr_run_plan_request(t->run), &t->plan, &err), &err);
 }
 
@@ -505,8 +504,8 @@ static void refused(const char *sums, const char *more, const char *const words[
     setting s = {.sums = sums, .more = more};
     make_tokens(&data);
     print_run(&s, gpt2, text);
-    tr_run_options options = {.text = text, .own_train = data.dataset};
-    assert_int_equal(tr_run_open(&options, &none, &err), TR_USAGE);
+    run_options options = {.text = text, .own_train = data.dataset};
+    assert_int_equal(run_open(&options, &none, &err), TR_USAGE);
     for (int i = 0; words[i]; i++) {
         if (!strstr(err.message, words[i])) {
             fail_msg("no \"%s\" in: %s", words[i], err.message);

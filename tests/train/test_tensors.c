@@ -92,7 +92,7 @@ static tr_dataset *data_of(const tr_batch_tensors *tensors) {
 
 static double train(const tr_batch_tensors *tensors, snapshot *end) {
     tr_dataset *data = data_of(tensors);
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_model = &model, .own_train = data, .resume = "never"};
     tr_step_result results[STEPS];
     trial t;
@@ -121,11 +121,11 @@ static void the_order_of_the_datas_tensors_does_not_matter(void **state) {
 
 static void refuse(const tr_batch_tensors *tensors, const char *const words[3]) {
     tr_dataset *data = data_of(tensors);
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_model = &model, .own_train = data, .resume = "never"};
     tr_error err = {0};
     tr_run *run = NULL;
-    assert_int_equal(tr_run_open(&options, &run, &err), TR_DATA);
+    assert_int_equal(run_open(&options, &run, &err), TR_DATA);
     for (int i = 0; i < 3; i++) {
         if (!strstr(err.message, words[i])) {
             fail_msg("\"%s\" does not say \"%s\"", err.message, words[i]);

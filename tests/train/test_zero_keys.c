@@ -37,17 +37,17 @@ static void note(void *user, tr_message_level level, const char *line) {
 // Opens the run with `set` (ended by NULL) and makes its plan.
 static void try_keys(outcome *o, int64_t ranks, const char *const *set) {
     memset(o, 0, sizeof *o);
-    tr_run_options options = {.text = base,
-                              .set = set,
-                              .ranks = ranks,
-                              .own_train = data.dataset,
-                              .resume = "never",
-                              .plan_only = true,
-                              .messages = {note, o->said}};
+    run_options options = {.text = base,
+                           .set = set,
+                           .ranks = ranks,
+                           .own_train = data.dataset,
+                           .resume = "never",
+                           .plan_only = true,
+                           .messages = {note, o->said}};
     while (set[options.set_count]) {
         options.set_count++;
     }
-    o->status = tr_run_open(&options, &o->run, &o->err);
+    o->status = run_open(&options, &o->run, &o->err);
     if (o->status == TR_OK) {
         o->status = tr_plan_make(tr_run_plan_request(o->run), &o->plan, &o->err);
     }
@@ -55,7 +55,7 @@ static void try_keys(outcome *o, int64_t ranks, const char *const *set) {
 
 static void end(outcome *o) {
     tr_plan_destroy(o->plan);
-    tr_run_close(o->run);
+    tr_run_destroy(o->run);
 }
 
 static void must_do(const outcome *o, const char *what) {

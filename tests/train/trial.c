@@ -8,11 +8,11 @@ void trial_ok(tr_status status, const tr_error *err) {
     }
 }
 
-void trial_open_kernels(trial *t, const tr_run_options *options, int isa_limit,
+void trial_open_kernels(trial *t, const run_options *options, int isa_limit,
                         bool reference) {
     tr_error err = {0};
     *t = (trial){0};
-    trial_ok(tr_run_open(options, &t->run, &err), &err);
+    trial_ok(run_open(options, &t->run, &err), &err);
     tr_plan_request request = *tr_run_plan_request(t->run);
     request.level_limit = isa_limit;
     request.reference_kernels = reference;
@@ -20,23 +20,32 @@ void trial_open_kernels(trial *t, const tr_run_options *options, int isa_limit,
     trial_ok(tr_engine_create(t->run, t->plan, &t->engine, &err), &err);
 }
 
-void trial_open(trial *t, const tr_run_options *options) {
+void trial_open(trial *t, const run_options *options) {
     trial_open_kernels(t, options, 0, false);
 }
 
 void trial_open_text(trial *t, const char *text, tr_dataset *train,
                      tr_dataset *validation) {
-    tr_run_options options = {.text = text,
-                              .own_train = train,
-                              .own_validation = validation,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = train,
+                           .own_validation = validation,
+                           .resume = "never"};
     trial_open(t, &options);
+}
+
+tr_status trial_check(const run_options *options, double tolerance, tr_check **out,
+                      tr_error *err) {
+    tr_run *run = NULL;
+    tr_status status = run_make(options, &run, err);
+    status = status == TR_OK ? tr_check_run(run, tolerance, out, err) : status;
+    tr_run_destroy(run);
+    return status;
 }
 
 void trial_close(trial *t) {
     tr_engine_destroy(t->engine);
     tr_plan_destroy(t->plan);
-    tr_run_close(t->run);
+    tr_run_destroy(t->run);
     *t = (trial){0};
 }
 

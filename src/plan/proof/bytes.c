@@ -256,6 +256,9 @@ static void write(tr_proof *p, tr_bytes bytes, const tr_meaning *want,
     }
     note_touch(p, held);
     tr__payload_touch(p, bytes, true);
+    if (want) {
+        tr__payload_touch(p, bytes, false);
+    }
     expect_cells(p, bytes, held, first, want, true);
     if (!want && !p->stopped && is_done_already(held, first, bytes.end, leave)) {
         tr__proof_wrong(p, "does again what step %d has done",

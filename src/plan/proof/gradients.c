@@ -183,9 +183,9 @@ void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t f
 }
 
 // What a step names for a gradient that passes, of elements [first, first + count).
-tr_kept tr__gradient_passing(tr_proof *p, tr_slot slot, int64_t first, int64_t count,
-                             int64_t room, int64_t element) {
-    tr_bytes bytes = tr__slot_bytes(p, slot, tr__round_up(room * element, TR_ALIGNMENT),
+tr_kept tr__gradient_passing(tr_proof *p, tr_operand_role role, int64_t first,
+                             int64_t count, int64_t room, int64_t element) {
+    tr_bytes bytes = tr__role_bytes(p, role, tr__round_up(room * element, TR_ALIGNMENT),
                                     TR_SPACE_DEVICE);
     return (tr_kept){bytes.buffer, first, count, element, -first * element, {0}};
 }

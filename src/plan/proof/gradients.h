@@ -49,8 +49,8 @@ void tr__gradient_leave(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t 
 tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
                               int64_t base);
 // What the step names for a gradient that passes, of elements [first, first + count).
-tr_kept tr__gradient_passing(tr_proof *p, tr_slot slot, int64_t first, int64_t count,
-                             int64_t room, int64_t element);
+tr_kept tr__gradient_passing(tr_proof *p, tr_operand_role role, int64_t first,
+                             int64_t count, int64_t room, int64_t element);
 // Does the step write its sums? Else it adds to them.
 bool tr__gradient_is_written(const tr_proof *p);
 // Is the step of training, and of a flat buffer that is there?

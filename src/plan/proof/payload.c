@@ -80,28 +80,106 @@ static void expect_within(tr_proof *p, const tr_byte_list *some,
     }
 }
 
-// It may read more than it has to, as what lies between two tensors, but write nothing
-// else. (What units' programs access follows from their operands.)
-void tr__payload_check(tr_proof *p) {
-    tr_byte_list all = {0}, written = {0};
-    const tr_payload *payload = &p->step->payload;
-    if (tr__step_program(p->plan, p->step, p->kind) || p->stopped) {
+// ---- units' programs
+
+// The step hands the program its blocks as the program works in them: where they lie
+// is for the rule to say.
+static void check_blocks(tr_proof *p, const tr_program *program) {
+    if (p->step->payload.operand_count != program->block_count) {
+        tr__proof_wrong(p, "hands its program %zu blocks of %zu",
+                        p->step->payload.operand_count, program->block_count);
         return;
     }
+    for (size_t i = 0; i < program->block_count; i++) {
+        const tr_step_operand *block = tr__step_operand(p->plan, p->step, i);
+        const tr_step_operand *of = &program->blocks[i].of;
+        bool settled = of->contributes && block->mode != TR_ACCESS_READ;
+        if (block->buffer < 0 || tr__operand_bytes(block) != of->end ||
+            block->contributes != of->contributes ||
+            !(settled || block->mode == of->mode)) {
+            tr__proof_wrong(p, "hands its program another block %zu than it works in",
+                            i);
+        }
+    }
+}
+
+static void list_program(tr_proof *p, const tr_program *program) {
+    for (size_t i = 0; i < program->access_count; i++) {
+        const tr_program_access *at = &program->accesses[i];
+        const tr_step_operand *block =
+            tr__step_operand(p->plan, p->step, (size_t)at->block);
+        tr_place place = program->blocks[at->block].place;
+        tr_bytes bytes = {block->buffer, block->first + at->of.first,
+                          block->first + at->of.end};
+        bool packed = place == TR_PLACE_PACKED || place == TR_PLACE_PACKED_BACKWARD;
+        bool reads = at->of.mode == TR_ACCESS_READ ||
+                     (packed && block->mode == TR_ACCESS_ADD); // by another step
+        add(p, &p->named[!reads], bytes);
+    }
+}
+
+// A rule takes blocks as wholes; the program accesses nothing else.
+static void check_program(tr_proof *p, const tr_program *program) {
+    check_blocks(p, program);
+    if (p->status != TR_OK) {
+        return;
+    }
+    list_program(p, program);
+    for (size_t i = 0; i < p->touched[1].count;
+         i++) { // what is written is there to read
+        add(p, &p->touched[0], p->touched[1].items[i]);
+    }
+    join(&p->touched[0]);
+    join(&p->touched[1]);
+    expect_within(p, &p->named[0], &p->touched[0], "has no business reading");
+    expect_within(p, &p->named[1], &p->touched[1], "has no business writing");
+}
+
+// ---- all other steps
+
+static bool is_read(const tr_proof *p, tr_bytes bytes) {
+    bool touched = false;
+    for (size_t i = 0; i < p->touched[0].count && !touched; i++) {
+        const tr_bytes *other = &p->touched[0].items[i];
+        touched = other->buffer == bytes.buffer && other->first < bytes.end &&
+                  bytes.first < other->end;
+    }
+    return touched;
+}
+
+// It may read more than it has to, as what lies between two tensors, but not something
+// else, and write nothing else.
+static void check_operands(tr_proof *p) {
+    const tr_payload *payload = &p->step->payload;
+    bool in_place = tr__step_shape(p->step) == TR_STEP_IS_EXCHANGE &&
+                    payload->exchange.in_place; // checked with the exchange
     for (size_t i = 0; i < payload->operand_count && p->status == TR_OK; i++) {
         const tr_step_operand *operand = tr__step_operand(p->plan, p->step, i);
         tr_bytes bytes = {operand->buffer, operand->first, operand->end};
-        add(p, &all, bytes);
+        add(p, &p->named[0], bytes);
         if (operand->mode != TR_ACCESS_READ) {
-            add(p, &written, bytes);
+            add(p, &p->named[1], bytes);
+        } else if (bytes.first < bytes.end && !in_place && !is_read(p, bytes)) {
+            tr__proof_wrong(p, "has no business reading its operand %zu", i);
         }
     }
-    join(&all);
-    join(&written);
+    join(&p->named[0]);
+    join(&p->named[1]);
     join(&p->touched[1]);
-    expect_within(p, &p->touched[0], &all, "does not read");
-    expect_within(p, &p->touched[1], &written, "does not write");
-    expect_within(p, &written, &p->touched[1], "has no business writing");
-    tr__free(all.items);
-    tr__free(written.items);
+    expect_within(p, &p->touched[0], &p->named[0], "does not read");
+    expect_within(p, &p->touched[1], &p->named[1], "does not write");
+    expect_within(p, &p->named[1], &p->touched[1], "has no business writing");
+}
+
+void tr__payload_check(tr_proof *p) {
+    const tr_program *program = tr__payload_program(p->step);
+    p->named[0].count = p->named[1].count = 0;
+    if (p->stopped) {
+        return;
+    }
+    if (program) {
+        check_program(p, program);
+    } else {
+        check_operands(p);
+    }
 }

@@ -105,6 +105,8 @@ static void clear(tr_proof *p) {
     tr__free(p->held);
     tr__free(p->touched[0].items);
     tr__free(p->touched[1].items);
+    tr__free(p->named[0].items);
+    tr__free(p->named[1].items);
     tr__free(d->forward);
     tr__free(d->backward);
     tr__free(d->recomputed);

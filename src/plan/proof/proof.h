@@ -4,6 +4,7 @@
 
 #include "plan/proof/meaning.h"
 #include "plan/proof/tables.h"
+#include "plan/roles.h"
 
 // Streams that go on beside the thread that issues steps, at most.
 enum { TR_BESIDE_STREAMS = 5 };
@@ -85,8 +86,8 @@ typedef struct tr_proof {
     bool stopped;  // it was interrupted: what is not there is no error
     // The step has read what is not there; where zeros should be.
     bool spoilt, spoilt_zeros;
-    uint32_t used;           // slots that the rule has taken
     tr_byte_list touched[2]; // bytes that the rule has read; and written
+    tr_byte_list named[2]; // bytes that the payload names; and of them those it writes
     int32_t issued[TR_BESIDE_STREAMS], done[TR_BESIDE_STREAMS]; // steps; step numbers
     int32_t known[TR_BESIDE_STREAMS][TR_BESIDE_STREAMS]; // done, as a queue alone knows
     tr_error *err;
@@ -148,13 +149,16 @@ void tr__tenants_name(tr_proof *p, int32_t buffer);
 void tr__tenants_check_kept(tr_proof *p);
 
 // ---- spans.c: where things lie
-// The first `bytes` of the buffer in a slot.
-tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space);
+// The buffer that the step names in a role, where that does not live always; -1: none.
+int32_t tr__role_buffer(const tr_proof *p, tr_operand_role role);
+// The first `bytes` of it.
+tr_bytes tr__role_bytes(tr_proof *p, tr_operand_role slot, int64_t bytes,
+                        tr_space space);
 // The step's working memory.
-void tr__slot_work(tr_proof *p, int64_t bytes);
+void tr__role_work(tr_proof *p, int64_t bytes);
 // Working memory in which pieces of sums of another type become f32; that through which
 // messages pass, between the ranks on these axes of the mesh: the step names them.
-void tr__slot_convert(tr_proof *p);
+void tr__role_convert(tr_proof *p);
 void tr__exchange_work(tr_proof *p, tr_axes group);
 // What a part of a flat buffer is; where its element 0 would lie; elements of it.
 typedef struct tr_kept {
@@ -185,9 +189,9 @@ void tr__rule_backward(tr_proof *p);
 void tr__rule_track(tr_proof *p);
 // rules_wave.c
 // A program of one micro-batch reads a wave tensor, or adds to its part of it, or
-// writes that; the step names a unit's wave tensors.
+// writes that; the step names a unit's wave tensors, or their gradients.
 void tr__wave_touch(tr_proof *p, const tr_touch *touch, bool adds);
-void tr__wave_name(tr_proof *p, tr_slot slot);
+void tr__wave_name(tr_proof *p, bool gradient);
 void tr__rule_pack(tr_proof *p);
 void tr__rule_gather_wave(tr_proof *p);
 void tr__rule_merge(tr_proof *p);

@@ -81,32 +81,15 @@ static tr_stream stream_of(const tr_proof *p) {
     return stream == TR_STREAM_HOST && !is_on_host(p) ? TR_STREAM_COMPUTE : stream;
 }
 
-static void name_binding(tr_proof *p, int32_t index) {
-    if (index < 0) {
-        return;
-    }
-    if (index >= (int64_t)p->plan->binding_count) {
-        tr__proof_wrong(p, "has no binding");
-        return;
-    }
-    const tr_binding *binding = &p->plan->bindings[index];
-    for (int f = 0; f < TR_UNIT_FLATS_MAX; f++) {
-        if (binding->param[f] >= 0) {
-            tr__tenants_name(p, binding->param[f]);
-        }
-        if (binding->grad[f] >= 0) {
-            tr__tenants_name(p, binding->grad[f]);
-        }
-    }
-}
-
 static void name_buffers(tr_proof *p) {
-    for (int slot = 0; slot < TR_SLOTS; slot++) {
-        if (p->step->buffer[slot] != -1) {
-            tr__tenants_name(p, p->step->buffer[slot]);
+    for (size_t i = 0; i < p->step->payload.operand_count; i++) {
+        const tr_step_operand *operand = tr__step_operand(p->plan, p->step, i);
+        if (operand->buffer != -1) {
+            tr__tenants_name(p, operand->buffer);
+        } else if (tr__operand_bytes(operand) > 0) {
+            tr__proof_wrong(p, "names no buffer for its operand %zu", i);
         }
     }
-    name_binding(p, p->step->binding);
 }
 
 static void check_there(tr_proof *p, int32_t buffer) {
@@ -118,31 +101,8 @@ static void check_there(tr_proof *p, int32_t buffer) {
 
 // All that the step names is there at once.
 static void check_named(tr_proof *p) {
-    int32_t at = p->step->binding;
-    for (int slot = 0; slot < TR_SLOTS && p->status == TR_OK; slot++) {
-        check_there(p, p->step->buffer[slot]);
-    }
-    for (int f = 0; f < TR_UNIT_FLATS_MAX && at >= 0 && p->status == TR_OK; f++) {
-        check_there(p, p->plan->bindings[at].param[f]);
-        check_there(p, p->plan->bindings[at].grad[f]);
-    }
-}
-
-// One buffer is in two slots only where a gradient is handed on in it. And no buffer is
-// named for nothing.
-static void check_slots(tr_proof *p) {
-    const int32_t *buffer = p->step->buffer;
-    for (int a = 0; a < TR_SLOTS; a++) {
-        if (buffer[a] >= 0 && !(p->used >> a & 1)) {
-            tr__proof_wrong(p, "names buffer %d for nothing", (int)buffer[a]);
-        }
-        for (int b = a + 1; b < TR_SLOTS && buffer[a] >= 0; b++) {
-            bool in_place = a == TR_SLOT_INPUT_GRAD && b == TR_SLOT_OUTPUT_GRAD &&
-                            p->step->kind == TR_STEP_backward;
-            if (buffer[a] == buffer[b] && !in_place) {
-                tr__proof_wrong(p, "names buffer %d twice", (int)buffer[a]);
-            }
-        }
+    for (size_t i = 0; i < p->step->payload.operand_count && p->status == TR_OK; i++) {
+        check_there(p, tr__step_operand(p->plan, p->step, i)->buffer);
     }
 }
 
@@ -159,7 +119,6 @@ static void check_cleared(tr_proof *p) {
 void tr__rule_apply(tr_proof *p) {
     const kind_rule *rule = &rules[p->step->kind];
     p->spoilt = p->spoilt_zeros = false;
-    p->used = 0;
     tr__payload_begin(p);
     name_buffers(p);
     check_named(p);
@@ -172,9 +131,6 @@ void tr__rule_apply(tr_proof *p) {
     }
     if (p->status == TR_OK) {
         rule->rule(p);
-    }
-    if (p->status == TR_OK) {
-        check_slots(p);
     }
     if (p->status == TR_OK) {
         tr__payload_check(p);

@@ -9,8 +9,8 @@ static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS}, nothing;
 // What nobody makes must be zeros, where gradients lie in memory that was another's.
 static void clear_gradient(tr_proof *p) {
     const tr_flat *f = &p->plan->flats[p->step->unit];
-    tr_kept to =
-        tr__gradient_passing(p, TR_SLOT_OUTPUT, 0, f->count, f->count, sizeof(float));
+    tr_kept to = tr__gradient_passing(p, TR_OPERAND_OUTPUT, 0, f->count, f->count,
+                                      sizeof(float));
     tr_element_runs all = tr__runs_in(p, p->step->unit, 0, f->count);
     tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
@@ -41,13 +41,13 @@ void tr__rule_micro_norm(tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_proof_tables *t = &p->tables;
     if (!tr__plan_runs(p->plan, step->unit) || step->segment < 0 ||
-        step->segment >= p->plan->units[step->unit].program->segments ||
-        step->binding < 0) {
+        step->segment >= p->plan->units[step->unit].program->segments) {
         tr__proof_wrong(p, "is of what the model has not");
         return;
     }
     int32_t flat = p->plan->units[step->unit].flats[0];
-    int32_t buffer = p->plan->bindings[step->binding].grad[0];
+    const tr_step_operand *grads = tr__step_find(p->plan, step, TR_OPERAND_INPUT);
+    int32_t buffer = grads ? grads->buffer : -1;
     tr_kept kept = tr__kept_sums(p, flat);
     bool accumulates = tr__plan_accumulates(p->plan);
     kept.base = buffer == kept.buffer && !accumulates ? kept.base : 0;
@@ -83,7 +83,8 @@ void tr__rule_micro_norm_tied(tr_proof *p) {
     int64_t count = p->plan->flats[flat].count;
     tr_kept kept = tr__kept_sums(p, flat);
     if (tr__flat_grads_pass(p->plan, flat)) {
-        kept = tr__gradient_passing(p, TR_SLOT_INPUT, 0, count, count, sizeof(float));
+        kept =
+            tr__gradient_passing(p, TR_OPERAND_INPUT, 0, count, count, sizeof(float));
     }
     tr_scope wave = {0, tr__min_i64(r->wave, r->accumulation_steps), -1};
     tr__gradient_own(p, flat, &kept, 0, count, wave);
@@ -143,10 +144,10 @@ void tr__rule_accumulate(tr_proof *p) {
     }
     const tr_flat *f = &p->plan->flats[p->step->unit];
     tr_kept from =
-        tr__gradient_passing(p, TR_SLOT_INPUT, 0, f->count, f->count, sizeof(float));
+        tr__gradient_passing(p, TR_OPERAND_INPUT, 0, f->count, f->count, sizeof(float));
     tr_kept to = tr__kept_sums(p, p->step->unit);
-    if (p->step->buffer[TR_SLOT_OUTPUT] >= 0) {
-        to = tr__gradient_passing(p, TR_SLOT_OUTPUT, 0, f->count, f->count,
+    if (tr__role_buffer(p, TR_OPERAND_OUTPUT) >= 0) {
+        to = tr__gradient_passing(p, TR_OPERAND_OUTPUT, 0, f->count, f->count,
                                   tr__sum_bytes(p->plan));
     }
     tr_element_runs all = tr__runs_in(p, p->step->unit, 0, f->count);

@@ -14,9 +14,9 @@ void tr__rule_reduce(tr_proof *p) {
         tr__proof_wrong(p, "is there too often");
         return;
     }
-    tr_kept from =
-        passes ? tr__gradient_passing(p, TR_SLOT_INPUT, 0, f->count, f->count, element)
-               : tr__kept_sums(p, flat);
+    tr_kept from = passes ? tr__gradient_passing(p, TR_OPERAND_INPUT, 0, f->count,
+                                                 f->count, element)
+                          : tr__kept_sums(p, flat);
     tr__gradient_own(p, flat, &from, 0, f->count, tr__scope_find(p, flat, at));
     tr__exchange_work(p, TR_ON_DATA);
     if (passes) {
@@ -24,7 +24,7 @@ void tr__rule_reduce(tr_proof *p) {
     }
     tr_kept to = tr__kept_sums(p, flat);
     if (passes && (f->offloaded || p->step->apart)) {
-        to = tr__gradient_passing(p, TR_SLOT_OUTPUT, f->first, f->own,
+        to = tr__gradient_passing(p, TR_OPERAND_OUTPUT, f->first, f->own,
                                   tr__min_i64(f->shard, f->count), element);
         tr_meaning handed = tr__gradient_total(p, flat, at, to.base);
         handed.kind = TR_MEANS_HANDED;
@@ -85,9 +85,10 @@ static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
         return;
     }
     tr_kept from =
-        ranks ? tr__gradient_passing(p, TR_SLOT_INPUT, f->first, f->own,
-                                     tr__min_i64(f->shard, f->count), element)
-              : tr__gradient_passing(p, TR_SLOT_INPUT, 0, f->count, f->count, element);
+        ranks
+            ? tr__gradient_passing(p, TR_OPERAND_INPUT, f->first, f->own,
+                                   tr__min_i64(f->shard, f->count), element)
+            : tr__gradient_passing(p, TR_OPERAND_INPUT, 0, f->count, f->count, element);
     tr_meaning handed = tr__gradient_total(p, flat, at, from.base);
     handed.kind = TR_MEANS_HANDED;
     if (ranks) {
@@ -107,7 +108,7 @@ void tr__rule_gradient_squares(tr_proof *p) {
             read_leaving(p, f->first, f->own);
         }
         tr__statistics_squares(p, p->step->unit);
-        tr__slot_convert(p);
+        tr__role_convert(p);
     }
 }
 
@@ -126,7 +127,7 @@ static int64_t begin_handing(tr_proof *p, tr_kept *to) {
     }
     read_leaving(p, to->first, to->count);
     if (tr__flat_grads_pass(p->plan, flat)) {
-        tr__bytes_forget(p, (tr_bytes){p->step->buffer[TR_SLOT_INPUT], 0,
+        tr__bytes_forget(p, (tr_bytes){tr__role_buffer(p, TR_OPERAND_INPUT), 0,
                                        to->count * tr__sum_bytes(p->plan)});
     }
     p->walked.evicted[flat]++;
@@ -134,9 +135,9 @@ static int64_t begin_handing(tr_proof *p, tr_kept *to) {
 }
 
 // Where a further scope waits on the host for the step that adds it.
-static tr_kept find_apart(tr_proof *p, tr_slot slot, const tr_kept *to) {
+static tr_kept find_apart(tr_proof *p, tr_operand_role role, const tr_kept *to) {
     int64_t bytes = to->count * to->element;
-    return (tr_kept){tr__slot_bytes(p, slot, bytes, TR_SPACE_HOST).buffer,
+    return (tr_kept){tr__role_bytes(p, role, bytes, TR_SPACE_HOST).buffer,
                      to->first,
                      to->count,
                      to->element,
@@ -145,7 +146,7 @@ static tr_kept find_apart(tr_proof *p, tr_slot slot, const tr_kept *to) {
 }
 
 static void evict_apart(tr_proof *p, const tr_kept *to, int64_t at) {
-    tr_kept apart = find_apart(p, TR_SLOT_OUTPUT, to);
+    tr_kept apart = find_apart(p, TR_OPERAND_OUTPUT, to);
     tr_meaning handed = tr__gradient_total(p, p->step->unit, at, apart.base);
     handed.kind = TR_MEANS_HANDED;
     tr__gradient_leave(p, p->step->unit, &apart, to->first, to->count, NULL, &handed);
@@ -163,7 +164,7 @@ static void add_evicted(tr_proof *p) {
         tr__proof_wrong(p, "adds what has to come complete");
         return;
     }
-    tr_kept from = find_apart(p, TR_SLOT_INPUT, &to);
+    tr_kept from = find_apart(p, TR_OPERAND_INPUT, &to);
     tr_meaning handed = tr__gradient_total(p, flat, at, from.base);
     handed.kind = TR_MEANS_HANDED;
     tr__gradient_as(p, flat, &from, to.first, to.count, &handed);
@@ -188,7 +189,7 @@ void tr__rule_evict(tr_proof *p) {
     }
     if (tr__is_in_file(p, &to)) { // on its way there
         int64_t room = p->plan->buffers[to.buffer].bytes;
-        to.buffer = tr__slot_bytes(p, TR_SLOT_OUTPUT, room, TR_SPACE_HOST).buffer;
+        to.buffer = tr__role_bytes(p, TR_OPERAND_OUTPUT, room, TR_SPACE_HOST).buffer;
     }
     tr_meaning total = tr__gradient_total(p, p->step->unit, 1, to.base);
     tr__gradient_leave(p, p->step->unit, &to, to.first, to.count, NULL, &total);
@@ -202,7 +203,7 @@ static void add_reduced(tr_proof *p) {
     int32_t flat = p->step->unit;
     const tr_flat *f = &p->plan->flats[flat];
     int64_t element = tr__sum_bytes(p->plan), at = p->walked.reduced[flat] - 1;
-    tr_kept from = tr__gradient_passing(p, TR_SLOT_INPUT, f->first, f->own,
+    tr_kept from = tr__gradient_passing(p, TR_OPERAND_INPUT, f->first, f->own,
                                         tr__min_i64(f->shard, f->count), element);
     tr_kept to = tr__kept_sums(p, flat);
     tr_meaning handed = tr__gradient_total(p, flat, at, from.base);

@@ -15,11 +15,11 @@ static bool is_of_flat(tr_proof *p) {
 
 // ---- parameters
 
-// Parameters that a slot has: elements from `first` on, room for `room` of them.
-static tr_kept params_in(tr_proof *p, tr_slot slot, int64_t first, int64_t count,
-                         int64_t room) {
+// Parameters in a role: elements from `first` on, room for `room` of them.
+static tr_kept params_in(tr_proof *p, tr_operand_role role, int64_t first,
+                         int64_t count, int64_t room) {
     tr_kept kept = tr__kept_params(p, p->step->unit);
-    kept.buffer = tr__slot_bytes(p, slot, room * kept.element, TR_SPACE_DEVICE).buffer;
+    kept.buffer = tr__role_bytes(p, role, room * kept.element, TR_SPACE_DEVICE).buffer;
     kept.first = first;
     kept.count = count;
     kept.base = kept.means.base = -first * kept.element;
@@ -37,10 +37,10 @@ static void move_params(tr_proof *p, const tr_kept *from, const tr_kept *to,
 // In place, or into memory of their own for the visit.
 static void gather_params(tr_proof *p) {
     const tr_flat *f = &p->plan->flats[p->step->unit];
-    bool away = p->step->buffer[TR_SLOT_INPUT] >= 0;
-    bool in_place = p->step->buffer[TR_SLOT_OUTPUT] < 0;
+    bool away = tr__role_buffer(p, TR_OPERAND_INPUT) >= 0;
+    bool in_place = tr__role_buffer(p, TR_OPERAND_OUTPUT) < 0;
     int64_t behind = f->first + f->own;
-    tr_kept from = away ? params_in(p, TR_SLOT_INPUT, f->first, f->own,
+    tr_kept from = away ? params_in(p, TR_OPERAND_INPUT, f->first, f->own,
                                     tr__min_i64(f->shard, f->count))
                         : tr__kept_params(p, p->step->unit);
     from.means.index = away; // on its way from where it lives
@@ -56,7 +56,7 @@ static void gather_params(tr_proof *p) {
                         &from.means);
         p->others[p->step->unit] = p->version;
     } else {
-        tr_kept to = params_in(p, TR_SLOT_OUTPUT, 0, f->count, f->count);
+        tr_kept to = params_in(p, TR_OPERAND_OUTPUT, 0, f->count, f->count);
         tr__bytes_read(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means);
         tr__bytes_write(p, tr__kept_bytes(p, &to, 0, f->count), &to.means);
     }
@@ -69,8 +69,9 @@ static void gather_measures(tr_proof *p) {
     const tr_plan *plan = p->plan;
     int64_t bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
     tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
-    tr_bytes to = tr__slot_bytes(
-        p, TR_SLOT_OUTPUT, bytes * tr__data_ranks(&plan->request), tr__norms_place(p));
+    tr_bytes to =
+        tr__role_bytes(p, TR_OPERAND_OUTPUT, bytes * tr__data_ranks(&plan->request),
+                       tr__norms_place(p));
     tr__exchange_work(p, TR_ON_DATA);
     tr__measures_read(p, to);
     tr__bytes_write(p, to, &all);
@@ -110,14 +111,14 @@ void tr__rule_fetch(tr_proof *p) {
     tr_kept to = tr__kept_params(p, p->step->unit);
     if (tr__is_in_file(p, &from) && f->count > 0) {
         int64_t room = p->plan->buffers[from.buffer].bytes;
-        from.buffer = tr__slot_bytes(p, TR_SLOT_INPUT, room, TR_SPACE_HOST).buffer;
+        from.buffer = tr__role_bytes(p, TR_OPERAND_INPUT, room, TR_SPACE_HOST).buffer;
     }
     if (in_place && p->walked.brought[p->step->unit] > 0) {
         tr__proof_wrong(p, "comes when the parameters are there");
         return;
     }
     if (!in_place) {
-        to = params_in(p, TR_SLOT_OUTPUT, from.first, from.count,
+        to = params_in(p, TR_OPERAND_OUTPUT, from.first, from.count,
                        whole ? f->count : tr__min_i64(f->shard, f->count));
         to.means.index = !whole;
     }
@@ -140,16 +141,11 @@ void tr__rule_boundary(tr_proof *p) {
         return;
     }
     int64_t bytes = p->plan->units[step->unit].program->input_bytes;
-    tr_meaning input = {.kind = TR_MEANS_INPUT,
-                        .of = step->unit,
-                        .index = step->micro,
-                        .terms = p->plan->units[step->unit - 1].program->segments};
-    tr_bytes from =
-        tr__slot_bytes(p, TR_SLOT_INPUT, bytes, evicts ? TR_SPACE_DEVICE : placement);
-    tr_bytes to =
-        tr__slot_bytes(p, TR_SLOT_OUTPUT, bytes, evicts ? placement : TR_SPACE_DEVICE);
-    tr__bytes_read(p, from, &input);
-    tr__bytes_write(p, to, &input);
+    tr_bytes from = tr__role_bytes(p, TR_OPERAND_INPUT, bytes,
+                                   evicts ? TR_SPACE_DEVICE : placement);
+    tr_bytes to = tr__role_bytes(p, TR_OPERAND_OUTPUT, bytes,
+                                 evicts ? placement : TR_SPACE_DEVICE);
+    tr__bytes_copy(p, from, to); // who reads it says what it needs
 }
 
 // ---- the file
@@ -174,12 +170,12 @@ static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {
     return p->status == TR_OK;
 }
 
-static tr_bytes find_staged(tr_proof *p, tr_slot slot, const tr_kept *kept) {
+static tr_bytes find_staged(tr_proof *p, tr_operand_role role, const tr_kept *kept) {
     const tr_plan_step *step = p->step;
     int64_t elements = step->slot >= 0 ? p->plan->request.update_elements : 0;
     int64_t room = elements > 0 ? tr__staged_bytes(kept, elements)
                                 : p->plan->buffers[kept->buffer].bytes;
-    tr_bytes bytes = tr__slot_bytes(p, slot, room, TR_SPACE_HOST);
+    tr_bytes bytes = tr__role_bytes(p, role, room, TR_SPACE_HOST);
     int64_t moved = tr__staged_bytes(kept, step->count);
     if (p->status == TR_OK &&
         (p->plan->buffers[bytes.buffer].offset % TR_NVME_ALIGNMENT != 0 ||
@@ -201,7 +197,7 @@ void tr__rule_read(tr_proof *p) {
     tr_kept kept;
     tr_bytes from, to;
     if (find_stored(p, &kept, &from)) {
-        to = find_staged(p, TR_SLOT_OUTPUT, &kept);
+        to = find_staged(p, TR_OPERAND_OUTPUT, &kept);
         touch_blocks(p, to, &kept);
         tr__bytes_copy(p, from, to);
     }
@@ -211,7 +207,7 @@ void tr__rule_write(tr_proof *p) {
     tr_kept kept;
     tr_bytes from, to;
     if (find_stored(p, &kept, &to)) {
-        from = find_staged(p, TR_SLOT_INPUT, &kept);
+        from = find_staged(p, TR_OPERAND_INPUT, &kept);
         touch_blocks(p, to, &kept);
         tr__bytes_copy(p, from, to);
         tr__bytes_forget(p, from);

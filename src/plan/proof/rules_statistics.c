@@ -57,7 +57,7 @@ void tr__rule_norm(tr_proof *p) {
             tr__statistics_squares(p, f);
         }
     }
-    tr__slot_convert(p);
+    tr__role_convert(p);
 }
 
 void tr__rule_report(tr_proof *p) {

@@ -72,22 +72,77 @@ static tr_meaning of_micro(const tr_proof *p, tr_meaning_kind kind, int32_t unit
         .kind = kind, .of = unit, .index = p->step->micro, .terms = segments};
 }
 
+// A unit's forwards in this sequence, by segment.
+static const tr_program *forwards_of(const tr_proof *p, int32_t unit) {
+    const tr_unit_program *program = p->plan->units[unit].program;
+    return p->kind == TR_SEQUENCE_INFERENCE  ? &program->inference
+           : p->kind == TR_SEQUENCE_EVALUATE ? program->evaluate
+                                             : program->forward;
+}
+
+static uint32_t at(tr_place place) {
+    return UINT32_C(1) << place;
+}
+
+// How many of the unit's programs [first, end) work in one of the places (bits).
+static int32_t count_in(const tr_proof *p, int32_t unit, const tr_program *programs,
+                        int first, int end, uint32_t places) {
+    int32_t count = 0;
+    for (int s = first; s < end; s++) {
+        const tr_touches *touches = tr__tables_touches(&p->tables, unit, &programs[s]);
+        count += (touches->places & places) != 0;
+    }
+    return count;
+}
+
 static int segments_of_unit(const tr_proof *p, int32_t unit) {
     return p->kind == TR_SEQUENCE_INFERENCE ? 1
                                             : p->plan->units[unit].program->segments;
 }
 
-// The unit's inputs, complete: all segments of the unit before have added to it.
+// The unit's inputs, complete: all segments of the unit before that add to it have done
+// so.
 static tr_meaning input_of(const tr_proof *p, int32_t unit) {
-    return of_micro(p, TR_MEANS_INPUT, unit, segments_of_unit(p, unit - 1));
+    int32_t before = unit - 1;
+    return of_micro(p, TR_MEANS_INPUT, unit,
+                    count_in(p, before, forwards_of(p, before), 0,
+                             segments_of_unit(p, before), at(TR_PLACE_OUTPUT)));
+}
+
+// Where a unit's backward makes the gradient of its input: a unit that hands a gradient
+// on in the same memory makes it where it has found that of its output.
+static uint32_t gradient_places(const tr_unit_program *unit) {
+    return at(TR_PLACE_INPUT_GRAD) |
+           (unit->derived.in_place ? at(TR_PLACE_OUTPUT_GRAD) : 0);
 }
 
 static tr_meaning input_gradient_of(const tr_proof *p, int32_t unit) {
-    return of_micro(p, TR_MEANS_INPUT_GRADIENT, unit, segments_of_unit(p, unit));
+    const tr_unit_program *program = p->plan->units[unit].program;
+    return of_micro(p, TR_MEANS_INPUT_GRADIENT, unit,
+                    count_in(p, unit, program->backward, 0, program->segments,
+                             gradient_places(program)));
 }
 
-static tr_bytes block(tr_proof *p, tr_slot slot, int64_t bytes) {
-    return tr__slot_bytes(p, slot, bytes, TR_SPACE_DEVICE);
+// The block that the step's program has at a place, of so many bytes. None, where it
+// does not work there.
+static tr_bytes block(tr_proof *p, tr_place place, int64_t bytes) {
+    static const tr_operand_role roles[TR_PLACE_COUNT] = {
+        [TR_PLACE_INPUT] = TR_OPERAND_INPUT,
+        [TR_PLACE_OUTPUT] = TR_OPERAND_OUTPUT,
+        [TR_PLACE_INPUT_GRAD] = TR_OPERAND_INPUT_GRAD,
+        [TR_PLACE_OUTPUT_GRAD] = TR_OPERAND_OUTPUT_GRAD,
+        [TR_PLACE_SAVED] = TR_OPERAND_SAVED,
+        [TR_PLACE_PACKED] = TR_OPERAND_PACKED,
+        [TR_PLACE_PACKED_BACKWARD] = TR_OPERAND_PACKED_BACKWARD,
+    };
+    bool there = tr__step_block(p->plan, p->step, place, 0, false);
+    return there ? tr__role_bytes(p, roles[place], bytes, TR_SPACE_DEVICE)
+                 : (tr_bytes){-1, 0, 0};
+}
+
+// Where the program has the unit's flat buffer.
+static int32_t flat_buffer(const tr_proof *p, const tr_touch *touch) {
+    return tr__step_operand(p->plan, p->step, (size_t)touch->block)->buffer;
 }
 
 // A block that the segments of a unit fill one after the other; `done` before this one.
@@ -102,17 +157,23 @@ static void fill(tr_proof *p, tr_bytes bytes, tr_meaning means, int done) {
     }
 }
 
-static bool adds_to(const tr_proof *p, const tr_touch *touch, uint64_t operand) {
-    return touch->adds || (touch->adds_later && !(p->step->writes & operand));
+static bool adds_to(const tr_proof *p, const tr_touch *touch) {
+    const tr_step_operand *block =
+        tr__step_operand(p->plan, p->step, (size_t)touch->block);
+    return touch->adds || (touch->adds_later && block->mode != TR_ACCESS_WRITE);
 }
 
 static void read_params(tr_proof *p, const tr_touch *touch) {
-    int32_t buffer = p->plan->bindings[p->step->binding].param[touch->flat];
+    int32_t buffer = flat_buffer(p, touch);
     int32_t flat = p->plan->units[p->step->unit].flats[touch->flat];
     tr_kept here = tr__kept_params(p, flat);
     tr_meaning want = here.means;
     want.base = buffer == here.buffer ? here.base : 0; // or all of it is brought
     bool frozen = p->plan->flats[flat].frozen;
+    if (buffer != here.buffer && p->plan->buffers[buffer].sequence < 0) {
+        tr__proof_wrong(p, "reads parameters of %s that nobody has brought",
+                        p->plan->flats[flat].name);
+    }
     if (buffer == here.buffer && p->others[flat] != p->version && !p->stopped &&
         !frozen) {
         tr__proof_wrong(p, "reads parameters of %s that other ranks have updated",
@@ -165,14 +226,13 @@ static void touch_cache(tr_proof *p, const tr_touch *touch) {
 // same.
 static void touch_packed(tr_proof *p, const tr_touch *touch) {
     bool backward = touch->place == TR_PLACE_PACKED_BACKWARD;
-    tr_slot slot = tr__place_slot(touch->place);
     const tr_meaning packed = {.kind = TR_MEANS_PACKED,
                                .of = p->step->unit,
                                .index = backward,
                                .version = p->version};
-    tr_bytes bytes = block(p, slot, unit_of(p)->packed_bytes[backward]);
+    tr_bytes bytes = block(p, touch->place, unit_of(p)->packed_bytes[backward]);
     bytes = (tr_bytes){bytes.buffer, touch->first, touch->end};
-    if (bytes.buffer >= 0 && adds_to(p, touch, tr__slot_bit(slot))) {
+    if (bytes.buffer >= 0 && adds_to(p, touch)) {
         tr__bytes_read(p, bytes, &packed);
     } else if (bytes.buffer >= 0) {
         tr__bytes_write(p, bytes, &packed);
@@ -186,10 +246,8 @@ static void touch(tr_proof *p, const tr_touch *touch) {
         read_params(p, touch);
         break;
     case TR_PLACE_WAVE:
-        tr__wave_touch(p, touch, adds_to(p, touch, tr__slot_bit(TR_SLOT_WAVE)));
-        break;
     case TR_PLACE_WAVE_GRAD:
-        tr__wave_touch(p, touch, adds_to(p, touch, tr__slot_bit(TR_SLOT_WAVE_GRAD)));
+        tr__wave_touch(p, touch, adds_to(p, touch));
         break;
     case TR_PLACE_SUMS:
         touch_loss(p, touch);
@@ -218,15 +276,52 @@ static const tr_touches *touches_of(const tr_proof *p) {
                               tr__step_program(p->plan, p->step, p->kind));
 }
 
+// Where the step's micro-batch has its share of what lives always. -1: it lies
+// anywhere.
+static tr_bytes share_of(const tr_proof *p, tr_place place) {
+    const tr_plan *plan = p->plan;
+    const tr_plan_unit *unit = &plan->units[p->step->unit];
+    int64_t sums = plan->statistics.sums + p->step->micro * TR_SUMS;
+    switch (place) {
+    case TR_PLACE_DATA:
+        return data_slot(p);
+    case TR_PLACE_SUMS:
+        return is_training(p) ? tr__statistics_bytes(p, sums, TR_SUMS)
+                              : (tr_bytes){plan->sums, 0, 0};
+    case TR_PLACE_LOGITS:
+        return (tr_bytes){plan->logits, 0, 0};
+    case TR_PLACE_STATE:
+        return (tr_bytes){unit->states, 0, 0};
+    case TR_PLACE_CACHE:
+        return (tr_bytes){unit->cache, 0, 0};
+    default:
+        return (tr_bytes){-1, 0, 0};
+    }
+}
+
+// Every block begins where the micro-batch has its share of it.
+static void check_blocks(tr_proof *p, const tr_program *program) {
+    bool apart = p->plan->request.reproducible && is_training(p);
+    for (size_t i = 0; i < program->block_count; i++) {
+        const tr_program_block *block = &program->blocks[i];
+        const tr_step_operand *at = tr__step_operand(p->plan, p->step, i);
+        tr_bytes share = share_of(p, block->place);
+        int64_t part =
+            block->part && apart ? p->step->micro * unit_of(p)->wave_bytes : 0;
+        bool kept = share.buffer >= 0;
+        if (at->first != (kept ? share.first : part) ||
+            (kept && at->buffer != share.buffer)) {
+            tr__proof_wrong(p, "has its block %zu in the wrong place", i);
+        }
+    }
+}
+
 // All but blocks and gradients of parameters. Its micro-batch is at work meanwhile.
 static void run_program(tr_proof *p) {
     const tr_program *program = tr__step_program(p->plan, p->step, p->kind);
     const tr_touches *touches = touches_of(p);
     const tr_meaning data = data_of(p);
-    if (p->step->binding < 0 || p->step->binding >= (int64_t)p->plan->binding_count) {
-        tr__proof_wrong(p, "has no binding");
-        return;
-    }
+    check_blocks(p, program);
     if (touches->places >> TR_PLACE_DATA & 1) {
         tr__bytes_read(p, data_slot(p), &data);
     } else if (p->step->kind != TR_STEP_track) {
@@ -239,10 +334,17 @@ static void run_program(tr_proof *p) {
             }
         }
     }
-    tr__slot_work(p, program->temp_bytes);
+    tr__role_work(p, program->temp_bytes);
 }
 
 // ---- forward and recomputation
+
+static bool runs_own(const tr_proof *p) {
+    const tr_program *program = tr__step_program(p->plan, p->step, p->kind);
+    const tr_payload *payload = &p->step->payload;
+    return payload->program == program &&
+           payload->operand_count == program->block_count;
+}
 
 static bool has_program(tr_proof *p) {
     const tr_unit_program *unit = unit_of(p);
@@ -263,8 +365,10 @@ static bool has_program(tr_proof *p) {
     }
     if (!there) {
         tr__proof_wrong(p, "has no program");
+    } else if (!runs_own(p)) {
+        tr__proof_wrong(p, "runs another program than its own");
     }
-    return there;
+    return there && p->status == TR_OK;
 }
 
 // The segments run one after the other, each on one micro-batch after the other: so
@@ -287,26 +391,25 @@ void tr__rule_forward(tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_unit_program *unit = unit_of(p);
     tr_meaning input = step->unit > 0 ? input_of(p, step->unit) : (tr_meaning){0};
-    tr_meaning saved = of_micro(p, TR_MEANS_SAVED, step->unit, 0), nothing = {0};
+    const tr_program *forwards = forwards_of(p, step->unit);
     check_turn(p, p->walked.forward, step->segment, step->segment - 1);
-    tr__bytes_read(p, block(p, TR_SLOT_INPUT, unit->input_bytes), &input);
-    tr__wave_name(p, TR_SLOT_WAVE);
+    tr__bytes_read(p, block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
+    tr__wave_name(p, false);
     run_program(p);
-    fill(p, block(p, TR_SLOT_OUTPUT, unit->output_bytes),
-         of_micro(p, TR_MEANS_INPUT, step->unit + 1, 0), step->segment);
-    if (step->saves_nothing && is_training(p)) { // keeps nothing, whatever it names
-        tr_bytes bytes = block(p, TR_SLOT_SAVED, 0);
-        tr__bytes_write(p, bytes, &nothing);
-    } else if (unit->saved_bytes > 0) {
-        bool kept = step->buffer[TR_SLOT_SAVED] >= 0 || is_training(p) ||
-                    touches_of(p)->places >> TR_PLACE_SAVED & 1;
-        fill(p, block(p, TR_SLOT_SAVED, kept ? unit->saved_bytes : 0), saved,
-             step->segment);
-    }
+    fill(p, block(p, TR_PLACE_OUTPUT, unit->output_bytes),
+         of_micro(p, TR_MEANS_INPUT, step->unit + 1, 0),
+         count_in(p, step->unit, forwards, 0, step->segment, at(TR_PLACE_OUTPUT)));
+    fill(p, block(p, TR_PLACE_SAVED, unit->saved_bytes),
+         of_micro(p, TR_MEANS_SAVED, step->unit, 0),
+         count_in(p, step->unit, forwards, 0, step->segment, at(TR_PLACE_SAVED)));
 }
 
 static tr_meaning saved_by(const tr_proof *p) {
-    return of_micro(p, TR_MEANS_SAVED, p->step->unit, segments_of(p));
+    int32_t unit = p->step->unit;
+    const tr_unit_program *program = p->plan->units[unit].program;
+    return of_micro(
+        p, TR_MEANS_SAVED, unit,
+        count_in(p, unit, program->forward, 0, program->segments, at(TR_PLACE_SAVED)));
 }
 
 void tr__rule_recompute(tr_proof *p) {
@@ -320,21 +423,21 @@ void tr__rule_recompute(tr_proof *p) {
         *done_of(p, p->walked.forward, segments_of(p) - 1) <= p->step->micro) {
         tr__proof_wrong(p, "is out of its turn");
     }
-    tr__bytes_read(p, block(p, TR_SLOT_INPUT, unit->input_bytes), &input);
-    tr__wave_name(p, TR_SLOT_WAVE);
+    tr__bytes_read(p, block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
+    tr__wave_name(p, false);
     run_program(p);
-    tr__bytes_write(p, block(p, TR_SLOT_SAVED, unit->saved_bytes), &saved);
+    tr__bytes_write(p, block(p, TR_PLACE_SAVED, unit->saved_bytes), &saved);
 }
 
 // ---- backward
 
 // A gradient of a parameter: written by the first to make it, added to by the others.
 static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {
-    int32_t buffer = p->plan->bindings[p->step->binding].grad[touch->flat];
+    int32_t buffer = flat_buffer(p, touch);
     int32_t flat = p->plan->units[p->step->unit].flats[touch->flat];
     tr_kept here = tr__kept_sums(p, flat);
     bool stays = buffer == here.buffer && !tr__plan_accumulates(p->plan);
-    bool adds = adds_to(p, touch, tr__grad_bit(touch->flat));
+    bool adds = adds_to(p, touch);
     tr_meaning found,
         sum = {.kind = tr__plan_accumulates(p->plan) ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
                .of = param,
@@ -398,30 +501,30 @@ static void make_gradients(tr_proof *p) {
 
 // The gradient of what the unit hands on becomes that of what it is given, in the same
 // memory or in another.
-static void pass_gradient(tr_proof *p, int done) {
+static void pass_gradient(tr_proof *p) {
     const tr_unit_program *unit = unit_of(p);
     const tr_plan_step *step = p->step;
-    int32_t before = step->buffer[TR_SLOT_INPUT_GRAD];
-    int32_t after = step->buffer[TR_SLOT_OUTPUT_GRAD];
-    tr_meaning mine = of_micro(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0);
-    tr_meaning next = {0}, nothing = {0};
-    tr_bytes out = block(p, TR_SLOT_OUTPUT_GRAD, unit->output_grad_bytes);
-    tr_bytes in = block(p, TR_SLOT_INPUT_GRAD, unit->input_grad_bytes);
+    const tr_program *backward = unit->backward;
+    const tr_meaning nothing = {0};
+    tr_meaning mine = of_micro(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0), next = {0};
+    tr_bytes out = block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);
+    tr_bytes in = block(p, TR_PLACE_INPUT_GRAD, unit->input_grad_bytes);
+    int done = count_in(p, step->unit, backward, step->segment + 1, unit->segments,
+                        gradient_places(unit));
+    bool last = count_in(p, step->unit, backward, 0, step->segment,
+                         at(TR_PLACE_OUTPUT_GRAD)) == 0;
+    bool both = in.buffer >= 0 && out.buffer >= 0;
     if (unit->output_grad_bytes > 0) {
         next = input_gradient_of(p, step->unit + 1);
     }
-    if (before >= 0 && (before == after) != unit->derived.in_place) {
+    if (both && (in.buffer == out.buffer) != unit->derived.in_place) {
         tr__proof_wrong(p, "hands a gradient on in the wrong buffer");
-    } else if (unit->derived.in_place) {
-        if (done == 0) {
-            tr__bytes_read(p, out, &next);
-        }
-        fill(p, in, mine, done);
-    } else {
-        bool last = step->segment == 0;
+    } else if (!unit->derived.in_place) {
         tr__bytes_change(p, out, &next, last ? &nothing : &next);
-        fill(p, in, mine, done);
+    } else if (done == 0) {
+        tr__bytes_read(p, out, &next);
     }
+    fill(p, unit->derived.in_place && in.buffer < 0 ? out : in, mine, done);
 }
 
 void tr__rule_backward(tr_proof *p) {
@@ -430,37 +533,38 @@ void tr__rule_backward(tr_proof *p) {
     }
     const tr_plan_step *step = p->step;
     const tr_unit_program *unit = unit_of(p);
-    int last = unit->segments - 1, done = last - step->segment;
+    int last = unit->segments - 1;
     tr_meaning input = step->unit > 0 ? input_of(p, step->unit) : (tr_meaning){0};
     tr_meaning saved = saved_by(p);
-    uint32_t places = touches_of(p)->places;
     check_turn(p, p->walked.backward, step->segment,
                step->segment < last ? step->segment + 1 : -1);
     if (*done_of(p, p->walked.forward, last) <= step->micro) {
         tr__proof_wrong(p, "comes before its forward");
     }
-    bool reads_input = step->buffer[TR_SLOT_INPUT] >= 0 || places >> TR_PLACE_INPUT & 1;
-    bool reads_output =
-        step->buffer[TR_SLOT_OUTPUT] >= 0 || places >> TR_PLACE_OUTPUT & 1;
-    tr__bytes_read(p, block(p, TR_SLOT_INPUT, reads_input ? unit->input_bytes : 0),
-                   &input);
-    if (reads_output) {
+    tr__bytes_read(p, block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
+    tr_bytes outputs = block(p, TR_PLACE_OUTPUT, unit->output_bytes);
+    if (outputs.buffer >= 0) {
         tr_meaning output = input_of(p, step->unit + 1);
-        tr__bytes_read(p, block(p, TR_SLOT_OUTPUT, unit->output_bytes), &output);
+        tr__bytes_read(p, outputs, &output);
     }
-    tr__bytes_read(p, block(p, TR_SLOT_SAVED, unit->saved_bytes), &saved);
-    tr__wave_name(p, TR_SLOT_WAVE);
-    tr__wave_name(p, TR_SLOT_WAVE_GRAD);
+    tr_bytes kept = block(p, TR_PLACE_SAVED, unit->saved_bytes);
+    if (unit->segments > 1) { // which hand each other gradients in it
+        tr__bytes_change(p, kept, &saved, &saved);
+    } else {
+        tr__bytes_read(p, kept, &saved);
+    }
+    tr__wave_name(p, false);
+    tr__wave_name(p, true);
     run_program(p);
     make_gradients(p);
-    pass_gradient(p, done);
+    pass_gradient(p);
 }
 
 // ---- states of the model
 
 void tr__rule_track(tr_proof *p) {
     if (is_of_model(p) && has_program(p)) {
-        tr__wave_name(p, TR_SLOT_WAVE);
+        tr__wave_name(p, false);
         run_program(p);
     }
 }

@@ -41,9 +41,9 @@ static tr_bytes find_piece(tr_proof *p, tr_part part, tr_kept *kept) {
     if (tr__is_in_file(p, kept)) {
         int64_t room = tr__staged_bytes(kept, p->plan->request.update_elements);
         kept->base = kept->means.base = -step->first * kept->element;
-        kept->buffer =
-            tr__slot_bytes(p, (tr_slot)(TR_SLOT_PART + part), room, TR_SPACE_HOST)
-                .buffer;
+        kept->buffer = tr__role_bytes(p, (tr_operand_role)(TR_OPERAND_PART + part),
+                                      room, TR_SPACE_HOST)
+                           .buffer;
         bytes = (tr_bytes){kept->buffer, 0, step->count * kept->element};
     }
     return bytes;
@@ -122,15 +122,16 @@ void tr__rule_update(tr_proof *p) {
         return;
     }
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
-    if (p->plan->request.tensor_norms) {
+    if (p->plan->request.tensor_norms && p->step->count > 0) {
         int64_t bytes = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
-        tr_bytes totals = tr__slot_bytes(p, TR_SLOT_NORMS, bytes, tr__norms_place(p));
-        (p->step->count > 0 ? tr__bytes_read : tr__bytes_expect)(p, totals, &norms);
+        tr_bytes totals =
+            tr__role_bytes(p, TR_OPERAND_NORMS, bytes, tr__norms_place(p));
+        tr__bytes_read(p, totals, &norms);
     }
     read_gradient(p);
     change_states(p, false);
     change_params(p);
-    tr__slot_convert(p);
+    tr__role_convert(p);
 }
 
 // ---- norms of tensors
@@ -139,9 +140,9 @@ static int64_t ranks_of(const tr_proof *p) {
     return tr__plan_stage(p->plan) > 0 ? tr__data_ranks(&p->plan->request) : 1;
 }
 
-static tr_bytes find_all_measures(tr_proof *p, tr_slot slot) {
+static tr_bytes find_all_measures(tr_proof *p, tr_operand_role role) {
     int64_t bytes = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
-    return tr__slot_bytes(p, slot, bytes * ranks_of(p), tr__norms_place(p));
+    return tr__role_bytes(p, role, bytes * ranks_of(p), tr__norms_place(p));
 }
 
 // What this rank measures of a flat buffer.
@@ -181,7 +182,7 @@ void tr__rule_direction_norms(tr_proof *p) {
     const tr_plan_step *step = p->step;
     int64_t *done = &p->walked.measured[step->unit];
     int64_t first = tr__plan_stage(p->plan) > 0 ? p->plan->flats[step->unit].first : 0;
-    tr_bytes all = find_all_measures(p, TR_SLOT_NORMS);
+    tr_bytes all = find_all_measures(p, TR_OPERAND_NORMS);
     tr_bytes bytes = find_measures(p, all, step->unit);
     if (step->first != first + *done ||
         step->count > elements_of(p, step->unit) - *done) {
@@ -201,19 +202,19 @@ void tr__rule_direction_norms(tr_proof *p) {
     } else { // it names them, and measures nothing
         tr__payload_touch(p, bytes, true);
     }
-    tr__slot_convert(p);
+    tr__role_convert(p);
 }
 
 void tr__rule_tensor_norms(tr_proof *p) {
     int64_t totals = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
     tr_meaning gathered = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
-    tr_bytes all = find_all_measures(p, TR_SLOT_INPUT);
+    tr_bytes all = find_all_measures(p, TR_OPERAND_INPUT);
     if (ranks_of(p) > 1) {
         tr__bytes_read(p, all, &gathered);
     } else {
         tr__measures_read(p, all);
     }
-    tr__bytes_write(p, tr__slot_bytes(p, TR_SLOT_OUTPUT, totals, tr__norms_place(p)),
+    tr__bytes_write(p, tr__role_bytes(p, TR_OPERAND_OUTPUT, totals, tr__norms_place(p)),
                     &norms);
 }

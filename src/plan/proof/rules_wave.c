@@ -21,10 +21,18 @@ static int64_t parts_of(const tr_proof *p) {
     return is_apart(p) ? p->plan->request.accumulation_steps : 1;
 }
 
+// In which role the step has the unit's wave tensors, or their gradients: what it reads
+// of them, or the part that it adds to.
+static tr_operand_role role_of(const tr_proof *p, bool gradient) {
+    tr_operand_role reads = gradient ? TR_OPERAND_WAVE_GRAD : TR_OPERAND_WAVE;
+    tr_operand_role adds = gradient ? TR_OPERAND_WAVE_GRAD_PART : TR_OPERAND_WAVE_PART;
+    return tr__step_find(p->plan, p->step, reads) ? reads : adds;
+}
+
 // The unit's wave tensors, or their gradients, in all parts.
 static tr_bytes find_parts(tr_proof *p, bool gradient) {
-    return tr__slot_bytes(p, gradient ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE,
-                          unit_of(p)->wave_bytes * parts_of(p), TR_SPACE_DEVICE);
+    return tr__role_bytes(p, role_of(p, gradient), unit_of(p)->wave_bytes * parts_of(p),
+                          TR_SPACE_DEVICE);
 }
 
 static tr_bytes in_part(const tr_proof *p, tr_bytes parts, int64_t part,
@@ -104,19 +112,20 @@ void tr__wave_touch(tr_proof *p, const tr_touch *touch, bool adds) {
     tr__bytes_read(p, in_part(p, parts, 0, touch), &want);
 }
 
-// A unit's wave tensors lie in one buffer, though not every segment touches them.
-void tr__wave_name(tr_proof *p, tr_slot slot) {
-    bool gradient = slot == TR_SLOT_WAVE_GRAD;
-    int32_t *known = &p->walked.wave[gradient][p->step->unit];
-    int32_t buffer = p->step->buffer[slot];
-    if (buffer >= 0) {
-        find_parts(p, gradient);
-    }
+static void check_wave(tr_proof *p, tr_operand_role role, int32_t *known) {
+    int32_t buffer = tr__role_buffer(p, role);
     if (buffer >= 0 && *known >= 0 && buffer != *known) {
         tr__proof_wrong(p, "names buffer %d for wave tensors that lie in buffer %d",
                         (int)buffer, (int)*known);
     }
     *known = buffer >= 0 ? buffer : *known;
+}
+
+// A unit's wave tensors lie in one buffer, though not every segment touches them.
+void tr__wave_name(tr_proof *p, bool gradient) {
+    int32_t *known = &p->walked.wave[gradient][p->step->unit];
+    check_wave(p, gradient ? TR_OPERAND_WAVE_GRAD : TR_OPERAND_WAVE, known);
+    check_wave(p, gradient ? TR_OPERAND_WAVE_GRAD_PART : TR_OPERAND_WAVE_PART, known);
 }
 
 // ---- what a segment has added to
@@ -165,8 +174,8 @@ static tr_meaning parts_mean(const tr_proof *p, tr_meaning_kind kind) {
                         .terms = p->step->backward};
 }
 
-static tr_bytes find_gathered(tr_proof *p, tr_slot slot) {
-    return tr__slot_bytes(p, slot, tr__wave_gathered(p->plan, p->step),
+static tr_bytes find_gathered(tr_proof *p, tr_operand_role role) {
+    return tr__role_bytes(p, role, tr__wave_gathered(p->plan, p->step),
                           TR_SPACE_DEVICE);
 }
 
@@ -199,9 +208,9 @@ void tr__rule_pack(tr_proof *p) {
         return;
     }
     const tr_meaning own = parts_mean(p, TR_MEANS_WAVE_PARTS);
-    tr__wave_name(p, p->step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE);
+    tr__wave_name(p, p->step->backward);
     read_exchanged(p);
-    tr__bytes_write(p, own_of(p, find_gathered(p, TR_SLOT_OUTPUT)), &own);
+    tr__bytes_write(p, own_of(p, find_gathered(p, TR_OPERAND_OUTPUT)), &own);
 }
 
 // Several parts have been packed; one is sent from where it lies.
@@ -211,11 +220,11 @@ void tr__rule_gather_wave(tr_proof *p) {
     }
     const tr_meaning own = parts_mean(p, TR_MEANS_WAVE_PARTS);
     const tr_meaning all = parts_mean(p, TR_MEANS_ALL_WAVE_PARTS);
-    tr_bytes gathered = find_gathered(p, TR_SLOT_OUTPUT);
+    tr_bytes gathered = find_gathered(p, TR_OPERAND_OUTPUT);
     if (parts_of(p) > 1) {
         tr__bytes_read(p, own_of(p, gathered), &own);
     } else {
-        tr__wave_name(p, p->step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE);
+        tr__wave_name(p, p->step->backward);
         read_exchanged(p);
     }
     tr__exchange_work(p, TR_ON_DATA);
@@ -240,11 +249,11 @@ void tr__rule_merge(tr_proof *p) {
         return;
     }
     const tr_meaning all = parts_mean(p, TR_MEANS_ALL_WAVE_PARTS);
-    tr_bytes gathered = find_gathered(p, TR_SLOT_INPUT);
+    tr_bytes gathered = find_gathered(p, TR_OPERAND_INPUT);
     tr_bytes parts = find_parts(p, p->step->backward);
     const tr_touch *touch;
     bool some = false;
-    tr__wave_name(p, p->step->backward ? TR_SLOT_WAVE_GRAD : TR_SLOT_WAVE);
+    tr__wave_name(p, p->step->backward);
     tr__bytes_read(p, gathered, &all);
     for (size_t next = 0; (touch = next_tensor(p, &next)) != NULL;) {
         if (is_merged(p, touch)) {

@@ -1,37 +1,28 @@
-// Where things lie: slots of steps, parts of flat buffers, the statistics of the step.
+// Where things lie: operands of steps, parts of flat buffers, the statistics of the
+// step.
 #include "plan/proof/proof.h"
 
 #include "base/checked.h"
 #include "ops/accumulate/accumulate.h"
 #include "plan/residency.h"
 
-tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space) {
-    static const char *const names[TR_SLOTS] = {"input",
-                                                "output",
-                                                "input gradient",
-                                                "output gradient",
-                                                "saved",
-                                                "wave",
-                                                "wave gradient",
-                                                "working memory",
-                                                "packed parameters",
-                                                "backward's packed parameters",
-                                                "norms"};
-    const char *name = slot < TR_SLOT_PART
-                           ? names[slot]
-                           : tr__part_name((tr_part)(slot - TR_SLOT_PART));
-    int32_t buffer = p->step->buffer[slot];
+int32_t tr__role_buffer(const tr_proof *p, tr_operand_role role) {
+    const tr_step_operand *operand = tr__step_find(p->plan, p->step, role);
+    bool passes = operand && p->plan->buffers[operand->buffer].sequence >= 0;
+    return passes ? operand->buffer : -1;
+}
+
+tr_bytes tr__role_bytes(tr_proof *p, tr_operand_role role, int64_t bytes,
+                        tr_space space) {
+    const char *name = tr__operand_role_name(role);
+    int32_t buffer = tr__role_buffer(p, role);
     tr_bytes none = {-1, 0, 0};
-    p->used |= 1u << slot;
     if (p->status != TR_OK || (bytes == 0 && buffer < 0)) {
         return none;
     }
     const tr_buffer *b = buffer < 0 ? NULL : &p->plan->buffers[buffer];
     if (!b) {
         tr__proof_wrong(p, "names no buffer for its %s", name);
-    } else if (b->sequence < 0) {
-        tr__proof_wrong(p, "names buffer %d for its %s, which lives always",
-                        (int)buffer, name);
     } else if (b->space != space) {
         tr__proof_wrong(p, "names buffer %d for its %s, which is in %s memory",
                         (int)buffer, name, tr_space_name(b->space));
@@ -44,20 +35,34 @@ tr_bytes tr__slot_bytes(tr_proof *p, tr_slot slot, int64_t bytes, tr_space space
     return none;
 }
 
-void tr__slot_work(tr_proof *p, int64_t bytes) {
-    tr__bytes_work(p, tr__slot_bytes(p, TR_SLOT_TEMP, bytes, TR_SPACE_DEVICE));
+void tr__role_work(tr_proof *p, int64_t bytes) {
+    tr__bytes_work(p, tr__role_bytes(p, TR_OPERAND_TEMP, bytes, TR_SPACE_DEVICE));
 }
 
 // The host's launches do not reach the memory of a discrete device.
-void tr__slot_convert(tr_proof *p) {
+void tr__role_convert(tr_proof *p) {
     bool accumulates = tr__plan_accumulates(p->plan);
     bool host = p->plan->request.discrete && p->step->stream == TR_STREAM_HOST;
     int64_t bytes = accumulates ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0;
-    tr__bytes_work(p, tr__slot_bytes(p, TR_SLOT_TEMP, bytes,
+    tr__bytes_work(p, tr__role_bytes(p, TR_OPERAND_TEMP, bytes,
                                      host ? TR_SPACE_HOST : TR_SPACE_DEVICE));
 }
 
+// What is sent in place is this rank's part of what is received.
+static bool is_in_its_place(const tr_proof *p) {
+    const tr_step_operand *send = tr__step_operand(p->plan, p->step, TR_EXCHANGE_SEND);
+    const tr_step_operand *all =
+        tr__step_operand(p->plan, p->step, TR_EXCHANGE_RECEIVE);
+    bool within = send->buffer == all->buffer && send->first >= all->first &&
+                  send->end <= all->end;
+    return within || !p->step->payload.exchange.in_place;
+}
+
 void tr__exchange_work(tr_proof *p, tr_axes group) {
+    if (!is_in_its_place(p)) {
+        tr__proof_wrong(p, "sends another part than its own of what it receives");
+        return;
+    }
     if (p->step->group != group || p->step->payload.exchange.group != group) {
         tr__proof_wrong(p, "is of the ranks on the axes \"%s\", and not on \"%s\"",
                         tr__axes_name(p->step->payload.exchange.group),

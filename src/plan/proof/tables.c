@@ -43,6 +43,7 @@ static void note(builder *b, const tr_operand *operand, int64_t bytes, tr_touch 
     to->places |= 1u << operand->place;
     touch.place = operand->place;
     touch.flat = operand->flat;
+    touch.block = operand->block;
     touch.first = operand->offset;
     touch.end = operand->offset + bytes;
     if (is_block(operand->place) || is_known(to, &touch) || b->failed) {

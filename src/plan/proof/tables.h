@@ -8,6 +8,7 @@
 typedef struct tr_touch {
     tr_place place;
     int flat;           // of the unit
+    int block;          // of the program
     int64_t first, end; // bytes of its block
     bool result;
     bool adds;       // always

@@ -23,15 +23,15 @@ static const char *exchange = "execution.exchange=auto";
 
 static tr_status open_run(const char *device, tr_run **run, tr_error *err) {
     const char *const set[] = {device, exchange, "train_micro_batch_size_per_gpu=1"};
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = 3,
-                              .comm = comm,
-                              .resume = "never",
-                              .choose_device = true,
-                              .messages = {keep, NULL}};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = 3,
+                           .comm = comm,
+                           .resume = "never",
+                           .choose_device = true,
+                           .messages = {keep, NULL}};
     said[0] = '\0';
-    return tr_run_open(&options, run, err);
+    return run_open(&options, run, err);
 }
 
 static void assert_said(const char *words) {
@@ -49,7 +49,7 @@ static void assert_device(const char *setting, tr_backend_id id, int number,
     assert_int_equal(tr_run_plan_request(run)->backend, id);
     assert_int_equal(tr_run_plan_request(run)->device, number);
     assert_said(words);
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 static void in_turn(void **state) {
@@ -85,7 +85,7 @@ static void they_share_its_memory(void **state) {
     assert_device("device=auto", TR_BACKEND_CPU, 0, "for each of the 3 ranks on it");
     test_device_set_memory((size_t)16 << 30);
     trial_ok(open_run("device=auto", &run, &err), &err);
-    tr_run_close(run);
+    tr_run_destroy(run);
 }
 
 // And each rank's engine is on its own.
@@ -114,7 +114,7 @@ static void assert_exchange(const char *how, const char *words) {
     trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
     tr__run_announce(t.run, t.plan);
     assert_said(words);
-    tr_run_close(t.run);
+    tr_run_destroy(t.run);
     tr_plan_destroy(t.plan);
 }
 

@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "cuda/device.h"
 #include "train/engine.h"
+#include "train/opening.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -42,15 +43,15 @@ static tr_status train(tr_engine *engine, const char *mode, bool is_victim,
 static tr_status run(tr_comm *comm, const char *mode, bool is_victim, tr_error *err) {
     static const char *const set[] = {"device=cuda", "zero_optimization.stage=3",
                                       "steps=1001", "train_micro_batch_size_per_gpu=1"};
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = 4,
-                              .comm = comm,
-                              .resume = "never"};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = 4,
+                           .comm = comm,
+                           .resume = "never"};
     tr_run *opened = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_status status = tr_run_open(&options, &opened, err);
+    tr_status status = run_open(&options, &opened, err);
     if (status == TR_OK) {
         status = tr_plan_make(tr_run_plan_request(opened), &plan, err);
     }
@@ -60,7 +61,7 @@ static tr_status run(tr_comm *comm, const char *mode, bool is_victim, tr_error *
     status = status == TR_OK ? train(engine, mode, is_victim, err) : status;
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
-    tr_run_close(opened);
+    tr_run_destroy(opened);
     return status;
 }
 

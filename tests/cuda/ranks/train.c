@@ -44,11 +44,11 @@ static void open_run(const char *device, const example *of, tr_comm *ranks, tria
     for (; count < SETTINGS && of->set[count - 1]; count++) {
         set[count] = of->set[count - 1];
     }
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = count,
-                              .comm = ranks,
-                              .resume = "never"};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = count,
+                           .comm = ranks,
+                           .resume = "never"};
     go_to(of->folder);
     trial_open(t, &options);
 }

@@ -1,6 +1,7 @@
 // dump_plans [--steps] FIRST COUNT: the plans of drawn requests, for comparing two
-// versions (tools/compare_plans.sh). One line for each request: its number, its status
-// and a hash of all that follows from it. With --steps every step and access, too.
+// versions (tools/compare_plans.sh). One line for each request: its number, its status,
+// a hash of all that follows from it, and the bytes of its arenas. With --steps every
+// step and access, too.
 #include "base/hash.h"
 #include "plan/access.h"
 #include "plan/drawn.h"
@@ -46,6 +47,29 @@ static int by_place(const void *a_, const void *b_) {
     return (order > 0) - (order < 0);
 }
 
+// Ranges of one mode that overlap or adjoin, as one: how finely accesses are noted says
+// nothing of the plan. The count of those that are left, in their order.
+static size_t join(tr_access *items, size_t count) {
+    size_t kept = 0;
+    if (count > 0) {
+        qsort(items, count, sizeof *items, by_place);
+    }
+    for (size_t i = 0; i < count; i++) {
+        tr_access *last = NULL;
+        for (size_t k = kept; k-- > 0 && !last && items[k].value == items[i].value;) {
+            bool adjoins =
+                items[k].mode == items[i].mode && items[i].first <= items[k].end;
+            last = adjoins ? &items[k] : NULL;
+        }
+        if (!last) {
+            items[kept++] = items[i];
+        } else if (items[i].end > last->end) {
+            last->end = items[i].end;
+        }
+    }
+    return kept;
+}
+
 static void add_step(dump *d, const tr_plan_step *step) {
     if (d->says) {
         const char *subject = tr__step_subject(d->plan, step);
@@ -70,11 +94,9 @@ static void add_sequence(dump *d, tr_sequence_kind kind) {
         exit(1);
     }
     for (size_t i = 0; i < sequence->count; i++) {
-        size_t begin = accesses.begin[i], count = accesses.begin[i + 1] - begin;
+        size_t begin = accesses.begin[i];
+        size_t count = join(accesses.items + begin, accesses.begin[i + 1] - begin);
         add_step(d, &sequence->steps[i]);
-        if (count > 0) {
-            qsort(accesses.items + begin, count, sizeof *accesses.items, by_place);
-        }
         for (size_t k = begin; k < begin + count; k++) {
             add_access(d, &accesses.items[k]);
         }
@@ -103,6 +125,14 @@ static void add_plan(dump *d) {
     end_line(d);
 }
 
+static int64_t arenas_of(const tr_plan *plan) {
+    int64_t bytes = 0;
+    for (int space = 0; plan && space < TR_SPACES; space++) {
+        bytes += plan->arena_bytes[space];
+    }
+    return bytes;
+}
+
 static void dump_request(const test_models *models, uint64_t index, bool says) {
     tr_plan_request request = test_draw_request(models, index);
     tr_plan *plan = NULL;
@@ -112,8 +142,8 @@ static void dump_request(const test_models *models, uint64_t index, bool says) {
     if (status == TR_OK) {
         add_plan(&d);
     }
-    printf("%" PRIu64 " %d %016" PRIx64 "%s%s\n", index, (int)status, d.hash,
-           status == TR_OK ? "" : " ", status == TR_OK ? "" : error.message);
+    printf("%" PRIu64 " %d %016" PRIx64 " %" PRId64 " %s\n", index, (int)status, d.hash,
+           arenas_of(plan), status == TR_OK ? "" : error.message);
     tr_plan_destroy(plan);
 }
 

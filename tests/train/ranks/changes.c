@@ -29,10 +29,10 @@ static void open_changing(samples *data, int stage, const char *more, bool alone
              "\"execution\": {\"threads\": 1, \"reproducible\": true}, \"out\": "
              "\"unused\"}",
              STEPS, stage, more);
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .comm = alone ? NULL : comm,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .comm = alone ? NULL : comm,
+                           .resume = "never"};
     trial_open(t, &options);
 }
 
@@ -100,10 +100,10 @@ static void run_guarded(samples *data, int stage, const char *out, bool alone,
         "\"warmup_steps\": 4}, \"zero_optimization\": {\"stage\": %d}, "
         "\"execution\": {\"threads\": 1, \"reproducible\": true}, \"out\": \"%s\"}",
         GUARDED, stage, out);
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .comm = alone ? NULL : comm,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .comm = alone ? NULL : comm,
+                           .resume = "never"};
     trial_open(&t, &options);
     for (int s = 1; s <= GUARDED; s++) {
         tr_step_result r;

@@ -46,11 +46,11 @@ static void check_step(const char *folder, int way, const tr_step_result *r,
 
 static void check_way(const char *folder, int way, const json_t *steps) {
     const char *set[SETTINGS + 1] = {"train_micro_batch_size_per_gpu=1"};
-    tr_run_options options = {.file = "run.json",
-                              .set = set,
-                              .set_count = 1,
-                              .comm = comm,
-                              .resume = "never"};
+    run_options options = {.file = "run.json",
+                           .set = set,
+                           .set_count = 1,
+                           .comm = comm,
+                           .resume = "never"};
     for (int i = 0; ways[way][i]; i++) {
         set[options.set_count++] = ways[way][i];
     }

@@ -157,11 +157,11 @@ static void world_free(world *w) {
 static void open_trial(const world *w, const cut *c, trial *t) {
     char text[TEXT_MAX];
     print_run(w, c, text);
-    tr_run_options options = {.text = text,
-                              .own_train = w->train.dataset,
-                              .own_validation = w->validation.dataset,
-                              .comm = c->ranks > 1 ? comm : NULL,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = w->train.dataset,
+                           .own_validation = w->validation.dataset,
+                           .comm = c->ranks > 1 ? comm : NULL,
+                           .resume = "never"};
     if (w->architecture == OWN) {
         options.own_model = &w->own.model;
     }

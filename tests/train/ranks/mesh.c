@@ -21,11 +21,11 @@ static tr_comm *comm;
 static tr_mesh mesh = {.size = {2, 2, 1}}; // data, tensor, pipeline
 
 // On the mesh. `wave`: 0: chosen.
-static void open_on_mesh(const tr_run_options *options, int64_t wave, trial *t) {
+static void open_on_mesh(const run_options *options, int64_t wave, trial *t) {
     tr_error err = {0};
     int64_t data = mesh.size[TR_AXIS_DATA];
     *t = (trial){0};
-    trial_ok(tr_run_open(options, &t->run, &err), &err);
+    trial_ok(run_open(options, &t->run, &err), &err);
     tr_plan_request request = *tr_run_plan_request(t->run);
     request.mesh = tr__mesh_of_rank(&mesh, tr_comm_rank(comm));
     request.accumulation_steps =
@@ -102,12 +102,12 @@ static void write_run(char text[NOISE_TEXT_MAX], const char *more, const char *o
                 (int)(NOISE_TEXT_MAX - used));
 }
 
-static tr_run_options options_of(const data *d, const char *text, tr_comm *ranks) {
-    return (tr_run_options){.text = text,
-                            .own_train = d->train.dataset,
-                            .own_validation = d->validation.dataset,
-                            .comm = ranks,
-                            .resume = "never"};
+static run_options options_of(const data *d, const char *text, tr_comm *ranks) {
+    return (run_options){.text = text,
+                         .own_train = d->train.dataset,
+                         .own_validation = d->validation.dataset,
+                         .comm = ranks,
+                         .resume = "never"};
 }
 
 // A folder of rank 0's, the same on all ranks.
@@ -121,7 +121,7 @@ static void train_alone(const data *d, const char *more, const char *out, outcom
     char text[NOISE_TEXT_MAX];
     trial t;
     write_run(text, more, out);
-    tr_run_options options = options_of(d, text, NULL);
+    run_options options = options_of(d, text, NULL);
     trial_open(&t, &options);
     train(&t, o);
     trial_close(&t);
@@ -133,7 +133,7 @@ static void train_on_mesh(const data *d, const char *more, const char *out,
     tr_error err = {0};
     trial t;
     write_run(text, more, out);
-    tr_run_options options = options_of(d, text, comm);
+    run_options options = options_of(d, text, comm);
     open_on_mesh(&options, 1, &t);
     train(&t, o);
     check_owners(&t);
@@ -193,10 +193,10 @@ static void the_noise_scale_is_of_data_ranks(void **state) {
                      stage);
             noise_by_hand(&tokens, &cut, &trace, &square);
             noise_run(text, BATCH, MICRO, ", \"wave\": 1", more);
-            tr_run_options options = {.text = text,
-                                      .own_train = tokens.dataset,
-                                      .comm = comm,
-                                      .resume = "never"};
+            run_options options = {.text = text,
+                                   .own_train = tokens.dataset,
+                                   .comm = comm,
+                                   .resume = "never"};
             open_on_mesh(&options, wave, &t);
             trial_steps(&t, 1, &r);
             noise_assert(&r, trace, square, text);

@@ -28,7 +28,7 @@ static void one_way(samples *data, const way *w, int stage) {
              w->more);
     noise_by_hand(data, &cut, &trace, &square);
     noise_run(text, w->batch, 2, execution, more);
-    tr_run_options options = {
+    run_options options = {
         .text = text, .own_train = data->dataset, .comm = comm, .resume = "never"};
     trial_open(&t, &options);
     trial_steps(&t, 1, &r);

@@ -2,11 +2,12 @@
 // update has the bits of the resident one, and each step moves the bytes of the plan.
 #include "exec/walk.h"
 #include "on_ranks.h"
+#include "train/reading.h"
 #include "train/samples.h"
-#include "train/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STEPS = 3, MICRO = 2, POSITIONS = 9, VOCABULARY = 61, TEXT_MAX = 2048 };
 
@@ -21,6 +22,7 @@ typedef struct cut {
     bool defers; // updates are left to the next step
     bool beside; // the host's stream has a thread
     bool half;
+    bool reads;       // tensors by their names, in the end
     const char *sums; // of gradients
     const char *optimizer_type;
 } cut;
@@ -59,11 +61,11 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
     char text[TEXT_MAX];
     trial t;
     print_run(c, batch, text);
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .own_validation = data->dataset,
-                              .comm = comm,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .own_validation = data->dataset,
+                           .comm = comm,
+                           .resume = "never"};
     trial_open(&t, &options);
     t.engine->defers = c->defers;
     if (c->beside) {
@@ -85,6 +87,12 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
         if (s > 0) {
             trial_ok(tr_engine_evaluate(t.engine, 0, &evaluation, &err), &err);
         }
+    }
+    const tr_step_result *last = &results[STEPS - 1];
+    if (c->reads) {
+        bool exact = strcmp(c->sums, "fp32") == 0;
+        assert_false(last->skipped);
+        reading_check(&t, last->grad_norm, exact ? 1e-5 : 1e-2);
     }
     snapshot_gather(end, &t);
     trial_close(&t);
@@ -121,6 +129,7 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
                  .defers = (k + stage) % 2 == 0,
                  .beside = (k + stage) / 2 % 2 == 0,
                  .half = half,
+                 .reads = (k + stage / 2) % 2 == 0,
                  .sums = sums,
                  .optimizer_type = type};
         if (params > 0 && stage < 3) {

@@ -5,6 +5,7 @@
 // these parts.
 
 #include "comm/comm.h"
+#include "draws.h"
 #include "on_ranks.h"
 #include "train/scratch.h"
 #include "train/stored.h"
@@ -14,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { T = 64, STEPS = 5, TEXT_MAX = 2048, PATH_BYTES = 512 };
+enum { T = 64, TEXT_MAX = 2048, PATH_BYTES = 512 };
+enum { STEPS = TEST_DRAWS(5, 3) }; // the third batch is ragged
 
 static const char weights[] = "model.safetensors";
 
@@ -45,8 +47,7 @@ static void open_trial(const cut *c, const char *out, bool alone, const char *re
              c->statistics ? c->statistics : "effective_batch", STEPS, T, c->micro,
              c->reproducible ? "true" : "false", c->stage, c->recomputed,
              c->half ? "true" : "false", out);
-    tr_run_options options = {
-        .text = text, .comm = alone ? NULL : comm, .resume = resume};
+    run_options options = {.text = text, .comm = alone ? NULL : comm, .resume = resume};
     trial_open(t, &options);
 }
 

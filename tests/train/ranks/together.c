@@ -85,15 +85,15 @@ static tr_status open_otherwise(const otherwise *o, source *data, bool reproduci
                                 trial *t, tr_error *err) {
     char text[TEXT_MAX];
     print_run(text, reproducible);
-    tr_run_options options = {.text = text,
-                              .own_train = data->dataset,
-                              .own_validation = data->validation.dataset,
-                              .set = &o->set,
-                              .set_count = o->set != NULL,
-                              .comm = comm,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_train = data->dataset,
+                           .own_validation = data->validation.dataset,
+                           .set = &o->set,
+                           .set_count = o->set != NULL,
+                           .comm = comm,
+                           .resume = "never"};
     *t = (trial){0};
-    trial_ok(tr_run_open(&options, &t->run, err), err);
+    trial_ok(run_open(&options, &t->run, err), err);
     tr_plan_request request = *tr_run_plan_request(t->run);
     request.threads = o->threads ? o->threads : request.threads;
     request.no_overlap = o->no_overlap;

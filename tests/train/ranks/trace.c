@@ -29,11 +29,11 @@ static void open_run(trial *t, own_model *own, const char *zero) {
              "\"execution\": {\"threads\": 1}, \"out\": \"unused\"}",
              6 * tr_comm_ranks(comm), zero);
     own_model_make(own, true, 0);
-    tr_run_options options = {.text = text,
-                              .own_model = &own->model,
-                              .own_train = data.dataset,
-                              .comm = tr_comm_ranks(comm) > 1 ? comm : NULL,
-                              .resume = "never"};
+    run_options options = {.text = text,
+                           .own_model = &own->model,
+                           .own_train = data.dataset,
+                           .comm = tr_comm_ranks(comm) > 1 ? comm : NULL,
+                           .resume = "never"};
     trial_open(t, &options);
 }
 

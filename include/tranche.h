@@ -1,0 +1,18 @@
+// All of the library that a program needs to train models and to ask them. Whoever
+// writes ops, passes or planners of their own includes the other headers in tranche/.
+#ifndef TRANCHE_H
+#define TRANCHE_H
+
+#include <tranche/checkpoint.h>
+#include <tranche/comm.h>
+#include <tranche/data.h>
+#include <tranche/engine.h>
+#include <tranche/model.h>
+#include <tranche/plan.h>
+#include <tranche/run.h>
+#include <tranche/sample.h>
+#include <tranche/status.h>
+#include <tranche/types.h>
+#include <tranche/version.h>
+
+#endif

@@ -1,0 +1,223 @@
+// The ops that models may call by name: their operands and attributes. docs/library.md
+// has the same table.
+#include "graph/call.h"
+
+#define NUMBER(text, value)                                                            \
+    { .name = (text), .fallback = (value) }
+#define COUNT(text, value)                                                             \
+    { .name = (text), .kind = TR_ATTRIBUTE_COUNT, .fallback = (value) }
+#define NEEDED(text)                                                                   \
+    { .name = (text), .kind = TR_ATTRIBUTE_COUNT, .required = true }
+#define SWITCH(text, value)                                                            \
+    { .name = (text), .kind = TR_ATTRIBUTE_SWITCH, .fallback = (value) }
+#define CHOICE(text, list)                                                             \
+    { .name = (text), .kind = TR_ATTRIBUTE_CHOICE, .choices = (list) }
+
+static const char *const forms[] = {"out_in", "in_out", NULL}; // tr_linear_form
+static const char *const activations[] = {"none", "relu", NULL};
+static const char *const gelus[] = {"none", "tanh", NULL};
+static const char *const scopes[] = {"effective_batch", "rank_batch", "micro_batch",
+                                     NULL}; // tr_batch_scope
+static const char *const scalings[] = {"default", "linear", "llama3", "yarn",
+                                       NULL}; // tr_rope_scaling
+
+static void linear(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    tr_linear_form form = (tr_linear_form)c->value[0];
+    *out = c->value[1] > 0 ? tr_linear_relu(g, form, c->in[0], c->in[1], c->in[2])
+                           : tr_linear(g, form, c->in[0], c->in[1], c->in[2]);
+}
+
+static void embedding(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_embedding_slice(g, c->in[0], c->in[1], (int64_t)c->value[0], c->in[2],
+                              c->in[3]);
+}
+
+static void layer_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_layer_norm(g, c->in[0], c->in[1], c->in[2], (float)c->value[0]);
+}
+
+static void residual(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_residual(g, c->in[0], c->in[1], (float)c->value[0]);
+}
+
+static void residual_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    out[0] = tr_residual_norm(g, c->in[0], c->in[1], (float)c->value[0], c->in[2],
+                              c->in[3], (float)c->value[1], &out[1]);
+}
+
+static void attention(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    int heads = (int)c->value[0], shared = (int)c->value[1];
+    *out = tr_grouped_attention(g, c->in[0], heads, shared > 0 ? shared : heads,
+                                (int)c->value[2], (float)c->value[3]);
+}
+
+static void rope(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    tr_rope_options options = {.heads = (int)c->value[0],
+                               .head_dim = (int)c->value[1],
+                               .theta = c->value[2],
+                               .scaling = (tr_rope_scaling)c->value[3],
+                               .factor = (float)c->value[4],
+                               .low = (float)c->value[5],
+                               .high = (float)c->value[6],
+                               .attention = (float)c->value[7],
+                               .original = (int)c->value[8],
+                               .truncate = c->value[9] > 0};
+    *out = tr_rope(g, c->in[0], &options);
+}
+
+static void swiglu(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_swiglu(g, c->in[0]);
+}
+
+static void gelu(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_gelu(g, c->in[0], c->value[0] > 0);
+}
+
+static void relu(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_relu(g, c->in[0]);
+}
+
+static void dropout(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_dropout(g, c->in[0], (float)c->value[0]);
+}
+
+static void rms_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_rms_norm(g, c->in[0], c->in[1], (float)c->value[0]);
+}
+
+static void head_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_head_norm(g, c->in[0], c->in[1], (int)c->value[0], (int)c->value[1],
+                        (int)c->value[2], (float)c->value[3]);
+}
+
+static void conv2d(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out =
+        tr_conv2d(g, c->in[0], c->in[1], c->in[2], (int)c->value[0], (int)c->value[1]);
+}
+
+static void average_pool(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_average_pool(g, c->in[0], (int)c->value[0], (int)c->value[1],
+                           (int)c->value[2]);
+}
+
+static void max_pool(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out =
+        tr_max_pool(g, c->in[0], (int)c->value[0], (int)c->value[1], (int)c->value[2]);
+}
+
+static void shortcut(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_shortcut(g, c->in[0], (int)c->value[0], (int)c->value[1]);
+}
+
+static void batch_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    tr_batch_norm_options options = {.weight = c->in[1],
+                                     .bias = c->in[2],
+                                     .running_mean = c->in[4],
+                                     .running_var = c->in[5],
+                                     .tracked = c->in[6],
+                                     .epsilon = (float)c->value[0],
+                                     .momentum = (float)c->value[1],
+                                     .scope = (tr_batch_scope)c->value[2]};
+    *out = tr_batch_norm(g, c->in[0], &options, c->in[3], c->value[3] > 0);
+}
+
+static void loss(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    (void)out; // it ends the last unit
+    tr_linear_cross_entropy(g, (tr_linear_form)c->value[0], c->in[0], c->in[1],
+                            c->in[3], c->in[2]);
+}
+
+static const tr_call_row rows[] = {
+    {"linear",
+     {"x", "weight", "bias"},
+     2,
+     1,
+     {CHOICE("form", forms), CHOICE("activation", activations)},
+     linear},
+    {"embedding",
+     {"ids", "table", "positions", "before"},
+     2,
+     1,
+     {COUNT("first", 0)},
+     embedding},
+    {"layer_norm",
+     {"x", "weight", "bias"},
+     3,
+     1,
+     {NUMBER("epsilon", 1e-5)},
+     layer_norm},
+    {"residual", {"r", "x"}, 2, 1, {NUMBER("dropout", 0)}, residual},
+    {"residual_norm",
+     {"r", "x", "weight", "bias"},
+     4,
+     2,
+     {NUMBER("dropout", 0), NUMBER("epsilon", 1e-5)},
+     residual_norm},
+    {"attention",
+     {"qkv"},
+     1,
+     1,
+     {NEEDED("heads"), COUNT("kv_heads", 0), COUNT("window", 0), NUMBER("dropout", 0)},
+     attention},
+    {"rope",
+     {"x"},
+     1,
+     1,
+     {NEEDED("heads"), NEEDED("head_dim"), NUMBER("theta", 10000),
+      CHOICE("scaling", scalings), NUMBER("factor", 0), NUMBER("low", 0),
+      NUMBER("high", 0), NUMBER("attention", 0), COUNT("original", 0),
+      SWITCH("truncate", 0)},
+     rope},
+    {"swiglu", {"h"}, 1, 1, {{0}}, swiglu},
+    {"gelu", {"x"}, 1, 1, {CHOICE("approximate", gelus)}, gelu},
+    {"relu", {"x"}, 1, 1, {{0}}, relu},
+    {"dropout",
+     {"x"},
+     1,
+     1,
+     {{.name = "p", .kind = TR_ATTRIBUTE_NUMBER, .required = true}},
+     dropout},
+    {"rms_norm", {"x", "weight"}, 2, 1, {NUMBER("epsilon", 1e-6)}, rms_norm},
+    {"head_norm",
+     {"qkv", "weight"},
+     2,
+     1,
+     {NEEDED("head_dim"), NEEDED("queries"), NEEDED("keys"), NUMBER("epsilon", 1e-6)},
+     head_norm},
+    {"conv2d",
+     {"x", "weight", "bias"},
+     2,
+     1,
+     {COUNT("stride", 1), COUNT("padding", 0)},
+     conv2d},
+    {"average_pool",
+     {"x"},
+     1,
+     1,
+     {COUNT("kernel", 0), COUNT("stride", 1), COUNT("padding", 0)},
+     average_pool},
+    {"max_pool",
+     {"x"},
+     1,
+     1,
+     {NEEDED("kernel"), COUNT("stride", 1), COUNT("padding", 0)},
+     max_pool},
+    {"shortcut", {"x"}, 1, 1, {COUNT("stride", 1), NEEDED("channels")}, shortcut},
+    {"batch_norm",
+     {"x", "weight", "bias", "residual", "running_mean", "running_var", "tracked"},
+     3,
+     1,
+     {NUMBER("epsilon", 1e-5), NUMBER("momentum", 0.1), CHOICE("scope", scopes),
+      SWITCH("relu", 0)},
+     batch_norm},
+    {"linear_cross_entropy",
+     {"x", "weight", "targets", "bias"},
+     3,
+     0,
+     {CHOICE("form", forms)},
+     loss},
+};
+
+const tr_call_row *tr__call_row(size_t index) {
+    return index < sizeof rows / sizeof *rows ? &rows[index] : NULL;
+}

@@ -1,0 +1,47 @@
+// What a program says to an engine between its steps: when to stop, at which rates to
+// go on.
+#include "base/arguments.h"
+#include "train/engine.h"
+
+tr_status tr__engine_need(const tr_engine *engine, const void *argument,
+                          const char *function, const char *name, tr_error *err) {
+    tr_status status = tr__need(engine, function, "engine", err);
+    return status == TR_OK ? tr__need(argument, function, name, err) : status;
+}
+
+tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user), void *user,
+                              tr_error *err) {
+    tr_status status = tr__need(engine, "tr_engine_stop_when", "engine", err);
+    if (status == TR_OK) {
+        engine->stop = stop;
+        engine->stop_user = user;
+    }
+    return status;
+}
+
+size_t tr_engine_groups(const tr_engine *engine) {
+    return engine ? engine->settings->group_count : 0;
+}
+
+tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
+                             tr_error *err) {
+    tr_status status = tr__need(engine, "tr_engine_set_rate", "engine", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (group >= tr_engine_groups(engine)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "tr_engine_set_rate: there is no group %zu; the run has %zu, and "
+            "the last is that of all other parameters",
+            group, tr_engine_groups(engine));
+    }
+    if (rate < 0 || isinf(rate)) {
+        return tr_fail(err, TR_USAGE,
+                       "tr_engine_set_rate: %g is no learning rate; give a number of 0 "
+                       "or more, or NAN for what the run file says",
+                       rate);
+    }
+    engine->own_rate[group] = rate;
+    return TR_OK;
+}
