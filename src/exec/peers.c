@@ -11,8 +11,7 @@ static void find_groups(const tr_plan *plan, bool used[TR_ON_ALL + 1]) {
         const tr_sequence *sequence = &plan->sequences[kind];
         for (size_t i = 0; i < sequence->count; i++) {
             const tr_plan_step *step = &sequence->steps[i];
-            if (tr__step_shape(step) == TR_STEP_IS_EXCHANGE &&
-                step->stream == TR_STREAM_COMM) {
+            if (step->shape == TR_STEP_IS_EXCHANGE && step->stream == TR_STREAM_COMM) {
                 used[step->payload.exchange.group] = true;
             }
         }

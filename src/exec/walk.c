@@ -100,8 +100,7 @@ static tr_status run_step(tr_work *work, int32_t index) {
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);
     if (status == TR_OK) {
-        status = left_out ? leave_out(work, step)
-                          : run_shape[tr__step_shape(step)](work, step);
+        status = left_out ? leave_out(work, step) : run_shape[step->shape](work, step);
     }
     if (status == TR_OK && watch) {
         tr_tickets after = tickets(work);

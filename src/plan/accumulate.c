@@ -3,8 +3,9 @@
 // in fixed point of 64 bits (ops/accumulate), since integers add up to the same in any
 // order; or rounded to the 16 bits that the run asks for. Where several segments make
 // gradients of one flat buffer, each adds its own, and zeros for those of the others.
-#include "plan/editor.h"
+#include "ops/accumulate/accumulate.h"
 #include "plan/passes.h"
+#include "plan/steps_gradients.h"
 
 // The flats whose gradients more than one segment makes.
 static uint32_t made_in_parts(const tr_unit_program *unit) {
@@ -20,25 +21,35 @@ static uint32_t made_in_parts(const tr_unit_program *unit) {
 // Every micro-batch's gradient lies where something else lay before: there must be
 // zeros where its backward makes nothing.
 static void add_clear(tr_editor *editor, int flat, bool whole) {
-    tr_step_draft clear = tr__edit_draft((tr_plan_step){
-        .kind = TR_STEP_clear, .part = TR_PART_GRAD, .unit = flat, .whole = whole});
-    clear.buffer[TR_SLOT_OUTPUT] =
-        tr__edit_stand_in(editor, tr__edit_grads(editor, flat));
     if (whole || tr__flat_has_gaps(editor->plan, flat)) {
-        tr__edit_make(editor, clear);
+        tr__put_clear_gradients(editor, flat, whole);
     }
 }
 
 // Sums that stay are the flat's own. The next micro-batch makes another gradient.
 static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
+    const tr_plan *plan = editor->plan;
+    const tr_flat *of = &plan->flats[flat];
+    tr_dtype type = plan->request.sums;
+    tr_accumulate_attr attr = {(int32_t)type};
     int32_t grads = tr__edit_grads(editor, flat);
-    tr_step_draft add = tr__edit_draft(
-        (tr_plan_step){.kind = TR_STEP_accumulate, .unit = flat, .micro = micro});
-    add.buffer[TR_SLOT_INPUT] = tr__edit_stand_in(editor, grads);
-    if (tr__flat_grads_pass(editor->plan, flat)) {
-        add.buffer[TR_SLOT_OUTPUT] = tr__edit_sums(editor, flat);
+    bool pass = tr__flat_grads_pass(plan, flat);
+    int32_t sums = pass ? tr__edit_sums(editor, flat) : of->sums.buffer;
+    int32_t made = tr__edit_stand_in(editor, grads);
+    tr_op_draft op =
+        tr__op_draft(plan, TR_STREAM_COMPUTE, &tr__op_accumulate, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(TR_F32, of->count), (tr_location){made, 0});
+    tr__op_adds(&op, 0, tr__vector(type, of->count), (tr_location){sums, 0});
+    op.desc.fresh |= 1;
+    op.contributes[0] = true;
+    if (type == TR_I64) {
+        tr__op_adds(&op, 1, tr__vector(TR_F64, TR_ACCUMULATE_COUNTS),
+                    tr__in_statistics(plan, TR_STATISTICS_TOO_LARGE));
     }
-    tr__edit_make(editor, add);
+    tr__make_one(
+        editor,
+        (tr_plan_step){.kind = TR_STEP_accumulate, .unit = flat, .micro = micro}, -1,
+        &op);
     tr__edit_renew(editor, grads);
 }
 

@@ -7,7 +7,7 @@
 // backward of another micro-batch or unit. An input that would have to come back while
 // it is still leaving stays.
 #include "base/memory.h"
-#include "plan/editor.h"
+#include "plan/maker.h"
 #include "plan/passes.h"
 #include "plan/roles.h"
 
@@ -65,17 +65,19 @@ static tr_plan_step copy_step(tr_plan_step_kind kind, const tr_plan_step *of) {
 static void take_away(walk *w, const tr_plan_step *forward, int32_t input) {
     int32_t here = tr__edit_stand_in(&w->editor, input);
     int32_t *there = &w->away[at(w, forward)];
-    *there = tr__edit_value(&w->editor, here, w->plan->request.boundary_placement);
+    *there = tr__edit_value_like(&w->editor, here, w->plan->request.boundary_placement);
     w->left =
-        tr__edit_copy(&w->editor, copy_step(TR_STEP_evict, forward), here, *there);
+        tr__make_copy(&w->editor, copy_step(TR_STEP_evict, forward),
+                      tr__region_all(w->plan, here), tr__region_all(w->plan, *there));
 }
 
 // Into another value, which steps name from here on.
 static void bring_back(walk *w, const tr_plan_step *recompute) {
     int32_t input = input_of(w, recompute);
     tr__edit_renew(&w->editor, input);
-    tr__edit_copy(&w->editor, copy_step(TR_STEP_fetch, recompute),
-                  w->away[at(w, recompute)], tr__edit_stand_in(&w->editor, input));
+    tr__make_copy(&w->editor, copy_step(TR_STEP_fetch, recompute),
+                  tr__region_all(w->plan, w->away[at(w, recompute)]),
+                  tr__region_all(w->plan, tr__edit_stand_in(&w->editor, input)));
 }
 
 // For every recomputation, the step before which its input sets out.

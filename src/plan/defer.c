@@ -6,9 +6,9 @@
 // the order in which the step fetches what they change (guards: tr_step_guard). What
 // lives on NVMe has a pass of its own (stage.c).
 #include "base/memory.h"
-#include "plan/editor.h"
 #include "plan/passes.h"
 #include "plan/residency.h"
+#include "plan/steps_update.h"
 
 typedef struct writer {
     tr_editor editor;
@@ -37,13 +37,13 @@ static size_t first_update(const tr_sequence *sequence) {
 
 static void defer(writer *w, int32_t flat) {
     const tr_sequence *old = w->editor.old;
+    const tr_staged staged = tr__nothing_staged();
     for (size_t i = w->updates; i < old->count && !w->deferred[flat]; i++) {
         tr_plan_step step = old->steps[i];
         step.id = 0;
         step.guard = TR_GUARD_DEFERRED;
-        step.made = false;
         if (step.unit == flat) {
-            tr__edit_add(&w->editor, step);
+            tr__put_update(&w->editor, step, &staged);
         }
     }
     w->deferred[flat] = true;

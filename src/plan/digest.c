@@ -7,7 +7,7 @@ static uint64_t add(uint64_t hash, int64_t number) {
 }
 
 uint64_t tr__exchange_hash(const tr_plan_step *step) {
-    if (tr__step_shape(step) != TR_STEP_IS_EXCHANGE) {
+    if (step->shape != TR_STEP_IS_EXCHANGE) {
         return 0;
     }
     const tr_exchange *e = &step->payload.exchange;

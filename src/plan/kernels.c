@@ -27,7 +27,7 @@ static tr_status check_kernel(const tr_prepared_op *op, tr_error *err) {
 
 static tr_status check_reach(const tr_plan *plan, const tr_plan_step *step,
                              tr_error *err) {
-    if (step->stream != TR_STREAM_HOST || tr__step_shape(step) != TR_STEP_IS_LAUNCH ||
+    if (step->stream != TR_STREAM_HOST || step->shape != TR_STEP_IS_LAUNCH ||
         step->payload.op_count == 0 || !touches_device(plan, step)) {
         return TR_OK;
     }

@@ -11,7 +11,8 @@
 // gradient of some micro-batches is the end of the first wave, and the part that is
 // measured is that wave.
 #include "base/memory.h"
-#include "plan/editor.h"
+#include "ops/gradient_squares/gradient_squares.h"
+#include "plan/maker.h"
 #include "plan/passes.h"
 #include "plan/roles.h"
 
@@ -136,25 +137,48 @@ static void find_last(const tr_plan *plan, size_t *last) {
     }
 }
 
-// Gradients that stay are in the flat's own sums.
-static void measure_tied(tr_editor *editor, int flat) {
-    tr_step_draft draft =
-        tr__edit_draft((tr_plan_step){.kind = TR_STEP_micro_norm_tied, .unit = flat});
-    if (tr__flat_grads_pass(editor->plan, flat)) {
-        draft.buffer[TR_SLOT_INPUT] = tr__edit_grads(editor, flat);
-    }
-    tr__edit_make(editor, draft);
+// Of gradients as a backward has made them, into one number of the statistics.
+static void add_squares(tr_step_maker *m, int64_t count, tr_location grads,
+                        tr_statistics_flag to) {
+    const tr_plan *plan = m->editor->plan;
+    tr_op_draft op =
+        tr__op_draft(plan, m->step.stream, &tr__op_sum_of_squares, NULL, 0);
+    tr__op_input(&op, tr__vector(TR_F32, count), grads);
+    tr__op_adds(&op, 0, tr__vector(TR_F64, 1), tr__in_statistics(plan, to));
+    tr__make_op(m, &op);
 }
 
-// Of the unit's own flat buffer, where the backward has left them.
+// Gradients that stay are in the flat's own sums.
+static void measure_tied(tr_editor *editor, int flat) {
+    const tr_flat *of = &editor->plan->flats[flat];
+    bool pass = tr__flat_grads_pass(editor->plan, flat);
+    int32_t grads = pass ? tr__edit_grads(editor, flat) : of->sums.buffer;
+    tr_step_maker m = tr__make_launch(
+        editor, (tr_plan_step){.kind = TR_STEP_micro_norm_tied, .unit = flat}, -1);
+    add_squares(&m, of->count, (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
+    tr__make_end(&m);
+}
+
+// Of the unit's own flat buffer, where the backward has left them: one parameter after
+// the other.
 static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
+    const tr_unit_program *unit = editor->plan->units[backward->unit].program;
     const tr_step_operand *grads =
         tr__step_block(editor->plan, backward, TR_PLACE_PARAM_GRAD, 0, false);
-    tr_step_draft draft = tr__edit_draft((tr_plan_step){.kind = TR_STEP_micro_norm,
-                                                        .unit = backward->unit,
-                                                        .segment = backward->segment});
-    draft.buffer[TR_SLOT_INPUT] = grads ? grads->buffer : -1;
-    tr__edit_make(editor, draft);
+    int32_t value = grads ? grads->buffer : -1;
+    tr_step_maker m = tr__make_launch(editor,
+                                      (tr_plan_step){.kind = TR_STEP_micro_norm,
+                                                     .unit = backward->unit,
+                                                     .segment = backward->segment},
+                                      -1);
+    const tr_operand *operand;
+    int64_t count;
+    for (size_t next = 0; (operand = tr__unit_gradient(unit, backward->segment, &next,
+                                                       &count)) != NULL;) {
+        add_squares(&m, count, (tr_location){value, operand->offset},
+                    TR_STATISTICS_SQUARES);
+    }
+    tr__make_end(&m);
 }
 
 static void add_tied(tr_editor *editor, const size_t *last, size_t index) {

@@ -2,39 +2,33 @@
 // the micro-batches of a wave go through a unit together, before the next unit runs.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "ops/zero/zero.h"
 #include "plan/passes.h"
-#include "plan/values.h"
+#include "plan/steps_gradients.h"
+#include "plan/steps_update.h"
+#include "plan/steps_wave.h"
 #include "plan/wave.h"
 
 typedef struct writer {
     tr_plan *plan;
-    tr_sequence *sequence;
-    tr_sequence_kind kind;
-    tr_values *values;
+    tr_editor editor;
     int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
     bool saves_nothing;
     int64_t first, end; // the micro-batches of the running wave
     int lowest;         // the first of this rank's units that has a backward
-    tr_error *err;
-    tr_status status;
 } writer;
-
-static void add(writer *w, tr_plan_step step) {
-    if (w->status == TR_OK) {
-        w->status = tr__values_step(w->values, &step);
-    }
-    if (w->status == TR_OK) {
-        w->status = tr__sequence_add(w->sequence, step, w->err);
-    }
-}
 
 // A step that runs a program of its unit.
 static void add_program(writer *w, tr_plan_step step) {
-    const tr_program *program = tr__step_program(w->plan, &step, w->kind);
-    if (w->status == TR_OK) {
-        w->status = tr__unit_launch(w->plan, w->kind, program, &step, w->err);
-    }
-    add(w, step);
+    tr__edit_launch(&w->editor, tr__step_program(w->plan, &step, w->editor.kind),
+                    &step);
+    tr__edit_add(&w->editor, step);
+}
+
+static void add_feed(writer *w, tr_plan_step_kind kind, int64_t micro) {
+    tr__make_feed(
+        &w->editor,
+        (tr_plan_step){.kind = kind, .stream = TR_STREAM_DATA, .micro = micro});
 }
 
 // Nothing that a unit without a backward makes is kept, but from segment to segment.
@@ -45,8 +39,7 @@ static bool keeps_nothing(const writer *w, int u) {
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
     if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
-        add(w, (tr_plan_step){
-                   .kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
+        add_feed(w, TR_STEP_load, micro);
     }
     add_program(w, (tr_plan_step){.kind = TR_STEP_forward,
                                   .unit = u,
@@ -75,8 +68,7 @@ static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
         bool first = (touched >> f & 1) && begins(w, flat, u, micro);
         if (first && tr__flat_grads_pass(w->plan, flat) &&
             tr__flat_has_gaps(w->plan, flat)) {
-            add(w, (tr_plan_step){
-                       .kind = TR_STEP_clear, .part = TR_PART_GRAD, .unit = flat});
+            tr__put_clear_gradients(&w->editor, flat, false);
         }
     }
 }
@@ -88,8 +80,7 @@ static void add_backward(writer *w, int u, int segment, int64_t micro) {
                                   .segment = segment,
                                   .micro = micro});
     if (u == w->lowest && segment == 0) {
-        add(w, (tr_plan_step){
-                   .kind = TR_STEP_unload, .stream = TR_STREAM_DATA, .micro = micro});
+        add_feed(w, TR_STEP_unload, micro);
     }
 }
 
@@ -101,40 +92,14 @@ static bool is_barrier(const writer *w, int u, int segment) {
            tr__graph_barriers(program->graph, segment, segment + 1) > 0;
 }
 
-static bool merges(const tr_plan *plan, const tr_plan_step *step) {
-    tr_wave_tensor tensor;
-    size_t next = 0;
-    bool some = false;
-    while (tr__wave_next(plan, step, &next, &tensor)) {
-        some = some || tr__wave_is_merged(plan, &tensor);
-    }
-    return some;
-}
-
 // Every micro-batch of the wave has added to the segment's wave tensors: their parts
 // become one, those of other ranks among them. In an evaluation each micro-batch is a
 // wave of its own.
 static void merge_wave(writer *w, int u, int segment, bool backward) {
-    tr_plan_step step = {.unit = u, .segment = segment, .backward = backward};
-    if (w->kind != TR_SEQUENCE_TRAIN) {
-        return;
-    }
-    if (tr__wave_range(w->plan, &step).bytes > 0) {
-        tr_plan_step gather = step;
-        gather.kind = TR_STEP_gather;
-        gather.stream = TR_STREAM_COMM;
-        gather.guard = TR_GUARD_ALWAYS;
-        gather.part = TR_PART_WAVE;
-        gather.group = TR_ON_DATA;
-        step.kind = TR_STEP_pack;
-        if (tr__wave_parts(w->plan, TR_SEQUENCE_TRAIN) > 1) {
-            add(w, step);
-        }
-        add(w, gather);
-    }
-    step.kind = TR_STEP_merge;
-    if (merges(w->plan, &step)) {
-        add(w, step);
+    if (w->editor.kind == TR_SEQUENCE_TRAIN) {
+        tr__put_wave_merge(
+            &w->editor,
+            (tr_plan_step){.unit = u, .segment = segment, .backward = backward});
     }
 }
 
@@ -178,18 +143,21 @@ static void turn(writer *w, int u) {
 // A rank updates what it keeps the optimizer's state of, where it keeps it.
 static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
     const tr_flat *flat = &w->plan->flats[f];
+    const tr_staged staged = tr__nothing_staged();
     bool shards = tr__plan_stage(w->plan) > 0;
     if (flat->frozen) {
         return;
     }
-    add(w,
+    tr__put_update(
+        &w->editor,
         (tr_plan_step){.kind = kind,
                        .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
                        .guard = TR_GUARD_APPLIED,
                        .unit = (int32_t)f,
                        .first = shards ? flat->first : 0,
                        .count = shards ? flat->own : flat->count,
-                       .slot = -1});
+                       .slot = -1},
+        &staged);
 }
 
 // Wave tensors that no segment waits for are merged when all waves have added to them,
@@ -225,21 +193,53 @@ static void add_waves(writer *w) {
     }
 }
 
+// Squares are written, never added to.
+static void clear_statistics(writer *w) {
+    int64_t count = w->plan->statistics.partials;
+    tr_zero_attr attr = {count, (int32_t)TR_F64};
+    tr_op_draft op =
+        tr__op_draft(w->plan, TR_STREAM_COMPUTE, &tr__op_zero, &attr, sizeof attr);
+    tr__op_writes(&op, 0, tr__vector(TR_F64, count), tr__in_statistics(w->plan, 0));
+    tr__make_one(&w->editor,
+                 (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_STATISTICS}, -1,
+                 &op);
+}
+
+// What the update depends on: this rank's statistics, and the decision.
+static void measure_step(writer *w) {
+    tr__put_norm(&w->editor, (tr_plan_step){.kind = TR_STEP_norm});
+    tr__make_report(&w->editor,
+                    (tr_plan_step){.kind = TR_STEP_report, .stream = TR_STREAM_DATA});
+    tr__make_decide(&w->editor, (tr_plan_step){.kind = TR_STEP_decide,
+                                               .stream = TR_STREAM_DATA,
+                                               .guard = TR_GUARD_ALWAYS});
+}
+
+static void update_step(writer *w) {
+    const tr_plan *plan = w->plan;
+    for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
+        add_update(w, TR_STEP_direction_norms, f);
+    }
+    if (plan->request.tensor_norms) {
+        tr__put_tensor_norms(&w->editor, (tr_plan_step){.kind = TR_STEP_tensor_norms,
+                                                        .guard = TR_GUARD_APPLIED});
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        add_update(w, TR_STEP_update, f);
+    }
+}
+
 static void train_step(writer *w) {
-    tr_plan *plan = w->plan;
+    const tr_plan *plan = w->plan;
     w->lowest = plan->runs.first;
     while (w->lowest < plan->runs.end - 1 &&
            !tr__unit_has_backward(plan->units[w->lowest].program)) {
         w->lowest++; // the last unit has the loss
     }
-    add(w, (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_STATISTICS});
+    clear_statistics(w);
     add_waves(w);
     merge_step(w);
-    add(w, (tr_plan_step){.kind = TR_STEP_norm});
-    add(w, (tr_plan_step){.kind = TR_STEP_report, .stream = TR_STREAM_DATA});
-    add(w, (tr_plan_step){.kind = TR_STEP_decide,
-                          .stream = TR_STREAM_DATA,
-                          .guard = TR_GUARD_ALWAYS});
+    measure_step(w);
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
         if (plan->units[u].program->track.count > 0) {
             add_program(w, (tr_plan_step){.kind = TR_STEP_track,
@@ -247,15 +247,7 @@ static void train_step(writer *w) {
                                           .unit = u});
         }
     }
-    for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
-        add_update(w, TR_STEP_direction_norms, f);
-    }
-    if (plan->request.tensor_norms) {
-        add(w, (tr_plan_step){.kind = TR_STEP_tensor_norms, .guard = TR_GUARD_APPLIED});
-    }
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        add_update(w, TR_STEP_update, f);
-    }
+    update_step(w);
 }
 
 // One micro-batch, forward only. For logits the caller has filled the data slot. The
@@ -272,37 +264,35 @@ static void forward_only(writer *w, bool logits) {
         }
     }
     if (!logits) {
-        add(w, (tr_plan_step){.kind = TR_STEP_unload, .stream = TR_STREAM_DATA});
+        add_feed(w, TR_STEP_unload, 0);
     }
 }
 
-static void begin(writer *w, tr_sequence_kind kind) {
-    w->kind = kind;
-    w->sequence = &w->plan->sequences[kind];
-    tr__values_end(w->values);
-    w->values = NULL;
-    if (w->status == TR_OK) {
-        w->status = tr__values_begin(w->plan, kind, &w->values, w->err);
+static tr_status write_sequence(writer *w, tr_sequence_kind kind, tr_error *err) {
+    w->editor = tr__edit_begin(w->plan, kind, err);
+    if (w->editor.status == TR_OK && kind == TR_SEQUENCE_TRAIN) {
+        train_step(w);
+    } else if (w->editor.status == TR_OK) {
+        w->lowest = 0;
+        forward_only(w, kind == TR_SEQUENCE_INFERENCE);
     }
+    return tr__edit_end(&w->editor);
 }
 
 tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
-    writer w = {.plan = plan, .err = err};
+    writer w = {.plan = plan};
     w.begun = tr__calloc(plan->flat_count, sizeof *w.begun);
     if (!w.begun) {
         return tr_fail(err, TR_MEMORY, "no memory to order the plan");
     }
+    tr_status status = TR_OK;
     if (plan->request.inference) {
-        begin(&w, TR_SEQUENCE_INFERENCE);
-        forward_only(&w, true);
+        status = write_sequence(&w, TR_SEQUENCE_INFERENCE, err);
     } else {
-        begin(&w, TR_SEQUENCE_TRAIN);
-        train_step(&w);
-        begin(&w, TR_SEQUENCE_EVALUATE);
-        w.lowest = 0;
-        forward_only(&w, false);
+        status = write_sequence(&w, TR_SEQUENCE_TRAIN, err);
+        status =
+            status == TR_OK ? write_sequence(&w, TR_SEQUENCE_EVALUATE, err) : status;
     }
-    tr__values_end(w.values);
     tr__free(w.begun);
-    return w.status;
+    return status;
 }

@@ -13,6 +13,7 @@
 // one unit over micro-batches that follow each other.
 typedef struct item {
     tr_plan_step_kind kind;
+    tr_step_shape shape;
     bool saves_nothing;
     tr_part part;
     tr_axes group;
@@ -27,7 +28,7 @@ typedef struct item {
 enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 
 static bool is_transfer(const tr_plan_step *step) {
-    return tr__step_shape(step) == TR_STEP_IS_FILE;
+    return step->shape == TR_STEP_IS_FILE;
 }
 
 // An update, or its first phase, that is staged, or what is moved for it.
@@ -69,6 +70,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
             items[count - 1].last_micro = step->micro;
         } else {
             items[count++] = (item){.kind = step->kind,
+                                    .shape = step->shape,
                                     .saves_nothing = step->saves_nothing,
                                     .part = step->part,
                                     .group = step->group,
@@ -171,7 +173,8 @@ static void print_indent(int depth, FILE *to) {
 }
 
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
-    const tr_plan_step step = {.kind = it->kind, .part = it->part, .unit = it->unit};
+    const tr_plan_step step = {
+        .kind = it->kind, .shape = it->shape, .part = it->part, .unit = it->unit};
     bool on_unit = tr__step_subject(plan, &step) != NULL;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);

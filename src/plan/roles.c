@@ -165,7 +165,7 @@ static tr_operand_role role_in_exchange(const tr_plan *plan, const tr_plan_step 
 
 tr_operand_role tr__step_role(const tr_plan *plan, const tr_plan_step *step, size_t i) {
     const tr_program *program = tr__payload_program(step);
-    switch (tr__step_shape(step)) {
+    switch (step->shape) {
     case TR_STEP_IS_LAUNCH:
         return program ? role_of_block(&program->blocks[i]) : role_of_op(plan, step, i);
     case TR_STEP_IS_COPY:

@@ -16,9 +16,9 @@
 // moved on are written back, and read again by the second, in the stream's order.
 #include "base/checked.h"
 #include "base/memory.h"
-#include "plan/editor.h"
 #include "plan/passes.h"
 #include "plan/residency.h"
+#include "plan/steps_update.h"
 
 // 4 MiB of f32: long enough for a disk to be at its best. One slot is at work; what a
 // forward has time for is in the others.
@@ -38,17 +38,16 @@ typedef struct writer {
     tr_editor editor;
     bool defers;         // an update can be left to the next step
     tr_step_guard guard; // of pieces
-    int32_t moved;       // the last NVMe step, by its id
     cursor updates, reads;
+    tr_staged ring[TR_UPDATE_SLOTS_MAX]; // by slot
     tr_error *err;
 } writer;
 
-static void add(writer *w, tr_plan_step step) {
+// Nothing is under way at the norm.
+static void keep(writer *w, tr_plan_step step) {
     int32_t id = tr__edit_add(&w->editor, step);
-    if (step.stream == TR_STREAM_NVME) {
-        w->moved = id;
-    } else if (step.kind == TR_STEP_norm) { // nothing is under way at the norm
-        tr__edit_limit(&w->editor, w->moved, id);
+    if (step.kind == TR_STEP_norm) {
+        tr__edit_limit(&w->editor, w->editor.last[TR_STREAM_NVME], id);
     }
 }
 
@@ -61,7 +60,6 @@ static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
     piece->first += c->done;
     piece->count = tr__min_i64(piece->count - c->done, r->update_elements);
     piece->slot = (int32_t)(c->number++ % r->update_slots);
-    piece->made = false;
     c->done += piece->count;
     if (c->done == w->old->steps[c->at].count) {
         c->at++;
@@ -79,22 +77,62 @@ static bool needs(const tr_plan_step *piece, tr_plan_step_kind kind, int part) {
                                                   : part != TR_PART_GRAD;
 }
 
+// Where a part of a piece lies in the file.
+static tr_region stored(const tr_plan *plan, const tr_plan_step *piece, tr_part part) {
+    const tr_flat_range *range = tr__flat_range(&plan->flats[piece->unit], part);
+    int64_t at = tr__nvme_bytes(plan, part, piece->first - range->first);
+    return (tr_region){range->buffer, at,
+                       at + tr__nvme_bytes(plan, part, piece->count)};
+}
+
+// Where it is staged.
+static tr_region staged(writer *w, const tr_plan_step *piece, tr_part part) {
+    int32_t *value = &w->ring[piece->slot].value[part];
+    if (*value == TR_STAGED_NOT) {
+        *value = tr__edit_value(
+            &w->editor, TR_LEDGER_staging, TR_SPACE_HOST,
+            tr__nvme_bytes(w->plan, part, w->plan->request.update_elements));
+    }
+    return tr__region(*value, tr__nvme_bytes(w->plan, part, piece->count));
+}
+
 // Reads or writes the parts of a piece that are on NVMe.
 static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
-    for (int part = 0; part < parts && piece->count > 0; part++) {
-        if (!needs(piece, kind, part) || !tr__part_is_on_nvme(w->plan, (tr_part)part)) {
+    for (int i = 0; i < parts && piece->count > 0; i++) {
+        tr_part part = (tr_part)i;
+        tr_plan_step step = {.kind = kind,
+                             .stream = TR_STREAM_NVME,
+                             .guard = w->guard,
+                             .unit = piece->unit,
+                             .part = part,
+                             .first = piece->first,
+                             .count = piece->count,
+                             .slot = piece->slot};
+        if (!needs(piece, kind, part) || !tr__part_is_on_nvme(w->plan, part)) {
             continue;
         }
-        add(w, (tr_plan_step){.kind = kind,
-                              .stream = TR_STREAM_NVME,
-                              .guard = w->guard,
-                              .unit = piece->unit,
-                              .part = (tr_part)part,
-                              .first = piece->first,
-                              .count = piece->count,
-                              .slot = piece->slot});
+        tr_region file = stored(w->plan, piece, part), ring = staged(w, piece, part);
+        if (kind == TR_STEP_read) {
+            tr__make_read(&w->editor, step, file, ring);
+        } else {
+            tr__make_write(&w->editor, step, ring, file);
+        }
     }
+}
+
+// The first phase of an update has no use for the copy in 16 bits. A piece of no
+// elements has nothing staged.
+static void put_piece(writer *w, tr_plan_step piece) {
+    tr_staged at = tr__nothing_staged();
+    int parts = TR_PART_STATE + w->plan->request.optimizer_states;
+    for (int i = 0; i < parts; i++) {
+        bool later = piece.kind == TR_STEP_direction_norms && i == TR_PART_COPY;
+        if (!later && tr__part_is_on_nvme(w->plan, (tr_part)i)) {
+            at.value[i] = piece.count > 0 ? staged(w, &piece, (tr_part)i).value : -1;
+        }
+    }
+    tr__put_update(&w->editor, piece, &at);
 }
 
 // The next piece, what it needs, and what those after it need, as far as there are
@@ -111,7 +149,7 @@ static bool write_piece(writer *w) {
     }
     piece.guard = w->guard;
     piece.id = 0;
-    add(w, piece);
+    put_piece(w, piece);
     move(w, &piece, TR_STEP_write);
     return true;
 }
@@ -201,7 +239,7 @@ static void copy_steps(writer *w, const deadlines *d) {
         if (w->defers) {
             write_pieces_before(w, d, i);
         }
-        add(w, w->old->steps[i]);
+        keep(w, w->old->steps[i]);
     }
 }
 
@@ -211,7 +249,7 @@ static void write_updates(writer *w) {
     while (i < count && w->editor.status == TR_OK) {
         tr_plan_step_kind kind = w->old->steps[i].kind;
         if (kind != TR_STEP_direction_norms && kind != TR_STEP_update) {
-            add(w, w->old->steps[i++]);
+            keep(w, w->old->steps[i++]);
             continue;
         }
         size_t end = i;
@@ -275,6 +313,9 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     // Sums in fixed point are scaled anew for each step.
     w.defers = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
                r->optimizer_placement != TR_SPACE_DEVICE;
+    for (int slot = 0; slot < TR_UPDATE_SLOTS_MAX; slot++) {
+        w.ring[slot] = tr__nothing_staged();
+    }
     w.begin = tr__sequence_update(train);
     w.editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     return write_steps(&w);

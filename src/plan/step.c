@@ -98,7 +98,7 @@ int64_t tr__operand_bytes(const tr_step_operand *operand) {
 }
 
 const tr_program *tr__payload_program(const tr_plan_step *step) {
-    bool launch = tr__step_shape(step) == TR_STEP_IS_LAUNCH;
+    bool launch = step->shape == TR_STEP_IS_LAUNCH;
     return launch ? step->payload.program : NULL;
 }
 
@@ -121,44 +121,39 @@ bool tr__step_packs(const tr_plan *plan, const tr_plan_step *step,
 typedef enum subject { NOBODY, UNIT, FLAT } subject;
 
 static const struct kind {
-    tr_step_shape shape;
     subject subject;
     bool of_micro_batch;
 } of_kind[TR_STEP_KINDS] = {
-    [TR_STEP_load] = {TR_STEP_IS_FEED, NOBODY, true},
-    [TR_STEP_unload] = {TR_STEP_IS_FEED, NOBODY, true},
-    [TR_STEP_forward] = {TR_STEP_IS_LAUNCH, UNIT, true},
-    [TR_STEP_recompute] = {TR_STEP_IS_LAUNCH, UNIT, true},
-    [TR_STEP_backward] = {TR_STEP_IS_LAUNCH, UNIT, true},
-    [TR_STEP_pack] = {TR_STEP_IS_LAUNCH, UNIT, false},
-    [TR_STEP_merge] = {TR_STEP_IS_LAUNCH, UNIT, false},
-    [TR_STEP_track] = {TR_STEP_IS_LAUNCH, UNIT, false},
-    [TR_STEP_micro_norm] = {TR_STEP_IS_LAUNCH, UNIT, true},
-    [TR_STEP_micro_norm_tied] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_accumulate] = {TR_STEP_IS_LAUNCH, FLAT, true},
-    [TR_STEP_gradient_squares] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_add] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_clear] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_norm] = {TR_STEP_IS_LAUNCH, NOBODY, false},
-    [TR_STEP_direction_norms] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_tensor_norms] = {TR_STEP_IS_LAUNCH, NOBODY, false},
-    [TR_STEP_update] = {TR_STEP_IS_LAUNCH, FLAT, false},
-    [TR_STEP_gather] = {TR_STEP_IS_EXCHANGE, FLAT, false},
-    [TR_STEP_reduce] = {TR_STEP_IS_EXCHANGE, FLAT, false},
-    [TR_STEP_fetch] = {TR_STEP_IS_COPY, FLAT, false},
-    [TR_STEP_evict] = {TR_STEP_IS_COPY, FLAT, false},
-    [TR_STEP_read] = {TR_STEP_IS_FILE, FLAT, false},
-    [TR_STEP_write] = {TR_STEP_IS_FILE, FLAT, false},
-    [TR_STEP_report] = {TR_STEP_IS_HOST, NOBODY, false},
-    [TR_STEP_decide] = {TR_STEP_IS_HOST, NOBODY, false},
+    [TR_STEP_load] = {NOBODY, true},
+    [TR_STEP_unload] = {NOBODY, true},
+    [TR_STEP_forward] = {UNIT, true},
+    [TR_STEP_recompute] = {UNIT, true},
+    [TR_STEP_backward] = {UNIT, true},
+    [TR_STEP_pack] = {UNIT, false},
+    [TR_STEP_merge] = {UNIT, false},
+    [TR_STEP_track] = {UNIT, false},
+    [TR_STEP_micro_norm] = {UNIT, true},
+    [TR_STEP_micro_norm_tied] = {FLAT, false},
+    [TR_STEP_accumulate] = {FLAT, true},
+    [TR_STEP_gradient_squares] = {FLAT, false},
+    [TR_STEP_add] = {FLAT, false},
+    [TR_STEP_clear] = {FLAT, false},
+    [TR_STEP_norm] = {NOBODY, false},
+    [TR_STEP_direction_norms] = {FLAT, false},
+    [TR_STEP_tensor_norms] = {NOBODY, false},
+    [TR_STEP_update] = {FLAT, false},
+    [TR_STEP_gather] = {FLAT, false},
+    [TR_STEP_reduce] = {FLAT, false},
+    [TR_STEP_fetch] = {FLAT, false},
+    [TR_STEP_evict] = {FLAT, false},
+    [TR_STEP_read] = {FLAT, false},
+    [TR_STEP_write] = {FLAT, false},
+    [TR_STEP_report] = {NOBODY, false},
+    [TR_STEP_decide] = {NOBODY, false},
 };
 
-tr_step_shape tr__step_shape(const tr_plan_step *step) {
-    return of_kind[step->kind].shape;
-}
-
 bool tr__step_is_of_boundary(const tr_plan_step *step) {
-    return tr__step_shape(step) == TR_STEP_IS_COPY && step->part == TR_PART_BOUNDARY;
+    return step->shape == TR_STEP_IS_COPY && step->part == TR_PART_BOUNDARY;
 }
 
 bool tr__step_is_of_wave(const tr_plan_step *step) {

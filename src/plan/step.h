@@ -138,6 +138,7 @@ typedef enum tr_step_guard {
 typedef struct tr_plan_step {
     int32_t id; // unique in its sequence, kept when passes insert others around it
     tr_plan_step_kind kind;
+    tr_step_shape shape;
     tr_stream stream;
     tr_step_guard guard;
     int32_t unit; // gather (but of wave tensors), reduce, accumulate, update: the flat
@@ -159,7 +160,6 @@ typedef struct tr_plan_step {
     // (-1: in none).
     int64_t first, count;
     int32_t slot;
-    bool made;          // it has its payload:
     tr_payload payload; // what it launches or moves
 } tr_plan_step;
 
@@ -208,7 +208,6 @@ const char *tr__part_name(tr_part part);
 
 // ---- what a step is
 
-tr_step_shape tr__step_shape(const tr_plan_step *step);
 // Steps that run a unit's program, or merge its wave tensors.
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Steps that merge wave tensors, or bring their parts together for it.

@@ -206,7 +206,7 @@ tr_status tr__unit_launch(tr_plan *plan, tr_sequence_kind kind,
     m.unit = plan->units[step->unit].program;
     m.step = step;
     step->payload = (tr_payload){.operand = plan->operand_count, .program = program};
-    step->made = true;
+    step->shape = TR_STEP_IS_LAUNCH;
     hand_on_in_place(&m, program);
     for (size_t i = 0; i < program->block_count && m.status == TR_OK; i++) {
         const tr_program_block *block = &program->blocks[i];

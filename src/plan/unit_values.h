@@ -10,6 +10,15 @@
 
 #include "plan/step.h"
 
+// Working memory in which sums of another type become f32. Steps that follow each other
+// share it: on the host's stream they are not done when the next one is issued.
+typedef enum tr_convert {
+    TR_CONVERT_SQUARES,
+    TR_CONVERT_MEASURE, // the first phase of an update
+    TR_CONVERT_UPDATE,
+    TR_CONVERTS
+} tr_convert;
+
 // -1: not yet named.
 typedef struct tr_unit_values {
     int64_t micros;
@@ -19,11 +28,9 @@ typedef struct tr_unit_values {
     int32_t *packed;              // [units][2] of the forward's ops, the backward's
     int32_t *param, *grad;        // [flats]
     int32_t *sum;                 // [flats] what passing gradients are accumulated into
-    // Working memory in which sums of another type become f32, for steps of a kind that
-    // follow each other: on the device, on the host.
-    int32_t convert[2][TR_STEP_KINDS];
-    int32_t measured; // what ranks have measured
-    int32_t totals;   // the norms of tensors
+    int32_t convert[2][TR_CONVERTS]; // on the device, on the host
+    int32_t measured;                // what ranks have measured
+    int32_t totals;                  // the norms of tensors
 } tr_unit_values;
 
 tr_status tr__unit_values_make(tr_plan *plan, tr_sequence_kind kind, tr_error *err);

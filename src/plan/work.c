@@ -24,7 +24,7 @@ static double launch_bytes(const tr_plan *plan, const tr_op_launch *launch) {
 
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     double bytes = 0;
-    if (tr__step_shape(step) != TR_STEP_IS_LAUNCH ||
+    if (step->shape != TR_STEP_IS_LAUNCH ||
         (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD)) {
         return 0; // gaps between parameters are too small to count
     }
@@ -35,7 +35,7 @@ double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__step_shape(step) == TR_STEP_IS_COPY
+    return step->shape == TR_STEP_IS_COPY
                ? tr__operand_bytes(tr__step_operand(plan, step, TR_COPY_TO))
                : 0;
 }
@@ -61,7 +61,7 @@ tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
 }
 
 int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__step_shape(step) == TR_STEP_IS_FILE
+    return step->shape == TR_STEP_IS_FILE
                ? tr__operand_bytes(tr__step_operand(plan, step, TR_FILE_MEMORY))
                : 0;
 }
@@ -84,7 +84,7 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                        tr_transfer *out) {
     const tr_exchange *e = &step->payload.exchange;
     const tr_mesh *mesh = &plan->request.mesh;
-    if (tr__step_shape(step) != TR_STEP_IS_EXCHANGE) {
+    if (step->shape != TR_STEP_IS_EXCHANGE) {
         return false;
     }
     *out = (tr_transfer){.kind = e->kind,

@@ -233,8 +233,8 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
                 tr__step_seconds(&share, plan, step);
         } else if (step->stream == TR_STREAM_COMM && step->kind == TR_STEP_add) {
             load[TR_STREAM_COMM] += tr__step_seconds(&share, plan, step);
-        } else if (tr__step_shape(step) != TR_STEP_IS_EXCHANGE &&
-                   !tr__step_is_of_wave(step) && !tr__payload_program(step)) {
+        } else if (step->shape != TR_STEP_IS_EXCHANGE && !tr__step_is_of_wave(step) &&
+                   !tr__payload_program(step)) {
             load[TR_STREAM_COMPUTE] += tr__step_seconds(&share, plan, step);
         }
         if (tr__step_transfer(plan, step, &transfer)) {

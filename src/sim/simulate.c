@@ -154,8 +154,7 @@ static void start_transfer(walk *w, int32_t step) {
 // Does the step go on beside computing, as one piece of work?
 static bool is_job(const walk *w, const tr_plan_step *step) {
     bool host = step->stream == TR_STREAM_HOST;
-    bool adds =
-        step->stream == TR_STREAM_COMM && tr__step_shape(step) == TR_STEP_IS_LAUNCH;
+    bool adds = step->stream == TR_STREAM_COMM && step->shape == TR_STEP_IS_LAUNCH;
     return step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME || adds ||
            (host && !w->share.machine->host_is_device);
 }
@@ -165,7 +164,7 @@ static void start_job(walk *w, int32_t index) {
     w->out->result.copied_bytes += tr__step_copied(w->plan, step);
     w->out->result.stored_bytes += tr__step_stored(w->plan, step);
     add_job(w, step->stream, index,
-            tr__step_shape(step) == TR_STEP_IS_LAUNCH
+            step->shape == TR_STEP_IS_LAUNCH
                 ? tr__step_seconds(&w->share, w->plan, step)
                 : tr__move_seconds(&w->share, w->plan, step));
 }
@@ -215,7 +214,7 @@ static void run_step(walk *w, int32_t index) {
         start_job(w, index);
         return;
     }
-    if (tr__step_shape(step) == TR_STEP_IS_EXCHANGE) {
+    if (step->shape == TR_STEP_IS_EXCHANGE) {
         start_transfer(w, index);
         return;
     }

@@ -94,7 +94,7 @@ static void plans_of_all_ranks_fit_together(void **state) {
 static size_t find_exchanges(const tr_sequence *sequence, size_t *places, size_t most) {
     size_t count = 0;
     for (size_t i = 0; i < sequence->count && count < most; i++) {
-        if (tr__step_shape(&sequence->steps[i]) == TR_STEP_IS_EXCHANGE) {
+        if (sequence->steps[i].shape == TR_STEP_IS_EXCHANGE) {
             places[count++] = i;
         }
     }

@@ -22,7 +22,7 @@ static void go_on(matcher *m, size_t i, size_t from) {
     const tr_sequence *sequence = &m->plans[i]->sequences[m->kind];
     m->at[i] = from;
     while (m->at[i] < sequence->count &&
-           tr__step_shape(&sequence->steps[m->at[i]]) != TR_STEP_IS_EXCHANGE) {
+           sequence->steps[m->at[i]].shape != TR_STEP_IS_EXCHANGE) {
         m->at[i]++;
     }
 }

@@ -151,7 +151,7 @@ static bool is_read(const tr_proof *p, tr_bytes bytes) {
 // else, and write nothing else.
 static void check_operands(tr_proof *p) {
     const tr_payload *payload = &p->step->payload;
-    bool in_place = tr__step_shape(p->step) == TR_STEP_IS_EXCHANGE &&
+    bool in_place = p->step->shape == TR_STEP_IS_EXCHANGE &&
                     payload->exchange.in_place; // checked with the exchange
     for (size_t i = 0; i < payload->operand_count && p->status == TR_OK; i++) {
         const tr_step_operand *operand = tr__step_operand(p->plan, p->step, i);
