@@ -36,9 +36,9 @@ static place place_of(double code, int64_t units) {
 }
 
 bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task) {
-    tr_plan_step_kind kind = task->step->kind;
+    const tr_plan_step *step = task->step;
     return ex->plan->request.compute == TR_F16 && task->sequence == TR_SEQUENCE_TRAIN &&
-           (kind == TR_STEP_forward || kind == TR_STEP_backward);
+           (tr__step_is_forward(step) || tr__step_runs(step, TR_VARIANT_BACKWARD));
 }
 
 // The place of result 0 of an instruction of the step.
@@ -47,7 +47,7 @@ static place place_in(const tr_plan *plan, const tr_plan_step *step,
     const tr_plan_request *r = &plan->request;
     int64_t units = plan->unit_count,
             segments = plan->units[step->unit].program->segments;
-    bool back = step->kind == TR_STEP_backward;
+    bool back = tr__step_runs(step, TR_VARIANT_BACKWARD);
     return (place){.micro = tr__data_rank(r) * r->accumulation_steps + step->micro,
                    .visit = back ? 2 * units - 1 - step->unit : step->unit,
                    .segment = back ? segments - 1 - step->segment : step->segment,

@@ -44,5 +44,5 @@ static tr_status decide(tr_work *work) {
 }
 
 tr_status tr__run_host(tr_work *work, const tr_plan_step *step) {
-    return step->kind == TR_STEP_decide ? decide(work) : report(work);
+    return step->payload.call == TR_HOST_DECIDE ? decide(work) : report(work);
 }

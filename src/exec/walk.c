@@ -17,7 +17,7 @@ static tr_status run_feed(tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
     tr_feed *feed = ex->feed[ring_of(work->sequence)];
     tr_feed_micro slot;
-    if (step->kind == TR_STEP_unload) {
+    if (step->payload.gives_back) {
         tr__feed_release(feed);
         return TR_OK;
     }
@@ -131,7 +131,8 @@ static bool is_asked(const tr_work *work) {
 }
 
 static tr_walk_fault fault_of(const tr_work *work, const tr_plan_step *step) {
-    bool loads = step->kind == TR_STEP_load && work->sequence == TR_SEQUENCE_TRAIN;
+    bool loads = step->shape == TR_STEP_IS_FEED && !step->payload.gives_back &&
+                 work->sequence == TR_SEQUENCE_TRAIN;
     return loads ? TR_FAULT_UNREAD : TR_FAULT_OTHER;
 }
 

@@ -71,12 +71,10 @@ static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
     }
 }
 
-// Gaps were cleared once for all micro-batches.
 static void edit_step(tr_editor *editor, const tr_plan_step *step) {
-    bool clears = step->kind == TR_STEP_clear && step->part == TR_PART_GRAD;
-    if (step->kind == TR_STEP_backward) {
+    if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
         add_backward(editor, step);
-    } else if (!clears) {
+    } else {
         tr__edit_add(editor, *step);
     }
 }

@@ -29,8 +29,8 @@ typedef struct walk {
 } walk;
 
 static bool computes(const tr_plan_step *step) {
-    return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
-           step->kind == TR_STEP_backward;
+    return tr__step_is_forward(step) || tr__step_runs(step, TR_VARIANT_RECOMPUTE) ||
+           tr__step_runs(step, TR_VARIANT_BACKWARD);
 }
 
 // Of the step's unit and micro-batch, in arrays.
@@ -95,13 +95,13 @@ static void find_setting_out(walk *w) {
         }
         computing[0] = i;
         number++;
-        if (step->kind == TR_STEP_forward) {
+        if (tr__step_is_forward(step)) {
             w->forward[at(w, step)] = number;
         }
-        if (step->kind == TR_STEP_recompute && overlap) {
+        if (tr__step_runs(step, TR_VARIANT_RECOMPUTE) && overlap) {
             w->stays[at(w, step)] = number - w->forward[at(w, step)] <= SOON;
         }
-        if (step->kind == TR_STEP_recompute && is_away(w, step)) {
+        if (tr__step_runs(step, TR_VARIANT_RECOMPUTE) && is_away(w, step)) {
             w->brought[computing[overlap ? AHEAD : 0]] = i + 1;
         }
     }
@@ -128,7 +128,7 @@ static void edit_step(walk *w, size_t index) {
     if (computes(step)) {
         limit_leaving(w, id);
     }
-    if (step->kind == TR_STEP_forward && is_away(w, step)) {
+    if (tr__step_is_forward(step) && is_away(w, step)) {
         take_away(w, step, input);
     }
 }

@@ -193,11 +193,11 @@ static void add_norm(walk *w, tr_plan_step step) {
 }
 
 // The update needs what all ranks have found.
-static void add_report(walk *w, tr_plan_step step) {
-    add(w, step);
+static void add_decision(walk *w, tr_plan_step step) {
     if (tr_mesh_ranks(&w->plan->request.mesh) > 1) {
         tr__put_gather_statistics(&w->ways);
     }
+    add(w, step);
 }
 
 // A tensor's norms need what every rank has measured of it.
@@ -216,11 +216,11 @@ static void write_steps(walk *w) {
         if (w->visits.of[i] > last) {
             last = w->visits.of[i];
             add_visit(w, (size_t)last, *step);
-        } else if (step->kind == TR_STEP_norm) {
+        } else if (step->mark == TR_MARK_NORM) {
             add_norm(w, *step);
-        } else if (step->kind == TR_STEP_report) {
-            add_report(w, *step);
-        } else if (step->kind == TR_STEP_tensor_norms) {
+        } else if (step->mark == TR_MARK_DECISION) {
+            add_decision(w, *step);
+        } else if (step->mark == TR_MARK_TOTAL) {
             add_total(w, *step);
         } else {
             add(w, *step);

@@ -7,17 +7,6 @@
 #include "plan/offsets.h"
 #include "plan/program.h"
 
-// Which of a unit's programs is being compiled: it decides where values lie.
-typedef enum tr_variant {
-    TR_VARIANT_FORWARD,
-    TR_VARIANT_SAVES_NOTHING,
-    TR_VARIANT_EVALUATE,
-    TR_VARIANT_BACKWARD,
-    TR_VARIANT_RECOMPUTE,
-    TR_VARIANT_INFERENCE,
-    TR_VARIANT_TRACK,
-} tr_variant;
-
 // What kernels of an op pack of a parameter: the same in all of the unit's programs.
 typedef struct tr_packed_param {
     const tr_op *op;

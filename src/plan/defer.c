@@ -29,7 +29,7 @@ static bool defers(const tr_plan *plan) {
 
 static size_t first_update(const tr_sequence *sequence) {
     size_t i = sequence->count;
-    while (i > 0 && sequence->steps[i - 1].kind == TR_STEP_update) {
+    while (i > 0 && sequence->steps[i - 1].mark == TR_MARK_UPDATE) {
         i--;
     }
     return i;
@@ -49,12 +49,19 @@ static void defer(writer *w, int32_t flat) {
     w->deferred[flat] = true;
 }
 
+// Does the step take what an update changes to the device?
+static bool fetches(const tr_plan *plan, const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_COPY && tr__step_is_of_flat(step) &&
+           tr__step_operand(plan, step, TR_COPY_FROM)->buffer ==
+               plan->flats[step->unit].copy.buffer;
+}
+
 // Behind the step that clears the statistics, with which a sequence begins.
 static void defer_all(writer *w) {
     const tr_plan *plan = w->editor.plan;
     for (size_t i = 0; i < w->updates; i++) {
         const tr_plan_step *step = &w->editor.old->steps[i];
-        if (step->kind == TR_STEP_fetch && step->part == TR_PART_PARAM) {
+        if (fetches(plan, step)) {
             defer(w, step->unit);
         }
     }
@@ -67,7 +74,7 @@ static void write_steps(writer *w) {
     for (size_t i = 0; i < w->updates; i++) {
         const tr_plan_step *step = &w->editor.old->steps[i];
         tr__edit_add(&w->editor, *step);
-        if (step->kind == TR_STEP_clear && step->part == TR_PART_STATISTICS) {
+        if (step->mark == TR_MARK_BEGIN) {
             defer_all(w);
         }
     }

@@ -226,13 +226,22 @@ int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, int32_t value,
 
 // ---- the host
 
-int32_t tr__make_feed(tr_editor *editor, tr_plan_step step) {
+static int32_t make_feed(tr_editor *editor, tr_plan_step step, bool gives_back) {
     const tr_plan *plan = editor->plan;
     int ring = editor->kind == TR_SEQUENCE_TRAIN ? 0 : 1;
     int64_t first = step.micro % plan->slots[ring] * plan->slot_bytes;
     tr_step_maker m = begin(editor, step, TR_STEP_IS_FEED);
+    m.step.payload.gives_back = gives_back;
     writes(&m, (tr_region){plan->data_ring[ring], first, first + plan->slot_bytes});
     return tr__make_end(&m);
+}
+
+int32_t tr__make_load(tr_editor *editor, tr_plan_step step) {
+    return make_feed(editor, step, false);
+}
+
+int32_t tr__make_unload(tr_editor *editor, tr_plan_step step) {
+    return make_feed(editor, step, true);
 }
 
 static tr_region statistics(const tr_plan *plan, int64_t first, int64_t count) {
@@ -245,6 +254,7 @@ static tr_region statistics(const tr_plan *plan, int64_t first, int64_t count) {
 int32_t tr__make_report(tr_editor *editor, tr_plan_step step) {
     const tr_plan *plan = editor->plan;
     tr_step_maker m = begin(editor, step, TR_STEP_IS_HOST);
+    m.step.payload.call = TR_HOST_REPORT;
     add_operand(&m, statistics(plan, TR_STATISTICS_ASKED, 1), TR_ACCESS_ADD, false);
     writes(&m, statistics(plan, TR_STATISTICS_SECONDS,
                           TR_STATISTICS_PEAK - TR_STATISTICS_SECONDS + 1));
@@ -253,6 +263,7 @@ int32_t tr__make_report(tr_editor *editor, tr_plan_step step) {
 
 int32_t tr__make_decide(tr_editor *editor, tr_plan_step step) {
     tr_step_maker m = begin(editor, step, TR_STEP_IS_HOST);
+    m.step.payload.call = TR_HOST_DECIDE;
     reads(&m, tr__region_all(editor->plan, editor->plan->statistics.buffer));
     return tr__make_end(&m);
 }

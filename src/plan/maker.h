@@ -79,8 +79,9 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
 // which this rank's are at their place.
 int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, int32_t value,
                         int64_t bytes);
-// The micro-batch's slot of the data ring, taken or given back.
-int32_t tr__make_feed(tr_editor *editor, tr_plan_step step);
+// The micro-batch's slot of the data ring is taken, is given back.
+int32_t tr__make_load(tr_editor *editor, tr_plan_step step);
+int32_t tr__make_unload(tr_editor *editor, tr_plan_step step);
 // The host completes this rank's statistics; decides by those of all ranks.
 int32_t tr__make_report(tr_editor *editor, tr_plan_step step);
 int32_t tr__make_decide(tr_editor *editor, tr_plan_step step);

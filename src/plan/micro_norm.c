@@ -52,7 +52,7 @@ static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_unit *unit = &plan->units[step->unit];
     int64_t count;
     size_t next = 0;
-    return step->kind == TR_STEP_backward && step->micro == 0 &&
+    return tr__step_runs(step, TR_VARIANT_BACKWARD) && step->micro == 0 &&
            plan->flats[unit->flats[0]].measured && counts(plan, unit->flats[0]) &&
            tr__unit_gradient(unit->program, step->segment, &next, &count);
 }
@@ -98,8 +98,7 @@ static double flops_of_step(const tr_plan *plan) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     double flops = 0;
     for (size_t i = 0; i < train->count; i++) {
-        const tr_program *program =
-            tr__step_program(plan, &train->steps[i], TR_SEQUENCE_TRAIN);
+        const tr_program *program = tr__payload_program(&train->steps[i]);
         flops += program ? program->cost.flops : 0;
     }
     return flops;
@@ -123,7 +122,8 @@ static void find_last(const tr_plan *plan, size_t *last) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < train->count; i++) {
         const tr_plan_step *step = &train->steps[i];
-        if (step->kind != TR_STEP_backward || step->micro >= plan->request.wave) {
+        if (!tr__step_runs(step, TR_VARIANT_BACKWARD) ||
+            step->micro >= plan->request.wave) {
             continue;
         }
         const tr_plan_unit *unit = &plan->units[step->unit];
@@ -200,7 +200,7 @@ static void add_steps(tr_editor *editor, const size_t *last) {
         if (is_micro_norm(editor->plan, step)) {
             measure_own(editor, step);
         }
-        if (step->kind == TR_STEP_backward) {
+        if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
             add_tied(editor, last, i);
         }
     }

@@ -19,16 +19,21 @@ typedef struct writer {
 } writer;
 
 // A step that runs a program of its unit.
-static void add_program(writer *w, tr_plan_step step) {
-    tr__edit_launch(&w->editor, tr__step_program(w->plan, &step, w->editor.kind),
-                    &step);
+static void add_program(writer *w, tr_plan_step step, const tr_program *program) {
+    tr__edit_launch(&w->editor, program, &step);
     tr__edit_add(&w->editor, step);
 }
 
-static void add_feed(writer *w, tr_plan_step_kind kind, int64_t micro) {
-    tr__make_feed(
+static void add_load(writer *w, int64_t micro) {
+    tr__make_load(
         &w->editor,
-        (tr_plan_step){.kind = kind, .stream = TR_STREAM_DATA, .micro = micro});
+        (tr_plan_step){.kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
+}
+
+static void add_unload(writer *w, int64_t micro) {
+    tr__make_unload(&w->editor, (tr_plan_step){.kind = TR_STEP_unload,
+                                               .stream = TR_STREAM_DATA,
+                                               .micro = micro});
 }
 
 // Nothing that a unit without a backward makes is kept, but from segment to segment.
@@ -37,15 +42,30 @@ static bool keeps_nothing(const writer *w, int u) {
     return w->saves_nothing || (u < w->lowest && program->segments == 1);
 }
 
+static const tr_program *forward_of(const writer *w, int u, int segment) {
+    const tr_unit_program *unit = w->plan->units[u].program;
+    switch (w->editor.kind) {
+    case TR_SEQUENCE_INFERENCE:
+        return &unit->inference;
+    case TR_SEQUENCE_EVALUATE:
+        return &unit->evaluate[segment];
+    default:
+        return keeps_nothing(w, u) ? &unit->saves_nothing[segment]
+                                   : &unit->forward[segment];
+    }
+}
+
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
     if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
-        add_feed(w, TR_STEP_load, micro);
+        add_load(w, micro);
     }
-    add_program(w, (tr_plan_step){.kind = TR_STEP_forward,
-                                  .unit = u,
-                                  .segment = segment,
-                                  .micro = micro,
-                                  .saves_nothing = keeps_nothing(w, u)});
+    add_program(w,
+                (tr_plan_step){.kind = TR_STEP_forward,
+                               .unit = u,
+                               .segment = segment,
+                               .micro = micro,
+                               .saves_nothing = keeps_nothing(w, u)},
+                forward_of(w, u, segment));
 }
 
 // Is the step the first of its scope to make a gradient of the flat?
@@ -58,12 +78,14 @@ static bool begins(writer *w, int flat, int u, int64_t micro) {
 }
 
 // Gradients that pass lie where something else lay before: between the parameters'
-// gradients there must be zeros, as there always are where gradients stay.
+// gradients there must be zeros, as there always are where gradients stay. (Where each
+// micro-batch's are accumulated, a pass clears them for each: accumulate.c.)
 static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
     uint32_t touched =
         tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
-    for (int f = 0; f < unit->program->flat_count; f++) {
+    bool passing = !tr__plan_accumulates(w->plan);
+    for (int f = 0; f < unit->program->flat_count && passing; f++) {
         int flat = unit->flats[f];
         bool first = (touched >> f & 1) && begins(w, flat, u, micro);
         if (first && tr__flat_grads_pass(w->plan, flat) &&
@@ -75,12 +97,13 @@ static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
 
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
     clear_gaps(w, u, segment, micro);
-    add_program(w, (tr_plan_step){.kind = TR_STEP_backward,
-                                  .unit = u,
-                                  .segment = segment,
-                                  .micro = micro});
+    add_program(
+        w,
+        (tr_plan_step){
+            .kind = TR_STEP_backward, .unit = u, .segment = segment, .micro = micro},
+        &w->plan->units[u].program->backward[segment]);
     if (u == w->lowest && segment == 0) {
-        add_feed(w, TR_STEP_unload, micro);
+        add_unload(w, micro);
     }
 }
 
@@ -141,7 +164,7 @@ static void turn(writer *w, int u) {
 }
 
 // A rank updates what it keeps the optimizer's state of, where it keeps it.
-static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
+static void add_update(writer *w, tr_mark phase, size_t f) {
     const tr_flat *flat = &w->plan->flats[f];
     const tr_staged staged = tr__nothing_staged();
     bool shards = tr__plan_stage(w->plan) > 0;
@@ -150,7 +173,9 @@ static void add_update(writer *w, tr_plan_step_kind kind, size_t f) {
     }
     tr__put_update(
         &w->editor,
-        (tr_plan_step){.kind = kind,
+        (tr_plan_step){.kind = phase == TR_MARK_MEASURE ? TR_STEP_direction_norms
+                                                        : TR_STEP_update,
+                       .mark = phase,
                        .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
                        .guard = TR_GUARD_APPLIED,
                        .unit = (int32_t)f,
@@ -201,16 +226,20 @@ static void clear_statistics(writer *w) {
         tr__op_draft(w->plan, TR_STREAM_COMPUTE, &tr__op_zero, &attr, sizeof attr);
     tr__op_writes(&op, 0, tr__vector(TR_F64, count), tr__in_statistics(w->plan, 0));
     tr__make_one(&w->editor,
-                 (tr_plan_step){.kind = TR_STEP_clear, .part = TR_PART_STATISTICS}, -1,
-                 &op);
+                 (tr_plan_step){.kind = TR_STEP_clear,
+                                .mark = TR_MARK_BEGIN,
+                                .part = TR_PART_STATISTICS},
+                 -1, &op);
 }
 
 // What the update depends on: this rank's statistics, and the decision.
 static void measure_step(writer *w) {
-    tr__put_norm(&w->editor, (tr_plan_step){.kind = TR_STEP_norm});
+    tr__put_norm(&w->editor,
+                 (tr_plan_step){.kind = TR_STEP_norm, .mark = TR_MARK_NORM});
     tr__make_report(&w->editor,
                     (tr_plan_step){.kind = TR_STEP_report, .stream = TR_STREAM_DATA});
     tr__make_decide(&w->editor, (tr_plan_step){.kind = TR_STEP_decide,
+                                               .mark = TR_MARK_DECISION,
                                                .stream = TR_STREAM_DATA,
                                                .guard = TR_GUARD_ALWAYS});
 }
@@ -218,14 +247,15 @@ static void measure_step(writer *w) {
 static void update_step(writer *w) {
     const tr_plan *plan = w->plan;
     for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
-        add_update(w, TR_STEP_direction_norms, f);
+        add_update(w, TR_MARK_MEASURE, f);
     }
     if (plan->request.tensor_norms) {
         tr__put_tensor_norms(&w->editor, (tr_plan_step){.kind = TR_STEP_tensor_norms,
+                                                        .mark = TR_MARK_TOTAL,
                                                         .guard = TR_GUARD_APPLIED});
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
-        add_update(w, TR_STEP_update, f);
+        add_update(w, TR_MARK_UPDATE, f);
     }
 }
 
@@ -241,10 +271,13 @@ static void train_step(writer *w) {
     merge_step(w);
     measure_step(w);
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
-        if (plan->units[u].program->track.count > 0) {
-            add_program(w, (tr_plan_step){.kind = TR_STEP_track,
-                                          .guard = TR_GUARD_APPLIED,
-                                          .unit = u});
+        const tr_program *track = &plan->units[u].program->track;
+        if (track->count > 0) {
+            add_program(w,
+                        (tr_plan_step){.kind = TR_STEP_track,
+                                       .guard = TR_GUARD_APPLIED,
+                                       .unit = u},
+                        track);
         }
     }
     update_step(w);
@@ -264,7 +297,7 @@ static void forward_only(writer *w, bool logits) {
         }
     }
     if (!logits) {
-        add_feed(w, TR_STEP_unload, 0);
+        add_unload(w, 0);
     }
 }
 

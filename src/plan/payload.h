@@ -1,6 +1,6 @@
 // What a step does, as data: its operands, and what its shape needs besides. The pass
-// `lower` fills it in. Accesses, waits, costs and the executor read it, and know no
-// technique.
+// that inserts the step makes it (maker.h). Accesses, waits, costs and the executor
+// read it, and know no technique.
 #ifndef TR_PLAN_PAYLOAD_H
 #define TR_PLAN_PAYLOAD_H
 
@@ -46,6 +46,11 @@ enum {
     TR_FILE_MEMORY = 1,
 };
 
+typedef enum tr_host_call {
+    TR_HOST_REPORT, // this rank completes its statistics of the step
+    TR_HOST_DECIDE, // the engine decides by those of all ranks
+} tr_host_call;
+
 typedef struct tr_payload {
     size_t operand, operand_count; // of plan->operands
     union {
@@ -55,6 +60,8 @@ typedef struct tr_payload {
             bool works;
         };
         tr_exchange exchange;
+        bool gives_back;   // a feed: the micro-batch's slot; else it takes it
+        tr_host_call call; // of the host
     };
 } tr_payload;
 

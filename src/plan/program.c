@@ -194,6 +194,7 @@ static tr_status draft_end(tr_compiler *c, tr_draft *d) {
 tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call *calls,
                               size_t count, tr_program *program) {
     tr_draft d = {.program = program, .variant = variant};
+    program->variant = variant;
     tr_status status = draft_begin(c, &d, count);
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         status = add_instruction(c, &d, &calls[i]);

@@ -73,7 +73,20 @@ typedef struct tr_program_access {
     tr_step_operand of;
 } tr_program_access;
 
+// Which of a unit's programs it is.
+typedef enum tr_variant {
+    TR_VARIANT_FORWARD,       // keeps what the backward reads
+    TR_VARIANT_SAVES_NOTHING, // the forward of a unit that is recomputed
+    TR_VARIANT_EVALUATE,
+    TR_VARIANT_BACKWARD,
+    TR_VARIANT_RECOMPUTE,
+    TR_VARIANT_INFERENCE,
+    TR_VARIANT_TRACK,
+    TR_VARIANTS
+} tr_variant;
+
 typedef struct tr_program {
+    tr_variant variant;
     tr_instruction *instructions;
     size_t count;
     tr_program_block *blocks;

@@ -12,7 +12,8 @@ static bool is_worth(const tr_plan *plan, int u) {
 
 // A backward's first segment to run is the last one.
 static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
-    return step->kind == TR_STEP_backward && plan->units[step->unit].recomputed &&
+    return tr__step_runs(step, TR_VARIANT_BACKWARD) &&
+           plan->units[step->unit].recomputed &&
            step->segment == plan->units[step->unit].program->segments - 1;
 }
 
@@ -40,7 +41,8 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     for (size_t i = 0; i < editor.old->count; i++) {
         tr_plan_step step = editor.old->steps[i];
-        if (step.kind == TR_STEP_forward && plan->units[step.unit].recomputed) {
+        if (tr__step_runs(&step, TR_VARIANT_FORWARD) &&
+            plan->units[step.unit].recomputed) {
             let_go(&editor, &step);
         }
         if (begins_backward(plan, &step)) {

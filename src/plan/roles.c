@@ -173,9 +173,9 @@ tr_operand_role tr__step_role(const tr_plan *plan, const tr_plan_step *step, siz
     case TR_STEP_IS_EXCHANGE:
         return role_in_exchange(plan, step, i);
     case TR_STEP_IS_FILE:
-        return i != TR_FILE_MEMORY          ? TR_OPERAND_OTHER
-               : step->kind == TR_STEP_read ? TR_OPERAND_OUTPUT
-                                            : TR_OPERAND_INPUT;
+        return i != TR_FILE_MEMORY               ? TR_OPERAND_OTHER
+               : tr__step_reads_file(plan, step) ? TR_OPERAND_OUTPUT
+                                                 : TR_OPERAND_INPUT;
     default:
         return TR_OPERAND_OTHER;
     }

@@ -46,7 +46,7 @@ typedef struct writer {
 // Nothing is under way at the norm.
 static void keep(writer *w, tr_plan_step step) {
     int32_t id = tr__edit_add(&w->editor, step);
-    if (step.kind == TR_STEP_norm) {
+    if (step.mark == TR_MARK_NORM) {
         tr__edit_limit(&w->editor, w->editor.last[TR_STREAM_NVME], id);
     }
 }
@@ -69,12 +69,12 @@ static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
 }
 
 // Does a piece of an update, or of its first phase, need the part read, or written?
-static bool needs(const tr_plan_step *piece, tr_plan_step_kind kind, int part) {
-    if (kind == TR_STEP_read) {
+static bool needs(const tr_plan_step *piece, bool reads, int part) {
+    if (reads) {
         return part != TR_PART_COPY;
     }
-    return piece->kind == TR_STEP_direction_norms ? part >= TR_PART_STATE
-                                                  : part != TR_PART_GRAD;
+    return piece->mark == TR_MARK_MEASURE ? part >= TR_PART_STATE
+                                          : part != TR_PART_GRAD;
 }
 
 // Where a part of a piece lies in the file.
@@ -97,11 +97,11 @@ static tr_region staged(writer *w, const tr_plan_step *piece, tr_part part) {
 }
 
 // Reads or writes the parts of a piece that are on NVMe.
-static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
+static void move(writer *w, const tr_plan_step *piece, bool reads) {
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
     for (int i = 0; i < parts && piece->count > 0; i++) {
         tr_part part = (tr_part)i;
-        tr_plan_step step = {.kind = kind,
+        tr_plan_step step = {.kind = reads ? TR_STEP_read : TR_STEP_write,
                              .stream = TR_STREAM_NVME,
                              .guard = w->guard,
                              .unit = piece->unit,
@@ -109,11 +109,11 @@ static void move(writer *w, const tr_plan_step *piece, tr_plan_step_kind kind) {
                              .first = piece->first,
                              .count = piece->count,
                              .slot = piece->slot};
-        if (!needs(piece, kind, part) || !tr__part_is_on_nvme(w->plan, part)) {
+        if (!needs(piece, reads, part) || !tr__part_is_on_nvme(w->plan, part)) {
             continue;
         }
         tr_region file = stored(w->plan, piece, part), ring = staged(w, piece, part);
-        if (kind == TR_STEP_read) {
+        if (reads) {
             tr__make_read(&w->editor, step, file, ring);
         } else {
             tr__make_write(&w->editor, step, ring, file);
@@ -127,7 +127,7 @@ static void put_piece(writer *w, tr_plan_step piece) {
     tr_staged at = tr__nothing_staged();
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
     for (int i = 0; i < parts; i++) {
-        bool later = piece.kind == TR_STEP_direction_norms && i == TR_PART_COPY;
+        bool later = piece.mark == TR_MARK_MEASURE && i == TR_PART_COPY;
         if (!later && tr__part_is_on_nvme(w->plan, (tr_part)i)) {
             at.value[i] = piece.count > 0 ? staged(w, &piece, (tr_part)i).value : -1;
         }
@@ -145,12 +145,12 @@ static bool write_piece(writer *w) {
     }
     while (w->reads.number < w->updates.number + slots - 1 &&
            next_piece(w, &w->reads, &ahead)) {
-        move(w, &ahead, TR_STEP_read);
+        move(w, &ahead, true);
     }
     piece.guard = w->guard;
     piece.id = 0;
     put_piece(w, piece);
-    move(w, &piece, TR_STEP_write);
+    move(w, &piece, false);
     return true;
 }
 
@@ -162,7 +162,7 @@ static void begin_pieces(writer *w, size_t first, size_t end, tr_step_guard guar
 // Where the updates begin, which end the sequence.
 static size_t first_update(const writer *w) {
     size_t i = w->old->count;
-    while (i > w->begin && w->old->steps[i - 1].kind == TR_STEP_update) {
+    while (i > w->begin && w->old->steps[i - 1].mark == TR_MARK_UPDATE) {
         i--;
     }
     return i;
@@ -190,15 +190,15 @@ static int64_t pieces_through(const writer *w, int32_t flat) {
     return count;
 }
 
-// Does the step take what the update changes, or put gradients where it reads them?
+// Does the step take what the update changes, from where it lives or is staged, or put
+// gradients where the update reads them?
 static bool needs_update(const tr_plan *plan, const tr_plan_step *step) {
-    bool kind = step->kind == TR_STEP_read || step->kind == TR_STEP_fetch ||
-                step->kind == TR_STEP_evict;
-    return kind && !plan->flats[step->unit].frozen;
+    bool moves = step->stream == TR_STREAM_NVME || step->stream == TR_STREAM_COPY;
+    return moves && tr__step_is_of_flat(step) && !plan->flats[step->unit].frozen;
 }
 
 static bool is_gap(const tr_plan_step *step) {
-    return step->kind == TR_STEP_forward;
+    return tr__step_is_forward(step);
 }
 
 static void find_deadlines(const writer *w, deadlines *d) {
@@ -208,7 +208,7 @@ static void find_deadlines(const writer *w, deadlines *d) {
         const tr_plan_step *step = &w->old->steps[i];
         if (needs_update(w->plan, step)) {
             need = tr__max_i64(need, pieces_through(w, step->unit));
-        } else if (step->kind == TR_STEP_norm) { // whose gradients are the next ones
+        } else if (step->mark == TR_MARK_NORM) { // whose gradients are the next ones
             need = INT64_MAX;
         }
         d->need[i] = need;
@@ -247,13 +247,13 @@ static void copy_steps(writer *w, const deadlines *d) {
 static void write_updates(writer *w) {
     size_t i = w->begin, count = w->old->count;
     while (i < count && w->editor.status == TR_OK) {
-        tr_plan_step_kind kind = w->old->steps[i].kind;
-        if (kind != TR_STEP_direction_norms && kind != TR_STEP_update) {
+        tr_mark phase = w->old->steps[i].mark;
+        if (phase != TR_MARK_MEASURE && phase != TR_MARK_UPDATE) {
             keep(w, w->old->steps[i++]);
             continue;
         }
         size_t end = i;
-        while (end < count && w->old->steps[end].kind == kind) {
+        while (end < count && w->old->steps[end].mark == phase) {
             end++;
         }
         begin_pieces(w, i, end, w->defers ? TR_GUARD_AT_ONCE : TR_GUARD_APPLIED);

@@ -82,7 +82,7 @@ tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *e
 
 size_t tr__sequence_update(const tr_sequence *sequence) {
     size_t i = 0;
-    while (i < sequence->count && sequence->steps[i].kind != TR_STEP_decide) {
+    while (i < sequence->count && sequence->steps[i].mark != TR_MARK_DECISION) {
         i++;
     }
     return i < sequence->count ? i + 1 : i;
@@ -100,6 +100,32 @@ int64_t tr__operand_bytes(const tr_step_operand *operand) {
 const tr_program *tr__payload_program(const tr_plan_step *step) {
     bool launch = step->shape == TR_STEP_IS_LAUNCH;
     return launch ? step->payload.program : NULL;
+}
+
+bool tr__step_runs(const tr_plan_step *step, tr_variant variant) {
+    const tr_program *program = tr__payload_program(step);
+    return program && program->variant == variant;
+}
+
+bool tr__step_is_forward(const tr_plan_step *step) {
+    const tr_program *program = tr__payload_program(step);
+    return program && (program->variant == TR_VARIANT_FORWARD ||
+                       program->variant == TR_VARIANT_SAVES_NOTHING ||
+                       program->variant == TR_VARIANT_EVALUATE ||
+                       program->variant == TR_VARIANT_INFERENCE);
+}
+
+bool tr__step_reads_file(const tr_plan *plan, const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_FILE &&
+           tr__step_operand(plan, step, TR_FILE_STORED)->mode == TR_ACCESS_READ;
+}
+
+bool tr__step_touches(const tr_plan *plan, const tr_plan_step *step, int32_t buffer) {
+    bool some = false;
+    for (size_t i = 0; i < step->payload.operand_count; i++) {
+        some = some || tr__step_operand(plan, step, i)->buffer == buffer;
+    }
+    return some && buffer >= 0;
 }
 
 static bool writes(const tr_plan *plan, const tr_plan_step *step, int block) {
@@ -187,34 +213,6 @@ const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
         return plan->flats[step->unit].name;
     case UNIT:
         return plan->request.model->units[step->unit].name;
-    default:
-        return NULL;
-    }
-}
-
-const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
-                                   tr_sequence_kind sequence) {
-    const tr_unit_program *unit = NULL;
-    if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward ||
-        step->kind == TR_STEP_recompute || step->kind == TR_STEP_track) {
-        unit = plan->units[step->unit].program;
-    }
-    switch (step->kind) {
-    case TR_STEP_forward:
-        if (sequence == TR_SEQUENCE_INFERENCE) {
-            return &unit->inference;
-        }
-        if (sequence == TR_SEQUENCE_EVALUATE) {
-            return &unit->evaluate[step->segment];
-        }
-        return step->saves_nothing ? &unit->saves_nothing[step->segment]
-                                   : &unit->forward[step->segment];
-    case TR_STEP_backward:
-        return &unit->backward[step->segment];
-    case TR_STEP_recompute:
-        return &unit->recompute;
-    case TR_STEP_track:
-        return &unit->track;
     default:
         return NULL;
     }

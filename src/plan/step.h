@@ -92,6 +92,17 @@ typedef enum tr_step_shape {
     TR_STEP_SHAPES
 } tr_step_shape;
 
+// Places in a sequence by which passes find their own.
+typedef enum tr_mark {
+    TR_MARK_NONE,
+    TR_MARK_BEGIN,    // clears the statistics, before all else
+    TR_MARK_NORM,     // all gradients are there: squares those that stay on the device
+    TR_MARK_DECISION, // the update begins behind it
+    TR_MARK_MEASURE,  // the first phase of an update, on elements of one flat buffer
+    TR_MARK_TOTAL,    // brings together what these have measured
+    TR_MARK_UPDATE,   // elements of one flat buffer: these steps end the sequence
+} tr_mark;
+
 // Steps of the data stream (load, unload, report, decide) are done by the thread that
 // issues steps, when it reaches them. Those of the communication stream (gather,
 // reduce), of the copy stream (fetch, evict), of the NVMe stream (read, write) and of
@@ -139,6 +150,7 @@ typedef struct tr_plan_step {
     int32_t id; // unique in its sequence, kept when passes insert others around it
     tr_plan_step_kind kind;
     tr_step_shape shape;
+    tr_mark mark;
     tr_stream stream;
     tr_step_guard guard;
     int32_t unit; // gather (but of wave tensors), reduce, accumulate, update: the flat
@@ -220,9 +232,6 @@ bool tr__step_is_of_flat(const tr_plan_step *step);
 bool tr__step_is_of_micro_batch(const tr_plan_step *step);
 // The name of the unit or the flat buffer that the step works on, NULL: of none.
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
-// The program that a forward, recompute or backward step runs, NULL for other kinds.
-const tr_program *tr__step_program(const tr_plan *plan, const tr_plan_step *step,
-                                   tr_sequence_kind sequence);
 
 // ---- operands
 
@@ -233,6 +242,13 @@ tr_step_operand *tr__step_operand(const tr_plan *plan, const tr_plan_step *step,
 int64_t tr__operand_bytes(const tr_step_operand *operand);
 // The unit's program that the step runs; NULL: none.
 const tr_program *tr__payload_program(const tr_plan_step *step);
+// Does it run a unit's program of this variant? A forward, whatever it keeps?
+bool tr__step_runs(const tr_plan_step *step, tr_variant variant);
+bool tr__step_is_forward(const tr_plan_step *step);
+// Does it read from the file (else it writes there)?
+bool tr__step_reads_file(const tr_plan *plan, const tr_plan_step *step);
+// Does it read or write bytes of the buffer?
+bool tr__step_touches(const tr_plan *plan, const tr_plan_step *step, int32_t buffer);
 // Does an instruction of the step's program add to its result i, or write it? Does it
 // pack what others read?
 bool tr__step_adds(const tr_plan *plan, const tr_plan_step *step,

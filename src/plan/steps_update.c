@@ -119,7 +119,7 @@ static tr_op_draft first_phase(const update *u, int32_t measured) {
 }
 
 int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged) {
-    bool measures = step.kind == TR_STEP_direction_norms;
+    bool measures = step.mark == TR_MARK_MEASURE;
     update u = {editor->plan, &step, &editor->plan->flats[step.unit], staged};
     int32_t norms = measures ? tr__edit_measured(editor) : totals(editor);
     int32_t work = tr__edit_convert(editor, &step,

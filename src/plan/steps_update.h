@@ -15,8 +15,8 @@ typedef struct tr_staged {
 } tr_staged;
 tr_staged tr__nothing_staged(void);
 
-// What the step's kind says: the update, or its first phase where that needs the norms
-// of tensors (direction_norms).
+// What the step's mark says: the update, or its first phase where that needs the norms
+// of tensors.
 int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged);
 // Adds up each tensor's norms from those of its parts.
 int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step);

@@ -187,14 +187,9 @@ static int64_t share_of(const maker *m, const tr_program_block *block) {
     }
 }
 
-static bool is_backward(const tr_unit_program *unit, const tr_program *program) {
-    return unit->backward && program >= unit->backward &&
-           program < unit->backward + unit->segments;
-}
-
 // Also where no block of the program lies in it: the unit before goes on with it.
 static void hand_on_in_place(maker *m, const tr_program *program) {
-    if (m->unit->derived.in_place && is_backward(m->unit, program)) {
+    if (m->unit->derived.in_place && program->variant == TR_VARIANT_BACKWARD) {
         *at(m, m->values->gradient, m->step->unit) = input_gradient(m);
     }
 }

@@ -2,9 +2,8 @@
 
 #include "base/memory.h"
 
-static uint32_t flats_of(const tr_plan *plan, tr_sequence_kind kind,
-                         const tr_plan_step *step, tr_place place) {
-    const tr_program *program = tr__step_program(plan, step, kind);
+static uint32_t flats_of(const tr_plan_step *step, tr_place place) {
+    const tr_program *program = tr__payload_program(step);
     return program ? tr__program_flats(program, place) : 0;
 }
 
@@ -28,8 +27,8 @@ static void find(const tr_plan *plan, tr_sequence_kind kind, tr_visits *out) {
             *last = (tr_visit){.unit = step->unit, step->segment, wave};
         }
         out->of[i] = (int32_t)out->count - 1;
-        last->reads |= flats_of(plan, kind, step, TR_PLACE_PARAM);
-        last->makes |= flats_of(plan, kind, step, TR_PLACE_PARAM_GRAD);
+        last->reads |= flats_of(step, TR_PLACE_PARAM);
+        last->makes |= flats_of(step, TR_PLACE_PARAM_GRAD);
     }
 }
 

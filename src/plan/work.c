@@ -1,8 +1,7 @@
 #include "plan/work.h"
 
 #include "backend/backend.h"
-
-enum { F32 = sizeof(float) };
+#include "ops/zero/zero.h"
 
 // ---- memory
 
@@ -16,6 +15,10 @@ static double launch_bytes(const tr_plan *plan, const tr_op_launch *launch) {
             &plan->operands[launch->operand + (size_t)(desc.in_count + i)];
         desc.accumulate &= ~((uint32_t)(out->mode == TR_ACCESS_WRITE) << i);
     }
+    bool gap = desc.op == &tr__op_zero && desc.out[0].dtype == TR_F32;
+    if (gap) { // between parameters: too small to count
+        return 0;
+    }
     if (op->kernel) { // else the plan is refused (kernels.c)
         op->kernel->cost(&desc, &cost);
     }
@@ -24,11 +27,8 @@ static double launch_bytes(const tr_plan *plan, const tr_op_launch *launch) {
 
 double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
     double bytes = 0;
-    if (step->shape != TR_STEP_IS_LAUNCH ||
-        (step->kind == TR_STEP_clear && step->part == TR_PART_GRAD)) {
-        return 0; // gaps between parameters are too small to count
-    }
-    for (size_t i = 0; i < step->payload.op_count; i++) {
+    bool launches = step->shape == TR_STEP_IS_LAUNCH;
+    for (size_t i = 0; launches && i < step->payload.op_count; i++) {
         bytes += launch_bytes(plan, &plan->launches[step->payload.op + i]);
     }
     return bytes;
@@ -40,24 +40,30 @@ int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
                : 0;
 }
 
-// In 16 bits the masters are on the device, and what they are rounded to is written.
+// Statistics and norms are too few to count.
+static bool is_of_flat(const tr_buffer *buffer) {
+    return buffer->category == TR_LEDGER_parameters ||
+           buffer->category == TR_LEDGER_gradients ||
+           buffer->category == TR_LEDGER_optimizer ||
+           buffer->category == TR_LEDGER_staging;
+}
+
 tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_plan_request *r = &plan->request;
-    bool updates = step->kind == TR_STEP_update, half = tr__plan_is_half(plan);
-    if (step->kind == TR_STEP_add && (r->discrete || step->stream == TR_STREAM_COMM)) {
-        return (tr_reach){0, 0}; // all is where it is added
+    bool host = step->stream == TR_STREAM_HOST,
+         ops = step->shape == TR_STEP_IS_LAUNCH && step->payload.op_count > 0;
+    tr_space here = host ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    tr_reach reach = {0, 0};
+    for (size_t i = 0; ops && i < step->payload.operand_count; i++) {
+        const tr_step_operand *at = tr__step_operand(plan, step, i);
+        const tr_buffer *buffer = at->buffer < 0 ? NULL : &plan->buffers[at->buffer];
+        if (!buffer || buffer->space == here || !is_of_flat(buffer)) {
+            continue;
+        }
+        bool reads = at->mode != TR_ACCESS_WRITE, writes = at->mode != TR_ACCESS_READ;
+        reach.read += (host ? writes : reads) ? tr__operand_bytes(at) : 0;
+        reach.written += (host ? reads : writes) ? tr__operand_bytes(at) : 0;
     }
-    if (step->kind == TR_STEP_add) {
-        int64_t count = plan->flats[step->unit].grad.count;
-        return (tr_reach){0, count * tr__sum_bytes(plan)};
-    }
-    bool reads = !half && (updates || step->kind == TR_STEP_direction_norms);
-    if (r->param_placement == TR_SPACE_DEVICE || !(reads || updates) ||
-        plan->flats[step->unit].offloaded) {
-        return (tr_reach){0, 0};
-    }
-    return (tr_reach){reads ? step->count * F32 : 0,
-                      updates ? step->count * tr__param_bytes(plan) : 0};
+    return reach;
 }
 
 int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {

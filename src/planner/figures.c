@@ -200,7 +200,7 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
     }
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        if (step->kind == TR_STEP_backward) {
+        if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
             class->moved[step->unit] =
                 tr__min_i64(class->moved[step->unit], moved_at(plan, (int32_t)i));
         }
@@ -231,7 +231,7 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
             bool device = search->request->machine->host_is_device;
             load[device ? TR_STREAM_COMPUTE : TR_STREAM_HOST] +=
                 tr__step_seconds(&share, plan, step);
-        } else if (step->stream == TR_STREAM_COMM && step->kind == TR_STEP_add) {
+        } else if (step->stream == TR_STREAM_COMM && step->shape == TR_STEP_IS_LAUNCH) {
             load[TR_STREAM_COMM] += tr__step_seconds(&share, plan, step);
         } else if (step->shape != TR_STEP_IS_EXCHANGE && !tr__step_is_of_wave(step) &&
                    !tr__payload_program(step)) {

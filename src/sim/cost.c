@@ -158,16 +158,19 @@ double tr__step_seconds(const tr_share *share, const tr_plan *plan,
 
 // ---- copies and NVMe
 
-tr_way tr__move_way(const tr_plan_step *step) {
-    if (step->stream == TR_STREAM_NVME) {
-        return step->kind == TR_STEP_read ? TR_WAY_NVME_READ : TR_WAY_NVME_WRITE;
+// A rank that has no part of what is copied copies nothing.
+tr_way tr__move_way(const tr_plan *plan, const tr_plan_step *step) {
+    if (step->shape == TR_STEP_IS_FILE) {
+        return tr__step_reads_file(plan, step) ? TR_WAY_NVME_READ : TR_WAY_NVME_WRITE;
     }
-    return step->kind == TR_STEP_fetch ? TR_WAY_TO_DEVICE : TR_WAY_TO_HOST;
+    int32_t to = tr__step_operand(plan, step, TR_COPY_TO)->buffer;
+    return to >= 0 && plan->buffers[to].space == TR_SPACE_DEVICE ? TR_WAY_TO_DEVICE
+                                                                 : TR_WAY_TO_HOST;
 }
 
 double tr__move_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
-    tr_way way = tr__move_way(step);
+    tr_way way = tr__move_way(plan, step);
     double bytes = (double)(tr__step_copied(plan, step) + tr__step_stored(plan, step));
     return bytes > 0 ? share->machine->way[way].latency +
                            bytes / share->machine->way[way].rate

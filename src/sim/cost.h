@@ -25,6 +25,6 @@ double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer);
 // Seconds of a step of the copy or NVMe stream, and the way that it takes.
 double tr__move_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step);
-tr_way tr__move_way(const tr_plan_step *step);
+tr_way tr__move_way(const tr_plan *plan, const tr_plan_step *step);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct walk {
     struct {
         const tr_program *program;
         double seconds;
-    } known[TR_STEP_KINDS]; // the last of each kind
+    } known[TR_VARIANTS]; // the last of each variant
     tr_error *err;
     tr_status status;
 } walk;
@@ -182,24 +182,24 @@ static void compute(walk *w, double seconds) {
     }
 }
 
-// Most steps of a kind run the same program as the last.
+// Most steps of a variant run the same program as the last.
 static double seconds_of(walk *w, const tr_plan_step *step) {
     const tr_program *program = tr__payload_program(step);
     if (!program) {
         return tr__step_seconds(&w->share, w->plan, step);
     }
-    if (w->known[step->kind].program != program) {
-        w->known[step->kind].program = program;
-        w->known[step->kind].seconds = tr__program_seconds(&w->share, program);
+    if (w->known[program->variant].program != program) {
+        w->known[program->variant].program = program;
+        w->known[program->variant].seconds = tr__program_seconds(&w->share, program);
     }
-    return w->known[step->kind].seconds;
+    return w->known[program->variant].seconds;
 }
 
 static void count_flops(walk *w, const tr_plan_step *step) {
     const tr_program *program = tr__payload_program(step);
     double flops = program ? program->cost.flops : 0;
     w->out->result.flops += flops;
-    w->out->result.model_flops += step->kind == TR_STEP_recompute ? 0 : flops;
+    w->out->result.model_flops += tr__step_runs(step, TR_VARIANT_RECOMPUTE) ? 0 : flops;
 }
 
 // ---- the walk
@@ -236,7 +236,7 @@ static void wait_for_all(walk *w) {
 static void run_all(walk *w) {
     const tr_sequence *train = &w->plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < train->count && w->status == TR_OK; i++) {
-        if (train->steps[i].kind == TR_STEP_decide) {
+        if (train->steps[i].mark == TR_MARK_DECISION) {
             wait_for_all(w);
         }
         if (train->steps[i].guard != TR_GUARD_AT_ONCE) {
@@ -290,7 +290,7 @@ static void find_ways(const tr_plan *plan, bool used[TR_WAYS]) {
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         if (tr__step_copied(plan, step) + tr__step_stored(plan, step) > 0) {
-            used[tr__move_way(step)] = true;
+            used[tr__move_way(plan, step)] = true;
         }
         used[TR_WAY_TO_HOST] |= tr__step_reach(plan, step).written > 0;
     }

@@ -271,9 +271,26 @@ static void touch(tr_proof *p, const tr_touch *touch) {
     }
 }
 
+// The program that the step has to run.
+static const tr_program *program_of(const tr_proof *p) {
+    const tr_unit_program *unit = unit_of(p);
+    const tr_plan_step *step = p->step;
+    switch (step->kind) {
+    case TR_STEP_forward:
+        return step->saves_nothing && is_training(p)
+                   ? &unit->saves_nothing[step->segment]
+                   : &forwards_of(p, step->unit)[step->segment];
+    case TR_STEP_backward:
+        return &unit->backward[step->segment];
+    case TR_STEP_recompute:
+        return &unit->recompute;
+    default:
+        return &unit->track;
+    }
+}
+
 static const tr_touches *touches_of(const tr_proof *p) {
-    return tr__tables_touches(&p->tables, p->step->unit,
-                              tr__step_program(p->plan, p->step, p->kind));
+    return tr__tables_touches(&p->tables, p->step->unit, program_of(p));
 }
 
 // Where the step's micro-batch has its share of what lives always. -1: it lies
@@ -318,7 +335,7 @@ static void check_blocks(tr_proof *p, const tr_program *program) {
 
 // All but blocks and gradients of parameters. Its micro-batch is at work meanwhile.
 static void run_program(tr_proof *p) {
-    const tr_program *program = tr__step_program(p->plan, p->step, p->kind);
+    const tr_program *program = program_of(p);
     const tr_touches *touches = touches_of(p);
     const tr_meaning data = data_of(p);
     check_blocks(p, program);
@@ -340,7 +357,7 @@ static void run_program(tr_proof *p) {
 // ---- forward and recomputation
 
 static bool runs_own(const tr_proof *p) {
-    const tr_program *program = tr__step_program(p->plan, p->step, p->kind);
+    const tr_program *program = program_of(p);
     const tr_payload *payload = &p->step->payload;
     return payload->program == program &&
            payload->operand_count == program->block_count;
