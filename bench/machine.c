@@ -19,9 +19,14 @@ static void check(tr_status status, const tr_error *err) {
     }
 }
 
+static void say(void *user, tr_log_level level, const char *line) {
+    (void)user;
+    fprintf(stderr, "%s%s\n", level == TR_LOG_WARNING ? "warning: " : "", line);
+}
+
 int main(int argc, char **argv) {
     static const char *const sources[] = {"bench/machine"};
-    const tr_log log = {tr__log_stderr, NULL};
+    const tr_log log = {say, NULL};
     tr_calibration how = {.cache = "", .seconds = 20, .log = &log};
     tr_error err = {0};
     tr_comm *comm = NULL;

@@ -164,8 +164,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: sample FOLDER [f32|bf16|fp16] [PROMPT] [TOKENS]\n");
         return 2;
     }
-    tr_sampler_options options = {
-        .path = argv[1], .length = prompt + count, .compute = dtype_of(type)};
+    tr_sampler_options options = {.size = sizeof options,
+                                  .path = argv[1],
+                                  .length = prompt + count,
+                                  .compute = dtype_of(type)};
     rounds r = {.count = count / ROUND};
     double *values = calloc((size_t)r.count, 3 * sizeof *values);
     int32_t *tokens = calloc((size_t)options.length + 1, sizeof *tokens);

@@ -120,6 +120,11 @@ static void print_line(void *user, const char *line) {
     puts(line);
 }
 
+static bool print_text(void *user, const char *text, size_t bytes) {
+    (void)user;
+    return fwrite(text, 1, bytes, stdout) == bytes;
+}
+
 int main(void) {
     tr_error err = {0};
     tr_run *run = NULL;
@@ -147,7 +152,7 @@ int main(void) {
         status = tr_run_make_plan(run, &plan, &err);
     }
     if (status == TR_OK) {
-        status = tr_plan_print(plan, stdout, &err);
+        status = tr_plan_print(plan, &(tr_sink){print_text, NULL}, &err);
     }
     if (status == TR_OK) {
         status = tr_run_begin(run, plan, &err);

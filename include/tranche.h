@@ -12,6 +12,7 @@
 #include <tranche/run.h>
 #include <tranche/sample.h>
 #include <tranche/status.h>
+#include <tranche/text.h>
 #include <tranche/types.h>
 #include <tranche/version.h>
 

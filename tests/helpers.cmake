@@ -48,6 +48,9 @@ foreach(room ${rooms})
     if(room STREQUAL "ops") # with the cases of all ops
         list(APPEND files ${TR_CASE_SOURCES})
     endif()
+    if(room STREQUAL "report") # of the program, and so in no library
+        list(APPEND files ${TR_REPORT_SOURCES})
+    endif()
     if(files)
         tr_helpers(${room} ${files})
     else()

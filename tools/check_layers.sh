@@ -3,7 +3,8 @@
 # own, or includes by anything but "room/file.h" and <tranche/file.h>.
 #
 # rooms.txt lists the rooms from the lowest to the highest. Those on one line are
-# neighbours: they do not know each other.
+# neighbours: they do not know each other. Those of the program include each other and
+# public headers alone.
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 
@@ -32,6 +33,7 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
                 for (j = 1; j <= count; j++) level[name[j]] = i
             }
             split(file, part, "/")
+            program["report"] = program["cli"] = 1
             public = part[1] == "include"
             own = part[2]
             if (!public && !(own in level)) {
@@ -54,6 +56,8 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
                     fail("write \"room/file.h\"")
                 else if (!exists("src/" path))
                     fail("src/" path " is not there")
+                else if (own in program && !(other in program))
+                    fail("the program knows the public headers of the library alone")
                 else if (other != own && level[other] >= level[own])
                     fail(own " is not above " other)
             } else if (mark == "<") {

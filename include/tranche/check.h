@@ -7,8 +7,7 @@
 #define TRANCHE_CHECK_H
 
 #include <tranche/run.h>
-
-#include <stdio.h>
+#include <tranche/text.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,9 +84,11 @@ TR_API void tr_check_destroy(tr_check *check); // NULL-safe
 // Prints a line for each op of the model's own, and for each cut with the tensor that
 // is farthest off, and which tensors are not decided; with `every`, a line for each
 // tensor of each cut. The second function prints everything as one JSON object. TR_IO:
-// `to` cannot be written; TR_MEMORY.
-TR_API void tr_check_print(const tr_check *check, bool every, FILE *to);
-TR_API tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err);
+// `to` takes no more; TR_MEMORY.
+TR_API tr_status tr_check_print(const tr_check *check, bool every, const tr_sink *to,
+                                tr_error *err);
+TR_API tr_status tr_check_print_json(const tr_check *check, const tr_sink *to,
+                                     tr_error *err);
 
 #ifdef __cplusplus
 }

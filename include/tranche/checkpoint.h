@@ -12,9 +12,8 @@
 #define TRANCHE_CHECKPOINT_H
 
 #include <tranche/status.h>
+#include <tranche/text.h>
 #include <tranche/types.h>
-
-#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +39,11 @@ typedef struct tr_stored_tensor {
 // dst: [size] bytes; PATH_MAX is always enough. TR_IO: nothing readable is there.
 TR_API tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
                                       tr_error *err);
+
+// Is the path what tr_checkpoint_inspect takes, even a damaged one: a safetensors file,
+// a model's folder, a checkpoint, an out folder? False: it is something else, such as
+// data, or nothing is there.
+TR_API bool tr_checkpoint_recognize(const char *path);
 
 // ---- which
 
@@ -76,10 +80,11 @@ tr_inspection_count(const tr_inspection *inspection); // tensors of the model
 TR_API const tr_stored_tensor *tr_inspection_tensor(const tr_inspection *inspection,
                                                     size_t i);
 
-// As a table for people, or as one JSON object.
-TR_API void tr_inspection_print(const tr_inspection *inspection, FILE *to);
-TR_API tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
-                                          tr_error *err);
+// As a table for people, or as one JSON object. TR_IO: `to` takes no more. TR_MEMORY.
+TR_API tr_status tr_inspection_print(const tr_inspection *inspection, const tr_sink *to,
+                                     tr_error *err);
+TR_API tr_status tr_inspection_print_json(const tr_inspection *inspection,
+                                          const tr_sink *to, tr_error *err);
 
 // ---- how two differ
 
@@ -137,8 +142,10 @@ TR_API tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
 TR_API void tr_diff_destroy(tr_diff *diff); // NULL-safe
 
 // Prints the tensors that differ and a summary, or everything as one JSON object.
-TR_API void tr_diff_print(const tr_diff *diff, FILE *to);
-TR_API tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err);
+// TR_IO: `to` takes no more. TR_MEMORY.
+TR_API tr_status tr_diff_print(const tr_diff *diff, const tr_sink *to, tr_error *err);
+TR_API tr_status tr_diff_print_json(const tr_diff *diff, const tr_sink *to,
+                                    tr_error *err);
 
 #ifdef __cplusplus
 }

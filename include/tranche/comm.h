@@ -6,6 +6,7 @@
 #include <tranche/status.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +57,22 @@ TR_API bool tr_comm_speaks(const tr_comm *comm);
 // error, with "rank R: " before the message unless all ranks bring the same one.
 // `mine`: this rank's error; NULL or one of status TR_OK: none. Collective.
 TR_API tr_status tr_comm_agree(tr_comm *comm, const tr_error *mine, tr_error *err);
+
+// The largest of the numbers that the ranks bring; `comm` NULL: this process alone.
+// Collective. TR_COMM.
+TR_API tr_status tr_comm_most(tr_comm *comm, int64_t mine, int64_t *most,
+                              tr_error *err);
+
+// What has started this process as one of several ranks, as its environment tells, in
+// words: "mpirun of Open MPI". NULL: nothing has. Not collective.
+TR_API const char *tr_comm_launcher(void);
+
+// The MPI that the library was built with.
+typedef enum tr_mpi { TR_MPI_NONE, TR_MPI_OPEN_MPI, TR_MPI_MPICH } tr_mpi;
+
+// *mpirun: the program that starts ranks of that MPI, by its path where the library was
+// built; "": not known. A constant text. NULL: the caller does not ask.
+TR_API tr_mpi tr_comm_mpi(const char **mpirun);
 
 #ifdef __cplusplus
 }

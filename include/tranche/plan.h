@@ -5,8 +5,7 @@
 #include <tranche/mesh.h>
 #include <tranche/model.h>
 #include <tranche/op.h>
-
-#include <stdio.h>
+#include <tranche/text.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -177,6 +176,10 @@ TR_API tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out,
 TR_API void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
 TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan);
+// Has this machine the memory that the plan needs? TR_BUDGET: it has less; the message
+// begins with `what`, "sampling from this model". TR_OK also where nobody knows.
+TR_API tr_status tr_plan_check_memory(const tr_plan *plan, const char *what,
+                                      tr_error *err);
 TR_API const char *tr_ledger_name(tr_ledger_category category);
 TR_API const char *tr_space_name(tr_space space);
 TR_API const char *
@@ -207,9 +210,10 @@ TR_API tr_status tr_plan_recompute_choices(
     tr_error *err);
 
 // Prints the plan as a text in which repeated steps stand once, or the whole plan as
-// one JSON object. TR_IO, TR_MEMORY.
-TR_API tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err);
-TR_API tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);
+// one JSON object. TR_IO: `to` takes no more. TR_MEMORY.
+TR_API tr_status tr_plan_print(const tr_plan *plan, const tr_sink *to, tr_error *err);
+TR_API tr_status tr_plan_print_json(const tr_plan *plan, const tr_sink *to,
+                                    tr_error *err);
 
 #ifdef __cplusplus
 }

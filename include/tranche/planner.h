@@ -103,9 +103,10 @@ TR_API const tr_planner_option *tr_planned_runner_up(const tr_planned *planned,
 TR_API const tr_planner_option *tr_planned_smallest(const tr_planned *planned);
 TR_API bool tr_planned_is_kept(const tr_planned *planned); // an earlier choice
 
-// Prints a table, or one JSON value. TR_IO: `to` cannot be written.
-TR_API tr_status tr_planned_print(const tr_planned *planned, FILE *to, tr_error *err);
-TR_API tr_status tr_planned_print_json(const tr_planned *planned, FILE *to,
+// Prints a table, or one JSON value. TR_IO: `to` takes no more. TR_MEMORY.
+TR_API tr_status tr_planned_print(const tr_planned *planned, const tr_sink *to,
+                                  tr_error *err);
+TR_API tr_status tr_planned_print_json(const tr_planned *planned, const tr_sink *to,
                                        tr_error *err);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #include <tranche/data.h>
 #include <tranche/model.h>
 #include <tranche/planner.h>
+#include <tranche/simulate.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -115,10 +116,38 @@ TR_API const tr_plan_request *tr_run_plan_request(const tr_run *run);
 // or this is not rank 0.
 TR_API const tr_planned *tr_run_planned(const tr_run *run);
 // tr_plan_print and tr_plan_print_json, with the planner's choice. TR_IO, TR_MEMORY.
-TR_API tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
-                                   tr_error *err);
+TR_API tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan,
+                                   const tr_sink *to, tr_error *err);
 TR_API tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan,
-                                        FILE *to, tr_error *err);
+                                        const tr_sink *to, tr_error *err);
+// As tr_plan_check_memory, for all ranks of this machine. TR_BUDGET: the message also
+// says what would fit.
+TR_API tr_status tr_run_check_memory(const tr_run *run, const tr_plan *plan,
+                                     tr_error *err);
+
+// Of tr_run_compare: what the run's step would take with another ZeRO stage, other
+// places of its states, and another wave.
+typedef struct tr_compared {
+    int stage;
+    // Where the optimizer's states and the parameters live.
+    tr_space optimizer, parameters;
+    int64_t wave;
+    bool own;                 // it is what the run has
+    bool possible;            // there is such a plan
+    int64_t bytes[TR_SPACES]; // of its ledger
+    double seconds;           // of a step, predicted; NAN: not known
+    const char *over;         // whose memory it exceeds, "over the disk"; NULL: none
+    const char *why;          // why there is no such plan, or no time; ""
+} tr_compared;
+
+// Makes the plans of all stages, places and some waves, and hands each to `take`, which
+// reads it during the call. machine: of a file, for which times are predicted, and
+// whose memory counts; NULL: this machine, and no times. Not collective. TR_MEMORY, and
+// the errors of tr_plan_make and tr_simulate.
+TR_API tr_status tr_run_compare(const tr_run *run, const tr_machine *machine,
+                                void (*take)(void *user, const tr_compared *row),
+                                void *user, tr_error *err);
+
 // This machine, as measured for the run's model and ranks: what tr_simulate and
 // tr_run_parts.machine take. If the user's cache has no measurements for these, the
 // function says so in a note and measures for some seconds. A reproducible run gets the
@@ -128,6 +157,17 @@ TR_API tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *e
 
 TR_API const tr_model *tr_run_model(const tr_run *run);
 TR_API int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
+TR_API int64_t tr_run_ranks(const tr_run *run); // that it is planned for
+
+// The training data: the caller's, or owned by the run, and then to be read before an
+// engine is created, or by none. NULL: there are none.
+TR_API tr_dataset *tr_run_data(const tr_run *run);
+// The number in tr_run_data of the sample that is trained at this position of this
+// epoch, both from 0. -1: there is none.
+TR_API int64_t tr_run_sample(const tr_run *run, int64_t epoch, int64_t position);
+// Where the tokenizer is that makes the data's tokens, as tr_tokenizer_load takes it.
+// NULL: there is none.
+TR_API const char *tr_run_tokenizer(const tr_run *run);
 
 // Makes the out folder, locks it for this run until tr_run_destroy, and says what the
 // run is going to do. It changes no file that is in the folder. Collective. TR_BUDGET:

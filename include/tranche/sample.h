@@ -4,6 +4,7 @@
 
 #include <tranche/plan.h>
 #include <tranche/status.h>
+#include <tranche/tokenizer.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,18 +15,18 @@ extern "C" {
 
 typedef struct tr_sampler tr_sampler;
 
-// Zero or NULL means: not given.
+// Begin with TR_SAMPLER_OPTIONS_INIT, then set members. Zero or NULL means: not given.
 typedef struct tr_sampler_options {
+    size_t size; // of this struct
     // A checkpoint, a Hugging Face folder, or a run's out folder, of which the latest
     // checkpoint is used.
     const char *path;
     // The number of tokens, of prompt and generated text together, that attention sees
     // at once. At most the model's positions are used.
     int64_t length;
-    tr_backend_id backend; // what computes; 0: the processor
-    int device;            // which of its devices, from 0
-    int threads;           // 0: those of the machine
-    tr_dtype compute;      // f32 (also TR_NONE), bf16 or f16
+    const char *device; // what computes: "cpu" (also NULL), "cuda", "cuda:1"
+    int threads;        // 0: those of the machine
+    tr_dtype compute;   // f32 (also TR_NONE), bf16 or f16
     // true: keeps no keys and values of earlier tokens, and computes the whole context
     // for each token. This gives the same tokens, slowly.
     bool uncached;
@@ -35,9 +36,12 @@ typedef struct tr_sampler_options {
     bool plan_only;
 } tr_sampler_options;
 
+#define TR_SAMPLER_OPTIONS_INIT                                                        \
+    { sizeof(tr_sampler_options), NULL, 0, NULL, 0, TR_NONE, false, 0, false }
+
 // Loads a model. The caller destroys *out. Not collective. TR_IO. TR_USAGE: not a
-// language model; no such device. TR_BUDGET: the machine, or the device, has less
-// memory than the plans need. TR_MEMORY.
+// language model; no such device; a struct of an unknown size. TR_BUDGET: the machine,
+// or the device, has less memory than the plans need. TR_MEMORY.
 TR_API tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
                                  tr_error *err);
 // The same with a path, a length and a number of threads alone.
@@ -64,6 +68,30 @@ TR_API const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
 // vocabulary, or the sampler was opened with plan_only.
 TR_API tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens,
                                    int64_t count, const float **logits, tr_error *err);
+
+// A conversation with a model, as text by the chat template of its folder.
+typedef struct tr_dialog tr_dialog;
+
+// path: the model's folder, as tr_sampler_options has it. tokenizer: where the template
+// is in place of it, beside a tokenizer.json, as tr_tokenizer_load takes it; NULL: in
+// the model's folder. The caller destroys *out. TR_DATA: there is no template, or it
+// has what is not supported. TR_IO, TR_MEMORY.
+TR_API tr_status tr_dialog_create(const char *path, const char *tokenizer,
+                                  tr_dialog **out, tr_error *err);
+TR_API void tr_dialog_destroy(tr_dialog *dialog); // NULL-safe
+// Adds a message of the "system", the "user" or the "assistant": content [bytes], which
+// is copied. TR_USAGE: it is not UTF-8. TR_MEMORY.
+TR_API tr_status tr_dialog_add(tr_dialog *dialog, const char *role, const char *content,
+                               size_t bytes, tr_error *err);
+// The text of all messages, up to where the assistant's next one begins. It ends with a
+// zero; `bytes` may be NULL. Owned by the dialog, valid until the next call. TR_DATA:
+// the template refuses the messages. TR_MEMORY.
+TR_API tr_status tr_dialog_prompt(tr_dialog *dialog, const char **text, size_t *bytes,
+                                  tr_error *err);
+// The token that ends a message by the template's folder; -1: it names none. TR_IO,
+// TR_DATA: the folder's files are damaged, or name what is no token.
+TR_API tr_status tr_dialog_eos(const tr_dialog *dialog, const tr_tokenizer *tokenizer,
+                               int32_t *id, tr_error *err);
 
 // Draws from softmax(logits / temperature); temperature 0: the best one. `index`
 // numbers the draw, so that the same seed gives the same text.

@@ -53,13 +53,13 @@ TR_API tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
 TR_API void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
 TR_API const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
 
-// Prints a table, one JSON object, or a trace for ui.perfetto.dev. TR_IO: `to` cannot
-// be written.
-TR_API tr_status tr_simulated_print(const tr_simulated *simulated, FILE *to,
+// Prints a table, one JSON object, or a trace for ui.perfetto.dev. TR_IO: `to` takes no
+// more. TR_MEMORY.
+TR_API tr_status tr_simulated_print(const tr_simulated *simulated, const tr_sink *to,
                                     tr_error *err);
-TR_API tr_status tr_simulated_print_json(const tr_simulated *simulated, FILE *to,
-                                         tr_error *err);
-TR_API tr_status tr_simulated_trace(const tr_simulated *simulated, FILE *to,
+TR_API tr_status tr_simulated_print_json(const tr_simulated *simulated,
+                                         const tr_sink *to, tr_error *err);
+TR_API tr_status tr_simulated_trace(const tr_simulated *simulated, const tr_sink *to,
                                     tr_error *err);
 
 #ifdef __cplusplus

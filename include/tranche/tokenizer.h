@@ -30,6 +30,9 @@ typedef struct tr_token_ids {
 } tr_token_ids;
 
 TR_API void tr_token_ids_release(tr_token_ids *ids);
+// Appends id [count]. TR_MEMORY.
+TR_API tr_status tr_token_ids_add(tr_token_ids *ids, const int32_t *id, size_t count,
+                                  tr_error *err);
 
 typedef struct tr_encode_options {
     bool add_special; // add the tokens that begin and end a text ("[CLS]", "<s>", ...)
@@ -59,6 +62,34 @@ TR_API const char *tr_tokenizer_token(const tr_tokenizer *tokenizer, int32_t id,
 TR_API tr_status tr_tokenizer_encode(const tr_tokenizer *tokenizer, const char *text,
                                      size_t bytes, const tr_encode_options *options,
                                      int threads, tr_token_ids *ids, tr_error *err);
+
+// How far the files are encoded: bytes of their texts.
+typedef struct tr_encoded {
+    int64_t done, total;
+} tr_encoded;
+
+// Begin with TR_ENCODE_FILES_INIT, then set members.
+typedef struct tr_encode_files {
+    size_t size;              // of this struct
+    const char *const *paths; // [path_count] files, folders or globs, as data.train
+    size_t path_count;
+    tr_encode_options options;
+    int threads; // 0: all cores
+    // Gets the next ids [count], on the calling thread. An error ends the call with it.
+    tr_status (*take)(void *user, const int32_t *id, size_t count, tr_encoded so_far,
+                      tr_error *err);
+    void *user;
+} tr_encode_files;
+
+#define TR_ENCODE_FILES_INIT                                                           \
+    { sizeof(tr_encode_files), NULL, 0, {false, false}, 0, NULL, NULL }
+
+// Encodes the files, joined, as one text. Neither they nor the ids are ever in memory
+// whole. TR_USAGE: a struct of an unknown size. TR_DATA: a file cannot be read, or
+// there are only empty ones. TR_MEMORY, and the errors of tr_tokenizer_encode and
+// `take`.
+TR_API tr_status tr_tokenizer_encode_files(const tr_tokenizer *tokenizer,
+                                           const tr_encode_files *files, tr_error *err);
 
 // The text of ids, which the caller releases with tr_tokenizer_text_release; a zero
 // follows it. skip_special: special tokens are left out. Ids that no token has count as

@@ -1,7 +1,5 @@
 #include "base/log.h"
 
-#include "base/terminal.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -26,9 +24,4 @@ void tr__warn(const tr_log *log, const char *format, ...) {
     va_start(args, format);
     say(log, TR_LOG_WARNING, format, args);
     va_end(args);
-}
-
-void tr__log_stderr(void *user, tr_log_level level, const char *line) {
-    (void)user;
-    tr__print_line(stderr, level == TR_LOG_WARNING ? "warning: " : "", line);
 }

@@ -1,5 +1,5 @@
-// One voice: notes and warnings on standard error, progress on one live line.
-// Messages go where the caller says: a tr_log is passed down, there is no global one.
+// Notes and warnings. They go where the caller says: a tr_log is passed down, there is
+// no global one.
 #ifndef TR_BASE_LOG_H
 #define TR_BASE_LOG_H
 
@@ -17,8 +17,5 @@ void tr__note(const tr_log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void tr__warn(const tr_log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-// A `write` that prints to standard error ("warning: " before warnings).
-void tr__log_stderr(void *user, tr_log_level level, const char *line);
 
 #endif

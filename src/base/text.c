@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <tranche/text.h>
+
 #include "base/checked.h"
 
 #include <fnmatch.h>
@@ -100,6 +102,16 @@ void tr__print_size(char *dst, size_t size, int64_t bytes) {
     snprintf(dst, size, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
 }
 
+void tr__print_name(FILE *to, const char *name, int width) {
+    size_t length = strlen(name);
+    for (const char *c = name; *c; c++) {
+        fputc(strchr("\n\r\t\v\f", *c) ? '?' : *c, to);
+    }
+    if (width > 0 && length < (size_t)width) {
+        fprintf(to, "%*s", width - (int)length, "");
+    }
+}
+
 const char *tr__print_double(char *dst, double value) {
     enum { DIGITS_MAX = 17 }; // always enough
     for (int digits = 1; digits <= DIGITS_MAX; digits++) {
@@ -129,4 +141,15 @@ const char *tr__plural(int64_t count) {
 
 bool tr__glob_match(const char *pattern, const char *name) {
     return fnmatch(pattern, name, 0) == 0;
+}
+
+// ---- for callers
+
+const char *tr_nearest(const char *word, const char *const *names, size_t count) {
+    return word && names ? tr__nearest(word, names, count) : NULL;
+}
+
+const char *tr_size_words(int64_t bytes, char *dst, size_t size) {
+    tr__print_size(dst, size, bytes);
+    return dst;
 }

@@ -41,7 +41,7 @@ double tr__measure(tr_measured_work *work, void *what) {
 
 tr_status tr__measure_together(tr_measuring *m, int64_t mine, int64_t *most) {
     *most = mine;
-    return m->comm ? tr__comm_most(m->comm, mine, most, m->err) : TR_OK;
+    return m->comm ? tr_comm_most(m->comm, mine, most, m->err) : TR_OK;
 }
 
 typedef struct filling {

@@ -1,6 +1,6 @@
 #include <tranche/checkpoint.h>
 
-#include "base/terminal.h"
+#include "base/sink.h"
 #include "base/text.h"
 #include "ckpt/json.h"
 
@@ -54,7 +54,7 @@ static void print_states(const tr_diff *diff, FILE *to) {
     }
 }
 
-void tr_diff_print(const tr_diff *diff, FILE *to) {
+static void print_all(const tr_diff *diff, FILE *to) {
     fputs("first   ", to);
     tr__print_name(to, diff->a, 0);
     fputs("\nsecond  ", to);
@@ -85,6 +85,16 @@ void tr_diff_print(const tr_diff *diff, FILE *to) {
     }
 }
 
+static tr_status print_text(const void *diff, FILE *to, tr_error *err) {
+    (void)err;
+    print_all(diff, to);
+    return TR_OK;
+}
+
+tr_status tr_diff_print(const tr_diff *diff, const tr_sink *to, tr_error *err) {
+    return tr__sink_print(to, "tr_diff_print", print_text, diff, err);
+}
+
 // [{"key", "a", "b"}, ...]; NULL: no memory.
 static json_t *states_json(const tr_diff *diff) {
     json_t *list = json_array();
@@ -112,7 +122,8 @@ static json_t *tensor_json(const tr_diff_tensor *tensor) {
         "l2", tr__json_double(tensor->l2), "l2_a", tr__json_double(tensor->l2_a));
 }
 
-tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err) {
+static tr_status print_json(const void *of, FILE *to, tr_error *err) {
+    const tr_diff *diff = of;
     json_t *list = json_array();
     int failed = 0;
     for (size_t i = 0; i < diff->count; i++) {
@@ -133,4 +144,8 @@ tr_status tr_diff_print_json(const tr_diff *diff, FILE *to, tr_error *err) {
         (json_int_t)diff->not_finite, "max_abs", tr__json_double(diff->max_abs),
         "max_rel", tr__json_double(diff->max_rel), "tensors", list);
     return tr__json_print(root, to, err);
+}
+
+tr_status tr_diff_print_json(const tr_diff *diff, const tr_sink *to, tr_error *err) {
+    return tr__sink_print(to, "tr_diff_print_json", print_json, diff, err);
 }

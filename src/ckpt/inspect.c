@@ -2,7 +2,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/terminal.h"
+#include "base/sink.h"
 #include "base/text.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/json.h"
@@ -124,7 +124,9 @@ static void print_state(const tr_checkpoint *checkpoint, FILE *to) {
     }
 }
 
-void tr_inspection_print(const tr_inspection *inspection, FILE *to) {
+static tr_status print_text(const void *of, FILE *to, tr_error *err) {
+    const tr_inspection *inspection = of;
+    (void)err;
     fputs("path        ", to);
     tr__print_name(to, inspection->path, 0);
     fputc('\n', to);
@@ -135,6 +137,12 @@ void tr_inspection_print(const tr_inspection *inspection, FILE *to) {
     if (inspection->checkpoint) {
         print_set("optimizer", inspection->checkpoint->optimizer, to);
     }
+    return TR_OK;
+}
+
+tr_status tr_inspection_print(const tr_inspection *inspection, const tr_sink *to,
+                              tr_error *err) {
+    return tr__sink_print(to, "tr_inspection_print", print_text, inspection, err);
 }
 
 // ---- JSON
@@ -169,8 +177,8 @@ static json_t *set_json(const tr_tensor_set *set) {
                      (json_int_t)elements, "bytes", (json_int_t)bytes, "tensors", list);
 }
 
-tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
-                                   tr_error *err) {
+static tr_status print_json(const void *of, FILE *to, tr_error *err) {
+    const tr_inspection *inspection = of;
     const tr_checkpoint *checkpoint = inspection->checkpoint;
     json_t *metadata = (json_t *)tr__tensor_set_metadata(inspection->weights);
     json_t *root =
@@ -191,4 +199,9 @@ tr_status tr_inspection_print_json(const tr_inspection *inspection, FILE *to,
         root = NULL;
     }
     return tr__json_print(root, to, err);
+}
+
+tr_status tr_inspection_print_json(const tr_inspection *inspection, const tr_sink *to,
+                                   tr_error *err) {
+    return tr__sink_print(to, "tr_inspection_print_json", print_json, inspection, err);
 }

@@ -1,4 +1,5 @@
 #include "cli/run_options.h"
+#include "report/terminal.h"
 
 #include <tranche/check.h>
 
@@ -10,13 +11,20 @@ static tr_status read_tolerance(const char *text, double *tolerance, tr_error *e
     char *end = NULL;
     *tolerance = text ? strtod(text, &end) : 0;
     if (text && (end == text || *end != '\0' || !(*tolerance > 0) || *tolerance > 1)) {
-        char shown[CLI_WORD_MAX + 4];
+        char shown[REPORT_WORD_MAX + 4];
         return tr_fail(err, TR_USAGE,
                        "--tolerance takes a number above 0 and up to 1, "
                        "not %s",
-                       cli_word(text, shown));
+                       report_word(text, shown));
     }
     return TR_OK;
+}
+
+static tr_status print(const tr_check *check, bool json, bool every, tr_error *err) {
+    report_clean text;
+    const tr_sink to = report_sink(&text, stdout);
+    return json ? tr_check_print_json(check, &to, err)
+                : tr_check_print(check, every, &to, err);
 }
 
 int cli_check(const cli_command *command, int argc, char **argv) {
@@ -54,10 +62,8 @@ int cli_check(const cli_command *command, int argc, char **argv) {
     if (status == TR_OK) {
         status = tr_check_run(made, tolerance, &check, &err);
     }
-    if (status == TR_OK && run.json) {
-        status = tr_check_print_json(check, stdout, &err);
-    } else if (status == TR_OK) {
-        tr_check_print(check, every, stdout);
+    if (status == TR_OK) {
+        status = print(check, run.json, every, &err);
     }
     if (status == TR_OK && !check->passed) {
         status = TR_DIFFERENT;

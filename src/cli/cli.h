@@ -57,11 +57,6 @@ int cli_fail(const tr_error *err);
 // of it was written; else that is an error, which is said.
 int cli_end(tr_status status);
 
-// A user's word in a message: control characters as '?', cut at CLI_WORD_MAX. Returns
-// dst, [CLI_WORD_MAX + 4].
-enum { CLI_WORD_MAX = 120 };
-const char *cli_word(const char *word, char *dst);
-
 // Warns where a plan that was printed needs more memory than the machine has. what:
 // "sampling from this model".
 void cli_plan_fits(const tr_plan *plan, const char *what);

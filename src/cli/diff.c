@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "report/terminal.h"
 
 #include <tranche/checkpoint.h>
 
@@ -17,10 +18,11 @@ int cli_diff(const cli_command *command, int argc, char **argv) {
         return exit_status;
     }
     tr_status status = tr_checkpoint_diff(paths[0], paths[1], &diff, &err);
-    if (status == TR_OK && json) {
-        status = tr_diff_print_json(diff, stdout, &err);
-    } else if (status == TR_OK) {
-        tr_diff_print(diff, stdout);
+    if (status == TR_OK) {
+        report_clean text;
+        const tr_sink to = report_sink(&text, stdout);
+        status =
+            json ? tr_diff_print_json(diff, &to, &err) : tr_diff_print(diff, &to, &err);
     }
     if (status == TR_OK && !diff->identical) {
         status = TR_DIFFERENT;

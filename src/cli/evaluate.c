@@ -1,7 +1,8 @@
 // tranche evaluate: how well a trained model does on data.
 #include "cli/evaluate.h"
-#include "base/json_writer.h"
 #include "cli/cli.h"
+#include "cli/json.h"
+#include "report/terminal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,33 +28,33 @@ static void print(const tr_evaluated *r) {
     }
 }
 
-static void print_json(const tr_evaluated *r, const tr_ledger *ledger) {
-    enum { DIGITS = 17 }; // that read back to the same double
-    tr_json_writer w = tr__json_writer(stdout);
-    tr__json_open(&w, '{');
-    tr__json_put_integer(&w, "samples", r->samples);
-    tr__json_put_integer(&w, "targets", r->targets);
-    tr__json_put_digits(&w, "loss", r->loss, DIGITS);
-    tr__json_put_digits(&w, "perplexity", r->perplexity, DIGITS);
-    tr__json_put_digits(&w, "bits_per_byte", r->bits_per_byte, DIGITS);
-    tr__json_put_digits(&w, "accuracy", r->accuracy, DIGITS);
-    tr__json_put_bool(&w, "weights_rounded", r->weights_rounded);
-    tr__json_put_open(&w, "planned_peak_bytes", '{');
-    tr__json_put_integer(&w, "device", ledger->total[TR_SPACE_DEVICE]);
-    tr__json_put_integer(&w, "host", ledger->total[TR_SPACE_HOST]);
-    tr__json_close(&w, '}');
-    tr__json_close(&w, '}');
+static tr_status print_json(const tr_evaluated *r, const tr_ledger *ledger,
+                            tr_error *err) {
+    json_t *peak =
+        json_pack("{s:I, s:I}", "device", (json_int_t)ledger->total[TR_SPACE_DEVICE],
+                  "host", (json_int_t)ledger->total[TR_SPACE_HOST]);
+    json_t *all = json_pack(
+        "{s:I, s:I, s:o, s:o, s:o, s:o, s:b, s:o}", "samples", (json_int_t)r->samples,
+        "targets", (json_int_t)r->targets, "loss", cli_json_number(r->loss),
+        "perplexity", cli_json_number(r->perplexity), "bits_per_byte",
+        cli_json_number(r->bits_per_byte), "accuracy", cli_json_number(r->accuracy),
+        "weights_rounded", r->weights_rounded, "planned_peak_bytes", peak);
+    tr_status status = cli_json_line(all, 0, err);
     putchar('\n');
+    return status;
 }
 
 // All samples; the logits go into the file, which is complete or not there.
 static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
-    cli_npy file = {0};
+    cli_output file = {0};
     int64_t row = tr_evaluator_positions(e) * tr_evaluator_model(e)->classes;
     const int64_t shape[3] = {tr_evaluator_samples(e), tr_evaluator_positions(e),
                               tr_evaluator_model(e)->classes};
     tr_predictions predictions = {.count = 1};
-    tr_status status = logits ? cli_npy_open(logits, shape, &file, err) : TR_OK;
+    tr_status status = logits ? cli_output_open(&file, logits, err) : TR_OK;
+    if (status == TR_OK && logits) {
+        status = cli_npy_begin(&file, shape, err);
+    }
     while (status == TR_OK && predictions.count > 0) {
         status = tr_evaluator_next(e, &predictions, err);
         if (status == TR_OK && logits && predictions.count > 0) {
@@ -61,7 +62,7 @@ static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
                 cli_npy_write(&file, predictions.logits, predictions.count * row, err);
         }
     }
-    return logits ? cli_npy_close(&file, status, err) : status;
+    return cli_output_close(&file, status, err);
 }
 
 static tr_status evaluate(tr_evaluator *e, const char *logits, bool json,
@@ -72,17 +73,18 @@ static tr_status evaluate(tr_evaluator *e, const char *logits, bool json,
     }
     tr_evaluated result = tr_evaluator_result(e);
     if (json) {
-        print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)));
-    } else {
-        print(&result);
+        return print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)), err);
     }
+    print(&result);
     return TR_OK;
 }
 
 static tr_status print_plan(const tr_evaluator *e, bool json, tr_error *err) {
     const tr_plan *plan = tr_evaluator_plan(e);
+    report_clean text;
+    const tr_sink to = report_sink(&text, stdout);
     tr_status status =
-        json ? tr_plan_print_json(plan, stdout, err) : tr_plan_print(plan, stdout, err);
+        json ? tr_plan_print_json(plan, &to, err) : tr_plan_print(plan, &to, err);
     if (status == TR_OK) {
         cli_plan_fits(plan, "evaluating this model");
     }

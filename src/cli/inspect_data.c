@@ -1,22 +1,22 @@
 #include "cli/inspect_data.h"
 
-#include "base/terminal.h"
-#include "base/text.h"
-#include "ckpt/json.h"
+#include "cli/json.h"
+#include "report/terminal.h"
 
 #include <tranche/survey.h>
+#include <tranche/text.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 
 static void print_head(const char *path, const tr_survey *s, const char *what) {
     char size[32];
-    tr__print_size(size, sizeof size, s->bytes);
     fputs("path     ", stdout);
-    tr__print_name(stdout, path, 0);
+    report_print_name(stdout, path);
     printf("\n"
            "dataset  %s: %" PRId64 " file%s, %s (%" PRId64 " bytes)\n",
-           what, s->files, tr__plural((int64_t)s->files), size, s->bytes);
+           what, s->files, s->files == 1 ? "" : "s",
+           tr_size_words(s->bytes, size, sizeof size), s->bytes);
     if (s->hidden + s->binary > 0) {
         printf("passed   over %" PRId64 " hidden and %" PRId64 " binary\n", s->hidden,
                s->binary);
@@ -115,7 +115,7 @@ static tr_status print_json(const char *path, const tr_survey *s, int64_t positi
                     : s->kind == TR_SURVEY_CSV ? csv_json(s)
                                                : npy_json(s);
     json_t *root = json_pack(
-        "{s:o, s:s, s:I, s:I, s:I, s:I}", "path", tr__json_path(path), "kind",
+        "{s:o, s:s, s:I, s:I, s:I, s:I}", "path", cli_json_path(path), "kind",
         "dataset", "files", (json_int_t)s->files, "bytes", (json_int_t)s->bytes,
         "hidden", (json_int_t)s->hidden, "binary", (json_int_t)s->binary);
     if (!root || !inner || json_object_update(root, inner) != 0) {
@@ -123,7 +123,7 @@ static tr_status print_json(const char *path, const tr_survey *s, int64_t positi
         root = NULL;
     }
     json_decref(inner);
-    return tr__json_print(root, stdout, err);
+    return cli_json_print(root, err);
 }
 
 tr_status cli_inspect_data(const char *path, int64_t positions, bool json,

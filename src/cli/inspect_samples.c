@@ -1,18 +1,18 @@
 #include "cli/inspect_samples.h"
 
-#include "base/json_writer.h"
-#include "base/memory.h"
-#include "base/terminal.h"
+#include "cli/json.h"
 #include "cli/run_options.h"
-#include "run/run.h"
+#include "report/terminal.h"
 
 #include <tranche/tokenizer.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct show {
     tr_run *run;
+    tr_dataset *data;
     tr_tokenizer *tokenizer; // NULL: bytes or ids
     int64_t length, vocabulary;
     void *rows[TR_BATCH_TENSORS_MAX]; // of the sample that is shown
@@ -46,18 +46,18 @@ static int64_t count_tokens(const show *s) {
     return count;
 }
 
-static void print_bytes(tr_clean_text *to, const char *text, size_t bytes) {
+static void print_bytes(report_clean *to, const char *text, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) {
-        tr__clean_put(to, (unsigned char)text[i]);
+        report_clean_put(to, (unsigned char)text[i]);
     }
 }
 
 // Tokens [begin, end), of which all are learnt, or none.
-static tr_status print_tokens(const show *s, tr_clean_text *to, int64_t begin,
+static tr_status print_tokens(const show *s, report_clean *to, int64_t begin,
                               int64_t end, tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
-    int32_t *id = tr__calloc((size_t)(end - begin), sizeof *id);
+    int32_t *id = calloc((size_t)(end - begin), sizeof *id);
     if (!id) {
         return tr_fail(err, TR_MEMORY, "no memory to show a sample");
     }
@@ -70,11 +70,11 @@ static tr_status print_tokens(const show *s, tr_clean_text *to, int64_t begin,
         print_bytes(to, text, bytes);
     }
     tr_tokenizer_text_release(text);
-    tr__free(id);
+    free(id);
     return status;
 }
 
-static void print_ids(const show *s, tr_clean_text *to, int64_t begin, int64_t end) {
+static void print_ids(const show *s, report_clean *to, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         char text[16];
         int32_t id = token_at(s, i);
@@ -84,7 +84,7 @@ static void print_ids(const show *s, tr_clean_text *to, int64_t begin, int64_t e
     }
 }
 
-static tr_status print_run(const show *s, tr_clean_text *to, int64_t begin, int64_t end,
+static tr_status print_run(const show *s, report_clean *to, int64_t begin, int64_t end,
                            tr_error *err) {
     bool inside = learnt(s, begin);
     tr_status status = TR_OK;
@@ -106,7 +106,7 @@ static tr_status print_sample(const show *s, int64_t sample, tr_error *err) {
     printf("sample %" PRId64 ": %" PRId64 " tokens, %" PRId64
            " of them learnt, %" PRId64 " of padding\n",
            sample, count, targets, s->length > count ? s->length - count : 0);
-    tr_clean_text to = tr__clean_begin(stdout, true);
+    report_clean to = report_clean_begin(stdout, true);
     tr_status status = TR_OK;
     for (int64_t begin = 0, end; begin < count && status == TR_OK; begin = end) {
         print_bytes(&to, "\n---\n", begins_document(s, begin) ? 5 : 0);
@@ -117,76 +117,70 @@ static tr_status print_sample(const show *s, int64_t sample, tr_error *err) {
         }
         status = print_run(s, &to, begin, end, err);
     }
-    tr__clean_end(&to);
+    report_clean_end(&to);
     fputs("\n\n", stdout);
     return status;
 }
 
 // ---- JSON
 
-static void add_row(tr_json_writer *w, const char *key, const int32_t *row,
-                    int64_t count) {
-    tr__json_put_open(w, key, '[');
+// NULL: no memory.
+static json_t *row_json(const int32_t *row, int64_t count) {
+    json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
-        tr__json_add_integer(w, row[i]);
+        json_array_append_new(list, json_integer(row[i]));
     }
-    tr__json_close(w, ']');
+    if (json_array_size(list) != (size_t)count) {
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
 }
 
-static void add_sample(const show *s, tr_json_writer *w, int64_t sample) {
-    tr__json_line(w, 0);
-    tr__json_open(w, '{');
-    tr__json_put_integer(w, "sample", sample);
-    tr__json_put_integer(w, "tokens", count_tokens(s));
-    add_row(w, "input_ids", s->ids, s->length);
-    add_row(w, "labels", s->labels, s->length);
-    if (s->places) {
-        add_row(w, "position_ids", s->places, s->length);
+static tr_status print_object(const show *s, int64_t sample, tr_error *err) {
+    json_t *all =
+        json_pack("{s:I, s:I, s:o, s:o}", "sample", (json_int_t)sample, "tokens",
+                  (json_int_t)count_tokens(s), "input_ids", row_json(s->ids, s->length),
+                  "labels", row_json(s->labels, s->length));
+    if (s->places &&
+        json_object_set_new(all, "position_ids", row_json(s->places, s->length)) != 0) {
+        json_decref(all);
+        all = NULL;
     }
-    tr__json_close(w, '}');
+    putchar('\n');
+    return cli_json_line(all, 0, err);
 }
 
 // ----
 
-static tr_status read_sample(const show *s, int64_t sample, tr_error *err) {
-    return tr_dataset_read(s->run->train, &sample, 1, s->rows, err);
-}
-
 static tr_status print_all(const show *s, int64_t count, bool json, tr_error *err) {
-    tr_json_writer w = tr__json_writer(stdout);
     tr_status status = TR_OK;
-    if (json) {
-        tr__json_open(&w, '{');
-        tr__json_put_open(&w, "samples", '[');
-    }
+    fputs(json ? "{\"samples\": [" : "", stdout);
     for (int64_t i = 0; i < count && status == TR_OK; i++) {
-        int64_t sample = tr__order_sample(&s->run->order, 0, i);
-        status = read_sample(s, sample, err);
-        if (status == TR_OK && json) {
-            add_sample(s, &w, sample);
-        } else if (status == TR_OK) {
-            status = print_sample(s, sample, err);
+        int64_t sample = tr_run_sample(s->run, 0, i);
+        status = tr_dataset_read(s->data, &sample, 1, s->rows, err);
+        fputs(json && i > 0 ? "," : "", stdout);
+        if (status == TR_OK) {
+            status = (json ? print_object : print_sample)(s, sample, err);
         }
     }
-    if (json) {
-        tr__json_close(&w, ']');
-        tr__json_close(&w, '}');
-        putchar('\n');
-    }
+    fputs(json ? "]}\n" : "", stdout);
     return status;
 }
 
 static tr_status open_show(show *s, tr_error *err) {
-    const tr_batch_tensors *tensors = tr_dataset_tensors(s->run->train);
+    const char *tokenizer = tr_run_tokenizer(s->run);
+    s->data = tr_run_data(s->run);
+    const tr_batch_tensors *tensors = tr_dataset_tensors(s->data);
     if (tr_batch_input(tensors)->desc.dtype != TR_I32) {
         return tr_fail(err, TR_USAGE,
                        "--samples: shows samples of tokens; the data (%s) has features",
-                       tr_dataset_about(s->run->train));
+                       tr_dataset_about(s->data));
     }
     s->length = tr_shape_count(tr_batch_input(tensors)->desc.shape);
-    s->vocabulary = tr_dataset_vocabulary(s->run->train);
+    s->vocabulary = tr_dataset_vocabulary(s->data);
     for (int i = 0; i < tensors->count; i++) {
-        s->rows[i] = tr__calloc((size_t)tr_tensor_bytes(tensors->tensor[i].desc), 1);
+        s->rows[i] = calloc((size_t)tr_tensor_bytes(tensors->tensor[i].desc), 1);
         if (!s->rows[i]) {
             return tr_fail(err, TR_MEMORY, "no memory to show a sample");
         }
@@ -195,8 +189,7 @@ static tr_status open_show(show *s, tr_error *err) {
     s->ids = s->rows[tr_batch_input(tensors) - tensors->tensor];
     s->labels = s->rows[tr_batch_target(tensors) - tensors->tensor];
     s->places = places >= 0 ? s->rows[places] : NULL;
-    return s->run->tokenizer ? tr_tokenizer_load(s->run->tokenizer, &s->tokenizer, err)
-                             : TR_OK;
+    return tokenizer ? tr_tokenizer_load(tokenizer, &s->tokenizer, err) : TR_OK;
 }
 
 tr_status cli_inspect_samples(const char *file, const cli_list *set, int64_t count,
@@ -205,17 +198,20 @@ tr_status cli_inspect_samples(const char *file, const cli_list *set, int64_t cou
     show s = {0};
     tr_status status = cli_make_run(&asked, file, &s.run, err);
     if (status == TR_OK) {
-        status = tr__run_resolve_data_alone(s.run, 0, err);
+        status = tr_run_set(s.run, "data_only", "true", err);
+    }
+    if (status == TR_OK) {
+        status = tr_run_resolve(s.run, err);
     }
     if (status == TR_OK) {
         status = open_show(&s, err);
     }
     if (status == TR_OK) {
-        int64_t samples = tr_dataset_samples(s.run->train);
+        int64_t samples = tr_dataset_samples(s.data);
         status = print_all(&s, count < samples ? count : samples, json, err);
     }
     for (int i = 0; i < TR_BATCH_TENSORS_MAX; i++) {
-        tr__free(s.rows[i]);
+        free(s.rows[i]);
     }
     tr_tokenizer_destroy(s.tokenizer);
     tr_run_destroy(s.run);

@@ -1,9 +1,9 @@
 #include "cli/launch.h"
 
-#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/hangup.h"
-#include "comm/launcher.h"
+
+#include <tranche/comm.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ enum { ENDS = sizeof ends / sizeof *ends };
 static volatile sig_atomic_t child, caught;
 
 bool cli_must_launch(int64_t ranks) {
-    return ranks > 1 && !tr__launcher_find().name;
+    return ranks > 1 && !tr_comm_launcher();
 }
 
 // Launchers hand SIGUSR1 on to the ranks, which save and end; at SIGTERM they end the
@@ -35,20 +35,24 @@ static void hand_on(int number) {
     caught = caught ? caught : number;
 }
 
-// ---- the launcher of the MPI that this program was built with
+// ---- the launcher of the MPI that the library was built with
 
-// Its names, the likeliest first; the build says where it found one.
+static bool is_mpich(void) {
+    return tr_comm_mpi(NULL) == TR_MPI_MPICH;
+}
+
+// Its names, the likeliest first, beside the one that the build has found.
 static const char *const *launcher_names(void) {
-    static const char *const open_mpi[] = {TR_MPIRUN, "mpirun.openmpi", "mpirun", NULL};
-    static const char *const mpich[] = {TR_MPIRUN, "mpirun.mpich", "mpiexec.hydra",
-                                        "mpiexec", NULL};
-    return TR_MPI_IS_MPICH ? mpich : open_mpi;
+    static const char *const open_mpi[] = {"mpirun.openmpi", "mpirun", NULL};
+    static const char *const mpich[] = {"mpirun.mpich", "mpiexec.hydra", "mpiexec",
+                                        NULL};
+    return is_mpich() ? mpich : open_mpi;
 }
 
 // All ranks are here, and as many as the user wants: not one for each core.
 static void add_words(const char **words, const char *ranks) {
     size_t n = 1;
-    if (!TR_MPI_IS_MPICH) {
+    if (!is_mpich()) {
         words[n++] = "--oversubscribe";
         words[n++] = "--bind-to";
         words[n++] = "none"; // ranks share the cores out among themselves
@@ -62,7 +66,7 @@ static void add_words(const char **words, const char *ranks) {
 // that a rank has ended with a status: Open MPI 4 can be told not to (its option
 // --quiet is an error in Open MPI 5, which cannot).
 static void set_environment(void) {
-    if (TR_MPI_IS_MPICH) {
+    if (is_mpich()) {
         return;
     }
     if (geteuid() == 0) {
@@ -83,16 +87,16 @@ static void become(const char **words, const sigset_t *mask) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, mask, NULL);
     set_environment();
+    tr_comm_mpi(&words[0]);
+    execvp(words[0], (char *const *)words);
     for (const char *const *name = launcher_names(); *name; name++) {
         words[0] = *name;
-        if (**name) {
-            execvp(*name, (char *const *)words);
-        }
+        execvp(*name, (char *const *)words);
     }
     fprintf(stderr,
             "tranche: --ranks: cannot start %s: %s; install it, or start the ranks by "
             "another launcher, without --ranks\n",
-            TR_MPI_IS_MPICH ? "mpiexec (MPICH)" : "mpirun (Open MPI)", strerror(errno));
+            is_mpich() ? "mpiexec (MPICH)" : "mpirun (Open MPI)", strerror(errno));
     _exit(tr_status_exit(TR_COMM));
 }
 
@@ -139,22 +143,22 @@ int cli_launch(int64_t ranks, int argc, char **argv) {
     char self[PATH_MAX] = "", count[RANKS_TEXT];
     tr_error err = {0};
     const char **words =
-        tr__calloc((size_t)argc + WORDS_MAX, sizeof *words); // NULL at the end
+        calloc((size_t)argc + WORDS_MAX, sizeof *words); // NULL at the end
     size_t used = 0;
     if (ranks > RANKS_MAX) {
-        tr__free(words);
+        free(words);
         tr_fail(&err, TR_USAGE, "--ranks %lld: one machine takes at most %d ranks",
                 (long long)ranks, RANKS_MAX);
         return cli_fail(&err);
     }
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!words || length <= 0) {
-        tr__free(words);
+        free(words);
         tr_fail(&err, TR_MEMORY, "cannot start the ranks: no memory, or no /proc");
         return cli_fail(&err);
     }
-    if (TR_MPIRUN[0] == '\0') {
-        tr__free(words);
+    if (tr_comm_mpi(NULL) == TR_MPI_NONE) {
+        free(words);
         tr_fail(&err, TR_COMM,
                 "--ranks %lld: this program was built without MPI: run it alone, or "
                 "build it with -DTRANCHE_MPI=ON",
@@ -171,6 +175,6 @@ int cli_launch(int64_t ranks, int argc, char **argv) {
         words[used++] = argv[i];
     }
     int exit_status = run(words);
-    tr__free(words);
+    free(words);
     return exit_status;
 }

@@ -1,8 +1,9 @@
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/process.h"
+#include "report/terminal.h"
 
 #include <tranche/comm.h>
+#include <tranche/text.h>
 #include <tranche/version.h>
 
 #include <stdio.h>
@@ -116,10 +117,10 @@ static int unknown(const char *word) {
     for (int i = 0; i < COMMANDS; i++) {
         names[i] = commands[i].name;
     }
-    const char *nearest = tr__nearest(word, names, COMMANDS + 2);
-    char shown[CLI_WORD_MAX + 4];
+    const char *nearest = tr_nearest(word, names, COMMANDS + 2);
+    char shown[REPORT_WORD_MAX + 4];
     if (tr_comm_speaks(NULL)) {
-        fprintf(stderr, "tranche: unknown command %s", cli_word(word, shown));
+        fprintf(stderr, "tranche: unknown command %s", report_word(word, shown));
         fprintf(stderr, nearest ? "; did you mean %s?\n" : "; see tranche --help\n",
                 nearest);
     }

@@ -1,8 +1,8 @@
-#include "base/terminal.h"
-#include "base/text.h"
 #include "cli/cli.h"
+#include "report/terminal.h"
 
 #include <tranche/comm.h>
+#include <tranche/text.h>
 
 #include <errno.h>
 #include <math.h>
@@ -68,10 +68,10 @@ static void say_unknown(const cli_command *command, const cli_option *options,
     for (size_t i = 0; i < count && known < NAMES_MAX; i++) {
         names[known++] = options[i].name;
     }
-    char shown[CLI_WORD_MAX + 4], bare[CLI_WORD_MAX + 4];
-    cli_word(name, shown);
+    char shown[REPORT_WORD_MAX + 4], bare[REPORT_WORD_MAX + 4];
+    report_word(name, shown);
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(shown, "="), shown);
-    const char *nearest = tr__nearest(bare, names, known);
+    const char *nearest = tr_nearest(bare, names, known);
     complain(command, "unknown option %s; %s%s%s", shown,
              nearest ? "did you mean " : "see --help", nearest ? nearest : "",
              nearest ? "?" : "");
@@ -93,7 +93,7 @@ static bool parse_number(const char *value, double *number) {
 
 static bool store(const cli_command *command, const cli_option *option,
                   const char *value) {
-    char shown[CLI_WORD_MAX + 4];
+    char shown[REPORT_WORD_MAX + 4];
     cli_list *list = option->to;
     bool good = true;
     switch (option->kind) {
@@ -121,7 +121,7 @@ static bool store(const cli_command *command, const cli_option *option,
     }
     if (!good) {
         complain(command, "%s %s: expected a %snumber of %d or more", option->name,
-                 cli_word(value, shown), option->kind == CLI_NUMBER ? "" : "whole ",
+                 report_word(value, shown), option->kind == CLI_NUMBER ? "" : "whole ",
                  option->kind == CLI_SOME);
     }
     return good;
@@ -175,8 +175,8 @@ bool cli_parse(const cli_command *command, const cli_option *options,
                 return false;
             }
         } else if (*count == most) {
-            char shown[CLI_WORD_MAX + 4];
-            complain(command, "unexpected argument: %s", cli_word(argv[i], shown));
+            char shown[REPORT_WORD_MAX + 4];
+            complain(command, "unexpected argument: %s", report_word(argv[i], shown));
             return false;
         } else {
             operands[(*count)++] = argv[i];
@@ -190,18 +190,6 @@ bool cli_parse(const cli_command *command, const cli_option *options,
     return true;
 }
 
-const char *cli_word(const char *word, char *dst) {
-    size_t length = strlen(word);
-    bool cut = length > CLI_WORD_MAX;
-    length = cut ? CLI_WORD_MAX : length;
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)word[i];
-        dst[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
-    }
-    snprintf(dst + length, 4, "%s", cut ? "..." : "");
-    return dst;
-}
-
 int cli_fail(const tr_error *err) {
     char line[TR_MESSAGE_MAX];
     snprintf(line, sizeof line, "%s", err->message);
@@ -210,7 +198,7 @@ int cli_fail(const tr_error *err) {
         bool bad = (unsigned char)*c < 0x20 || *c == 0x7f;
         *c = bad && !next_line ? '?' : *c;
     }
-    tr__print_line(stderr, "tranche: ", line);
+    report_print_line(stderr, "tranche: ", line);
     return tr_status_exit(err->status);
 }
 

@@ -1,7 +1,6 @@
 #include "cli/plan_compare.h"
 #include "cli/run_options.h"
-
-#include "run/run.h"
+#include "report/terminal.h"
 
 #include <tranche/plan.h>
 
@@ -10,7 +9,7 @@
 // A plan may be for another machine, so this is no error.
 static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
     tr_error why = {0};
-    if (tr__run_fits(run, plan, &why) == TR_BUDGET) {
+    if (tr_run_check_memory(run, plan, &why) == TR_BUDGET) {
         cli_say(NULL, TR_MESSAGE_WARNING, why.message);
     }
 }
@@ -18,10 +17,12 @@ static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
 // here: the plan is for the machine that it is made on.
 static tr_status show_plan(const tr_run *run, bool json, bool here, tr_error *err) {
     tr_plan *plan = NULL;
+    report_clean text;
+    const tr_sink to = report_sink(&text, stdout);
     tr_status status = tr_run_make_plan(run, &plan, err);
     if (status == TR_OK) {
-        status = json ? tr_run_print_plan_json(run, plan, stdout, err)
-                      : tr_run_print_plan(run, plan, stdout, err);
+        status = json ? tr_run_print_plan_json(run, plan, &to, err)
+                      : tr_run_print_plan(run, plan, &to, err);
     }
     if (status == TR_OK && here && !tr_run_planned(run)) {
         warn_unless_fits(run, plan);

@@ -7,8 +7,8 @@
 // Prints to standard output what a rank needs at each ZeRO stage with each way of
 // offloading and in waves of one micro-batch and of all, everything else as in the
 // run's own request; which of them are over the memory of the machine (NULL: this one),
-// and how long a step takes on it (NULL: not told). Collective: no. TR_MEMORY.
-tr_status cli_plan_compare(const tr_run *run, const tr_machine *machine, bool json,
+// and how long a step takes on it (NULL: not told). Errors as of tr_run_compare.
+tr_status cli_plan_compare(tr_run *run, const tr_machine *machine, bool json,
                            tr_error *err);
 
 #endif

@@ -1,10 +1,8 @@
 #include "cli/run_options.h"
 
-#include "train/memory_check.h"
-
 void cli_plan_fits(const tr_plan *plan, const char *what) {
     tr_error why = {0};
-    if (tr__memory_check(plan, what, &why) == TR_BUDGET) {
+    if (tr_plan_check_memory(plan, what, &why) == TR_BUDGET) {
         cli_say(NULL, TR_MESSAGE_WARNING, why.message);
     }
 }

@@ -1,8 +1,7 @@
 // tranche plot: the curves of runs, in the terminal or as a picture.
-#include "cli/plot.h"
-#include "base/files.h"
-#include "base/memory.h"
+#include "report/plot.h"
 #include "cli/cli.h"
+#include "cli/files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,18 +45,12 @@ static plot_look look_of_terminal(int runs) {
 
 static tr_status write_svg(const plot_run *const *runs, int count, const char *path,
                            tr_error *err) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to = open_memstream(&text, &bytes);
-    if (!to) {
-        return tr_fail(err, TR_MEMORY, "no memory for the picture");
+    cli_output out;
+    tr_status status = cli_output_open(&out, path, err);
+    if (status == TR_OK) {
+        plot_svg(runs, count, out.to);
     }
-    plot_svg(runs, count, to);
-    tr_status status = fclose(to) == 0
-                           ? tr__file_replace(path, text, bytes, err)
-                           : tr_fail(err, TR_MEMORY, "no memory for the picture");
-    free(text);
-    return status;
+    return cli_output_close(&out, status, err);
 }
 
 static tr_status plot(const char *const *paths, size_t count, const char *out,
@@ -65,7 +58,7 @@ static tr_status plot(const char *const *paths, size_t count, const char *out,
     plot_run *runs[PLOT_RUNS_MAX] = {NULL};
     tr_status status = TR_OK;
     for (size_t i = 0; i < count && status == TR_OK; i++) {
-        runs[i] = tr__calloc(1, sizeof *runs[i]);
+        runs[i] = calloc(1, sizeof *runs[i]);
         status = runs[i] ? plot_read(paths[i], runs[i], err)
                          : tr_fail(err, TR_MEMORY, "no memory for %zu runs", count);
     }
@@ -76,7 +69,7 @@ static tr_status plot(const char *const *paths, size_t count, const char *out,
         plot_text(read, (int)count, look_of_terminal((int)count), stdout);
     }
     for (size_t i = 0; i < count; i++) {
-        tr__free(runs[i]);
+        free(runs[i]);
     }
     return status;
 }

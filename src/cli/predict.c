@@ -1,13 +1,12 @@
 // tranche predict: what a classifier says of each sample.
 #include "cli/cli.h"
 #include "cli/evaluate.h"
+#include "cli/json.h"
 #include "cli/run_options.h"
-
-#include "base/json_writer.h"
-#include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
     return (tr_evaluator_options){.path = asked->path,
@@ -27,28 +26,39 @@ static void print_head(int64_t classes) {
     putchar('\n');
 }
 
-static void print_row(int64_t sample, int64_t best, const double *probabilities,
-                      int64_t classes) {
-    printf("%" PRId64 ",%" PRId64, sample, best);
-    for (int64_t v = 0; v < classes; v++) {
-        printf(",%.6g", probabilities[v]);
+// What is said of one sample.
+typedef struct prediction {
+    int64_t sample, best;
+    const double *probabilities; // [classes]
+    int64_t classes;
+} prediction;
+
+static tr_status print_row(const prediction *p, tr_error *err) {
+    (void)err;
+    printf("%" PRId64 ",%" PRId64, p->sample, p->best);
+    for (int64_t v = 0; v < p->classes; v++) {
+        printf(",%.6g", p->probabilities[v]);
     }
     putchar('\n');
+    return TR_OK;
 }
 
-static void print_object(int64_t sample, int64_t best, const double *probabilities,
-                         int64_t classes) {
-    tr_json_writer w = tr__json_writer(stdout);
-    tr__json_open(&w, '{');
-    tr__json_put_integer(&w, "sample", sample);
-    tr__json_put_integer(&w, "class", best);
-    tr__json_put_open(&w, "probabilities", '[');
-    for (int64_t v = 0; v < classes; v++) {
-        tr__json_add_real(&w, probabilities[v]);
+static tr_status print_object(const prediction *p, tr_error *err) {
+    enum { DIGITS = 9 };
+    json_t *list = json_array();
+    for (int64_t v = 0; v < p->classes; v++) {
+        json_array_append_new(list, cli_json_number(p->probabilities[v]));
     }
-    tr__json_close(&w, ']');
-    tr__json_close(&w, '}');
+    if (json_array_size(list) != (size_t)p->classes) { // no memory on the way
+        json_decref(list);
+        list = NULL;
+    }
+    tr_status status =
+        cli_json_line(json_pack("{s:I, s:I, s:o}", "sample", (json_int_t)p->sample,
+                                "class", (json_int_t)p->best, "probabilities", list),
+                      DIGITS, err);
     putchar('\n');
+    return status;
 }
 
 // In the order of the data.
@@ -63,10 +73,11 @@ static tr_status predict(tr_evaluator *e, bool json, double *probabilities,
     while (status == TR_OK && predictions.count > 0 && !ferror(stdout)) {
         status = tr_evaluator_next(e, &predictions, err);
         for (int64_t i = 0; i < predictions.count && status == TR_OK; i++) {
-            int64_t best = tr_predict_class(predictions.logits + i * classes, classes,
-                                            probabilities);
-            (json ? print_object : print_row)(predictions.first + i, best,
-                                              probabilities, classes);
+            const prediction p = {predictions.first + i,
+                                  tr_predict_class(predictions.logits + i * classes,
+                                                   classes, probabilities),
+                                  probabilities, classes};
+            status = (json ? print_object : print_row)(&p, err);
         }
     }
     return status;
@@ -80,12 +91,12 @@ static tr_status ask(tr_evaluator *e, const char *path, bool json, tr_error *err
                        "each sample: use tranche sample, or tranche evaluate --logits",
                        path, model->type);
     }
-    double *probabilities = tr__calloc((size_t)model->classes, sizeof *probabilities);
+    double *probabilities = calloc((size_t)model->classes, sizeof *probabilities);
     tr_status status =
         probabilities ? predict(e, json, probabilities, err)
                       : tr_fail(err, TR_MEMORY, "no memory for %" PRId64 " classes",
                                 model->classes);
-    tr__free(probabilities);
+    free(probabilities);
     return status;
 }
 

@@ -1,12 +1,12 @@
 #include "cli/run_options.h"
 
-#include "base/terminal.h"
+#include "report/terminal.h"
 
 #include <stdio.h>
 
 void cli_say(void *user, tr_message_level level, const char *line) {
     (void)user;
-    tr__print_line(stderr, level == TR_MESSAGE_WARNING ? "warning: " : "", line);
+    report_print_line(stderr, level == TR_MESSAGE_WARNING ? "warning: " : "", line);
 }
 
 static tr_status set_number(tr_run *run, const char *key, int64_t value,

@@ -1,8 +1,6 @@
-#include "backend/backend.h"
 #include "cli/cli.h"
-#include "cli/sample_chat.h"
 #include "cli/sample_text.h"
-#include "tokenizer/ids.h"
+#include "report/terminal.h"
 
 #include <tranche/sample.h>
 
@@ -48,10 +46,7 @@ static tr_status draw_next(tr_sampler *sampler, const request *r, const cli_text
         status = tr_sample_pick(logits, vocabulary, &how, (uint64_t)index, &token, err);
     }
     *over = status == TR_OK && ends(sampler, r, text, token);
-    if (status == TR_OK && !*over && !tr__ids_add(ids, &token, 1)) {
-        status = tr_fail(err, TR_MEMORY, "no memory for tokens");
-    }
-    return status;
+    return status == TR_OK && !*over ? tr_token_ids_add(ids, &token, 1, err) : status;
 }
 
 // *drawn: how many draws there were before; each has a number of its own.
@@ -75,11 +70,13 @@ static tr_status generate(tr_sampler *sampler, const request *r, cli_text *text,
 
 static tr_status print_plans(const tr_sampler *sampler, tr_error *err) {
     const tr_plan *prompt = tr_sampler_prompt_plan(sampler);
+    report_clean text;
+    const tr_sink to = report_sink(&text, stdout);
     printf("A piece of the prompt:\n\n");
-    tr_status status = tr_plan_print(prompt, stdout, err);
+    tr_status status = tr_plan_print(prompt, &to, err);
     if (status == TR_OK) {
         printf("\nA token:\n\n");
-        status = tr_plan_print(tr_sampler_token_plan(sampler), stdout, err);
+        status = tr_plan_print(tr_sampler_token_plan(sampler), &to, err);
     }
     if (status == TR_OK) {
         cli_plan_fits(prompt, "sampling from this model");
@@ -98,23 +95,21 @@ static tr_status read_dtype(const char *name, tr_dtype *out, tr_error *err) {
             return TR_OK;
         }
     }
-    char shown[CLI_WORD_MAX + 4];
+    char shown[REPORT_WORD_MAX + 4];
     return tr_fail(err, TR_USAGE, "--dtype %s: expected f32, bf16 or fp16",
-                   cli_word(name, shown));
+                   report_word(name, shown));
 }
 
 // length: tokens that are seen at once, beside those that are added.
 static tr_status open_sampler(const char *path, const request *r, int64_t length,
                               tr_sampler **out, tr_error *err) {
-    tr_sampler_options options = {.path = path,
-                                  .length = length + r->tokens,
-                                  .threads = (int)r->threads,
-                                  .plan_only = r->plan};
+    tr_sampler_options options = TR_SAMPLER_OPTIONS_INIT;
+    options.path = path;
+    options.length = length + r->tokens;
+    options.device = r->device;
+    options.threads = (int)r->threads;
+    options.plan_only = r->plan;
     tr_status status = read_dtype(r->dtype, &options.compute, err);
-    if (status == TR_OK && r->device) {
-        status = tr__device_parse("--device", r->device, &options.backend,
-                                  &options.device, err);
-    }
     return status == TR_OK ? tr_sampler_open(&options, out, err) : status;
 }
 
@@ -156,7 +151,7 @@ static tr_status sample_text(const char *path, const request *r, cli_text *text,
 typedef struct conversation {
     tr_sampler *sampler;
     const request *request;
-    cli_chat chat;
+    tr_dialog *dialog;
     cli_text *text;
     tr_token_ids *ids; // of all of it
     int64_t drawn;
@@ -171,26 +166,28 @@ static tr_status keep_answer(conversation *c, size_t begin, tr_error *err) {
                             c->ids->count - begin, true, &answer, &bytes, err);
     if (status == TR_OK) {
         bytes = cli_stop_before(&c->text->stop, answer, bytes);
-        status = cli_chat_answer(&c->chat, answer, bytes, err);
+        status = tr_dialog_add(c->dialog, "assistant", answer, bytes, err);
     }
     tr_tokenizer_text_release(answer);
     return status;
 }
 
 static tr_status take_turn(conversation *c, const char *said, tr_error *err) {
-    tr_jinja_rendered text = {0};
+    const char *text = NULL;
     c->ids->count = 0;
-    tr_status status = cli_chat_say(&c->chat, said, &text, err);
+    tr_status status = tr_dialog_add(c->dialog, "user", said, strlen(said), err);
     if (status == TR_OK) {
-        status = cli_text_read(c->text, text.text, tr_sampler_vocabulary(c->sampler),
-                               c->ids, err);
+        status = tr_dialog_prompt(c->dialog, &text, NULL, err);
+    }
+    if (status == TR_OK) {
+        status = cli_text_read(c->text, text, tr_sampler_vocabulary(c->sampler), c->ids,
+                               err);
     }
     size_t begin = c->ids->count;
     if (status == TR_OK) {
-        cli_text_prompt(c->text, text.text, (int64_t)begin);
+        cli_text_prompt(c->text, text, (int64_t)begin);
         status = generate(c->sampler, c->request, c->text, &c->drawn, c->ids, err);
     }
-    tr__jinja_rendered_release(&text);
     return status == TR_OK ? keep_answer(c, begin, err) : status;
 }
 
@@ -215,6 +212,17 @@ static tr_status talk(conversation *c, tr_error *err) {
     return status;
 }
 
+static tr_status open_dialog(conversation *c, const char *path, tr_error *err) {
+    const char *system = c->request->system;
+    tr_status status = tr_dialog_create(path, c->request->tokenizer, &c->dialog, err);
+    if (status == TR_OK && system) {
+        status = tr_dialog_add(c->dialog, "system", system, strlen(system), err);
+    }
+    return status == TR_OK
+               ? tr_dialog_eos(c->dialog, c->text->tokenizer, &c->text->eos, err)
+               : status;
+}
+
 static tr_status converse(const char *path, const request *r, cli_text *text,
                           tr_token_ids *ids, tr_error *err) {
     conversation c = {.request = r, .text = text, .ids = ids};
@@ -224,10 +232,7 @@ static tr_status converse(const char *path, const request *r, cli_text *text,
             err, TR_USAGE,
             "--chat: this model has no tokenizer.json; --tokenizer names one");
     }
-    tr_status status = cli_chat_open(&c.chat, path, r->tokenizer, r->system, err);
-    if (status == TR_OK) {
-        status = cli_chat_eos(&c.chat, text->tokenizer, &text->eos, err);
-    }
+    tr_status status = open_dialog(&c, path, err);
     if (status == TR_OK) {
         int64_t said = r->prompt ? (int64_t)strlen(r->prompt) : 0;
         status = open_sampler(path, r, CONVERSATION + said, &c.sampler, err);
@@ -238,7 +243,7 @@ static tr_status converse(const char *path, const request *r, cli_text *text,
                              : talk(&c, err);
     }
     tr_sampler_destroy(c.sampler);
-    cli_chat_close(&c.chat);
+    tr_dialog_destroy(c.dialog);
     return status;
 }
 

@@ -1,8 +1,5 @@
 #include "cli/sample_text.h"
 
-#include "base/files.h"
-#include "tokenizer/ids.h"
-
 #include <tranche/checkpoint.h>
 
 #include <limits.h>
@@ -13,13 +10,14 @@
 
 static tr_status open_tokenizer(cli_text *text, const char *path, const char *tokenizer,
                                 tr_error *err) {
-    char folder[PATH_MAX], file[PATH_MAX];
+    static const char name[] = "/tokenizer.json";
+    char file[PATH_MAX + sizeof name];
     if (tokenizer) {
         return tr_tokenizer_load(tokenizer, &text->tokenizer, err);
     }
-    tr_status status = tr_checkpoint_locate(path, folder, sizeof folder, err);
+    tr_status status = tr_checkpoint_locate(path, file, PATH_MAX, err);
     if (status == TR_OK) {
-        status = tr__path_join(file, sizeof file, folder, "tokenizer.json", err);
+        memcpy(file + strlen(file), name, sizeof name);
     }
     bool has = status == TR_OK && access(file, F_OK) == 0;
     return has ? tr_tokenizer_load(file, &text->tokenizer, err) : status;
@@ -27,7 +25,7 @@ static tr_status open_tokenizer(cli_text *text, const char *path, const char *to
 
 tr_status cli_text_open(cli_text *text, const char *path, const char *tokenizer,
                         const cli_list *stops, tr_error *err) {
-    *text = (cli_text){.to = tr__clean_begin(stdout, true), .eos = -1};
+    *text = (cli_text){.to = report_clean_begin(stdout, true), .eos = -1};
     tr_status status = cli_stop_open(&text->stop, stops, err);
     return status == TR_OK ? open_tokenizer(text, path, tokenizer, err) : status;
 }
@@ -39,8 +37,7 @@ void cli_text_close(cli_text *text) {
 }
 
 static tr_status add(tr_token_ids *ids, int32_t id, tr_error *err) {
-    return tr__ids_add(ids, &id, 1) ? TR_OK
-                                    : tr_fail(err, TR_MEMORY, "no memory for a prompt");
+    return tr_token_ids_add(ids, &id, 1, err);
 }
 
 static tr_status read_bytes(const char *prompt, tr_token_ids *ids, tr_error *err) {
@@ -107,9 +104,9 @@ tr_status cli_text_read(cli_text *text, const char *prompt, int64_t vocabulary,
 
 void cli_text_prompt(cli_text *text, const char *prompt, int64_t count) {
     if (cli_text_is_text(text) && !text->chat) {
-        tr__print_message(stdout, prompt);
+        report_print_message(stdout, prompt);
     }
-    text->to = tr__clean_begin(stdout, true);
+    text->to = report_clean_begin(stdout, true);
     text->stop.found = false;
     text->stop.count = 0;
     text->begin = text->tokenizer && count > 8 ? count - 8 : 0;
@@ -169,5 +166,5 @@ tr_status cli_text_show(cli_text *text, const int32_t *tokens, int64_t count,
 
 void cli_text_end(cli_text *text) {
     cli_stop_end(&text->stop, &text->to);
-    tr__clean_end(&text->to);
+    report_clean_end(&text->to);
 }

@@ -2,8 +2,8 @@
 #ifndef TR_CLI_SAMPLE_TEXT_H
 #define TR_CLI_SAMPLE_TEXT_H
 
-#include "base/terminal.h"
 #include "cli/stop_text.h"
+#include "report/terminal.h"
 
 #include <tranche/tokenizer.h>
 
@@ -12,7 +12,7 @@ enum { CLI_BYTES = 256 }; // a vocabulary of as many tokens is bytes
 typedef struct cli_text {
     tr_tokenizer *tokenizer; // NULL: bytes or ids
     int64_t vocabulary;      // of the model
-    tr_clean_text to;
+    report_clean to;
     cli_stop stop;        // what ends the text, but for the prompt
     int64_t begin, shown; // tokens: where the text is decoded from; shown so far
     int32_t eos;          // ends a text beside the model's own such tokens; -1: none

@@ -1,12 +1,31 @@
-#include "base/files.h"
+#include "cli/files.h"
 #include "cli/run_options.h"
+#include "report/terminal.h"
 
 #include <tranche/simulate.h>
 
 #include <stdio.h>
 
-static tr_status print_trace(const void *simulated, FILE *to, tr_error *err) {
-    return tr_simulated_trace(simulated, to, err);
+static bool put(void *to, const char *text, size_t bytes) {
+    return fwrite(text, 1, bytes, to) == bytes;
+}
+
+static tr_status write_trace(const tr_simulated *simulated, const char *path,
+                             tr_error *err) {
+    cli_output out;
+    tr_status status = cli_output_open(&out, path, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    const tr_sink to = {put, out.to};
+    return cli_output_close(&out, tr_simulated_trace(simulated, &to, err), err);
+}
+
+static tr_status print(const tr_simulated *simulated, bool json, tr_error *err) {
+    report_clean text;
+    const tr_sink to = report_sink(&text, stdout);
+    return json ? tr_simulated_print_json(simulated, &to, err)
+                : tr_simulated_print(simulated, &to, err);
 }
 
 static tr_status open_run(const cli_run *asked, const char *file,
@@ -42,11 +61,10 @@ static tr_status simulate(const cli_run *asked, const char *file,
         status = tr_simulate(plan, machine, &simulated, err);
     }
     if (status == TR_OK && trace) {
-        status = tr__file_print(trace, print_trace, simulated, err);
+        status = write_trace(simulated, trace, err);
     }
     if (status == TR_OK) {
-        status = asked->json ? tr_simulated_print_json(simulated, stdout, err)
-                             : tr_simulated_print(simulated, stdout, err);
+        status = print(simulated, asked->json, err);
     }
     tr_simulated_destroy(simulated);
     tr_plan_destroy(plan);

@@ -1,7 +1,6 @@
 #include "cli/stop_text.h"
 
-#include "base/memory.h"
-
+#include <stdlib.h>
 #include <string.h>
 
 tr_status cli_stop_open(cli_stop *stop, const cli_list *texts, tr_error *err) {
@@ -13,18 +12,18 @@ tr_status cli_stop_open(cli_stop *stop, const cli_list *texts, tr_error *err) {
         }
         stop->room = length > stop->room ? length : stop->room;
     }
-    stop->held = tr__calloc(stop->room, 1);
+    stop->held = calloc(stop->room, 1);
     return stop->held ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for --stop");
 }
 
 void cli_stop_close(cli_stop *stop) {
-    tr__free(stop->held);
+    free(stop->held);
     stop->held = NULL;
 }
 
-static void show(cli_stop *stop, size_t count, tr_clean_text *to) {
+static void show(cli_stop *stop, size_t count, report_clean *to) {
     for (size_t i = 0; i < count; i++) {
-        tr__clean_put(to, (unsigned char)stop->held[i]);
+        report_clean_put(to, (unsigned char)stop->held[i]);
     }
     stop->count -= count;
     memmove(stop->held, stop->held + count, stop->count);
@@ -45,7 +44,7 @@ static bool matches(const cli_stop *stop, size_t first, bool begins) {
 
 // A stop text that ends with the newest byte ends the text. Of several the longest
 // counts, since it begins first.
-void cli_stop_put(cli_stop *stop, unsigned char byte, tr_clean_text *to) {
+void cli_stop_put(cli_stop *stop, unsigned char byte, report_clean *to) {
     if (stop->found) {
         return;
     }
@@ -64,7 +63,7 @@ void cli_stop_put(cli_stop *stop, unsigned char byte, tr_clean_text *to) {
     show(stop, first, to);
 }
 
-void cli_stop_end(cli_stop *stop, tr_clean_text *to) {
+void cli_stop_end(cli_stop *stop, report_clean *to) {
     if (!stop->found) {
         show(stop, stop->count, to);
     }

@@ -1,13 +1,11 @@
-#include "base/files.h"
-#include "base/log.h"
-#include "base/memory.h"
-#include "base/terminal.h"
+#include "cli/files.h"
+#include "cli/run_options.h"
 #include "cli/tokenize.h"
-#include "data/scan.h"
+#include "report/terminal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     FILE_MAX = 1 << 30,
@@ -51,9 +49,19 @@ static bool all_tokens(const source *s, int width) {
 }
 
 static void note(const char *path) {
-    const tr_log log = {tr__log_stderr, NULL};
-    tr__note(&log, "%s: taken as ids of u32, because as u16 every second id would be 0",
+    char line[TR_MESSAGE_MAX];
+    snprintf(line, sizeof line,
+             "%s: taken as ids of u32, because as u16 every second id would be 0",
              path);
+    cli_say(NULL, TR_MESSAGE_NOTE, line);
+}
+
+// The largest numbers of two bytes at the even and at the odd places.
+static void find_most(const source *s, uint32_t most[2]) {
+    for (size_t i = 0; i < s->bytes / 2; i++) {
+        uint32_t half = id_at(s->data, i, 2);
+        most[i % 2] = half > most[i % 2] ? half : most[i % 2];
+    }
 }
 
 // The width that the file itself tells. A number of four bytes whose upper half is 0 is
@@ -67,7 +75,7 @@ static tr_status find_width(source *s, tr_error *err) {
     if (!narrow || s->bytes == 0 || s->bytes % 4 != 0) {
         return TR_OK;
     }
-    tr__scan_most((const unsigned char *)s->data, 2, halves, false, most);
+    find_most(s, most);
     bool perhaps = most[1] <= high && all_tokens(s, 4);
     bool wide = perhaps && halves >= WIDTH_LOOKED && most[0] > high;
     if (given) {
@@ -111,24 +119,18 @@ static tr_status widen(const source *s, size_t count, int32_t *id, tr_error *err
 }
 
 static tr_status print(const char *text, size_t bytes, tr_error *err) {
-    tr_clean_text clean = tr__clean_begin(stdout, true);
-    if (clean.terminal) {
-        for (size_t i = 0; i < bytes; i++) {
-            tr__clean_put(&clean, (unsigned char)text[i]);
-        }
-        tr__clean_end(&clean);
-        return TR_OK;
-    }
-    return fwrite(text, 1, bytes, stdout) == bytes
-               ? TR_OK
-               : tr_fail(err, TR_IO, "cannot write to standard output");
+    report_clean clean;
+    const tr_sink to = report_sink(&clean, stdout);
+    bool written = to.write(to.user, text, bytes);
+    report_clean_end(&clean);
+    return written ? TR_OK : tr_fail(err, TR_IO, "cannot write to standard output");
 }
 
 tr_status cli_tokenize_decode(const tr_tokenizer *tokenizer, const cli_tokenize *asked,
                               tr_error *err) {
     char *data = NULL, *text = NULL;
     size_t bytes = 0, text_bytes = 0;
-    tr_status status = tr__file_read(asked->decode, FILE_MAX, &data, &bytes, err);
+    tr_status status = cli_file_read(asked->decode, FILE_MAX, &data, &bytes, err);
     source s = {tokenizer, asked, data, bytes, 2};
     if (status == TR_OK) {
         status = find_width(&s, err);
@@ -140,7 +142,7 @@ tr_status cli_tokenize_decode(const tr_tokenizer *tokenizer, const cli_tokenize 
                          asked->decode, bytes, s.width);
     }
     size_t count = bytes / (size_t)s.width;
-    int32_t *id = status == TR_OK ? tr__calloc(count + 1, sizeof *id) : NULL;
+    int32_t *id = status == TR_OK ? calloc(count + 1, sizeof *id) : NULL;
     if (status == TR_OK && !id) {
         status = tr_fail(err, TR_MEMORY, "no memory for %zu ids", count);
     }
@@ -155,7 +157,7 @@ tr_status cli_tokenize_decode(const tr_tokenizer *tokenizer, const cli_tokenize 
         status = print(text, text_bytes, err);
     }
     tr_tokenizer_text_release(text);
-    tr__free(id);
-    tr__free(data);
+    free(id);
+    free(data);
     return status;
 }

@@ -1,9 +1,9 @@
 #include "cli/hangup.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
-#include "cli/screen.h"
-#include "comm/comm.h"
+#include "report/screen.h"
 
+#include <tranche/comm.h>
 #include <tranche/engine.h>
 
 #include <signal.h>
@@ -71,9 +71,9 @@ static tr_status make_run(const cli_run *asked, const char *file, tr_comm *comm,
 static tr_status train_on_screen(tr_engine *engine, const tr_comm *comm,
                                  tr_error *err) {
     tr_train_options options = TR_TRAIN_OPTIONS_INIT;
-    cli_screen screen;
+    report_screen screen;
     options.stop = is_caught;
-    options.screen = cli_screen_on(&screen, stdout, tr_comm_ranks(comm) == 1);
+    options.screen = report_screen_on(&screen, stdout, tr_comm_ranks(comm) == 1);
     return tr_engine_train(engine, &options, err);
 }
 
@@ -104,7 +104,7 @@ static tr_status train(const cli_run *asked, const char *file, tr_comm *comm,
 // The number of the signal that asked for an end, on whichever rank; 0: none did.
 static int asked(tr_comm *comm) {
     int64_t most = caught;
-    tr__comm_most(comm, caught, &most, NULL);
+    tr_comm_most(comm, caught, &most, NULL);
     return (int)most;
 }
 

@@ -19,10 +19,13 @@ static int find_first(const tr_word *words, int ranks, bool *same) {
     return first;
 }
 
-tr_status tr__comm_most(tr_comm *comm, int64_t mine, int64_t *most, tr_error *err) {
+tr_status tr_comm_most(tr_comm *comm, int64_t mine, int64_t *most, tr_error *err) {
     tr_word own = {mine, 0};
-    tr_status status = tr__comm_all_gather(comm, &own, sizeof own, comm->words, err);
     *most = mine;
+    if (!comm) {
+        return TR_OK;
+    }
+    tr_status status = tr__comm_all_gather(comm, &own, sizeof own, comm->words, err);
     for (int r = 0; r < comm->ranks && status == TR_OK; r++) {
         *most = tr__max_i64(*most, comm->words[r].status);
     }

@@ -132,8 +132,6 @@ tr_status tr__comm_barrier(tr_comm *comm, tr_error *err);
 // Rank `root`'s bytes to all.
 tr_status tr__comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes,
                              tr_error *err);
-// The largest value that a rank brings.
-tr_status tr__comm_most(tr_comm *comm, int64_t mine, int64_t *most, tr_error *err);
 
 // A word to all ranks, out of any order: somebody asked for an end. Not collective.
 // Every rank's tr__comm_noticed is true soon after; until tr__comm_notice_clear, which

@@ -367,7 +367,7 @@ static void print_request(const tr_plan *plan, FILE *to) {
             r->threads, tr__plural(r->threads));
 }
 
-tr_status tr_plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
+tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int slices = tr__plan_slices(plan);
     print_request(plan, to);

@@ -14,7 +14,10 @@ void tr__plan_print_batch(const tr_plan_request *request, FILE *to);
 void tr__plan_recomputed_say(int64_t first, int units, char *dst, size_t size);
 // The kernels of the units, by name.
 tr_status tr__kernels_print(const tr_plan *plan, FILE *to, tr_error *err);
-// tr_plan_print_json without the braces around it.
+// tr_plan_print and tr_plan_print_json.
+tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err);
+tr_status tr__plan_print_json(const tr_plan *plan, FILE *to, tr_error *err);
+// The latter without the braces around it.
 tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
                                  tr_error *err);
 

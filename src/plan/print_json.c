@@ -291,7 +291,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     return ferror(to->to) ? tr_fail(err, TR_IO, "cannot write the plan") : TR_OK;
 }
 
-tr_status tr_plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
+tr_status tr__plan_print_json(const tr_plan *plan, FILE *to, tr_error *err) {
     tr_json_writer w = tr__json_writer(to);
     tr__json_open(&w, '{');
     tr_status status = tr__plan_write_members(plan, &w, err);

@@ -5,6 +5,8 @@
 
 #include "plan/plan.h"
 
+#include <stdio.h>
+
 // A step, or an operation of the ranks that it has started, at work on a stream.
 typedef struct tr_span {
     int32_t step; // of the rank's own sequence: ranks may have updates in fewer pieces

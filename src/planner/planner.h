@@ -17,6 +17,8 @@
 
 #include <tranche/planner.h>
 
+#include <stdio.h>
+
 // ---- what small plans tell
 
 // A unit, one micro-batch.
@@ -194,5 +196,9 @@ const char *tr__budget_name(int budget);
 // When the device is fullest, and with what: "backward of h.0, with ...". dst: [size]
 tr_status tr__planner_fullest(const tr_search *search, const tr_planner_option *option,
                               char *dst, size_t size, tr_error *err);
+
+// ---- print.c, print_json.c: tr_planned_print and tr_planned_print_json
+tr_status tr__planned_print(const tr_planned *planned, FILE *to, tr_error *err);
+tr_status tr__planned_print_json(const tr_planned *planned, FILE *to, tr_error *err);
 
 #endif

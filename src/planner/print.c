@@ -133,7 +133,7 @@ static void print_budgets(const tr_planned *p, FILE *to) {
     }
 }
 
-tr_status tr_planned_print(const tr_planned *planned, FILE *to, tr_error *err) {
+tr_status tr__planned_print(const tr_planned *planned, FILE *to, tr_error *err) {
     print_choice(planned, to);
     print_timeline(planned, to);
     print_runners(planned, to);

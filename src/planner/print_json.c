@@ -129,7 +129,7 @@ static void write_binding(const tr_planned *p, tr_json_writer *to) {
     tr__json_close(to, '}');
 }
 
-tr_status tr_planned_print_json(const tr_planned *p, FILE *to, tr_error *err) {
+tr_status tr__planned_print_json(const tr_planned *p, FILE *to, tr_error *err) {
     tr_json_writer w = tr__json_writer(to);
     tr__json_open(&w, '{');
     tr__json_put_text(&w, "machine", p->machine);

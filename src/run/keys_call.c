@@ -21,6 +21,13 @@ static const tr_key keys[] = {
      .status = TR_KEY_OF_CALL,
      .fallback = "false",
      .doc = "no weights and no data are needed: the data may be missing"},
+    {.path = "data_only",
+     .types = TR_KEY_BOOL,
+     .status = TR_KEY_OF_CALL,
+     .fallback = "false",
+     .doc =
+         "only model and data are resolved, for those who read samples: no batch, no "
+         "optimizer, no plan"},
     {.path = "choose_device",
      SETTING(choose_device),
      .types = TR_KEY_BOOL,

@@ -5,35 +5,21 @@
 #include "ckpt/folder.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
-#include "run/run.h"
+#include "run/print.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static tr_status write_plan(const tr_run *run, const tr_plan *plan, tr_error *err) {
     char path[PATH_MAX];
-    char *text = NULL;
-    size_t bytes = 0;
+    const tr_run_print what = {run, plan};
     tr_status status =
         tr__path_join(path, sizeof path, run->settings.out, "plan.txt", err);
-    if (status != TR_OK) {
-        return status;
-    }
-    FILE *memory = open_memstream(&text, &bytes);
-    if (!memory) {
-        return tr_fail(err, TR_MEMORY, "no memory to print the plan");
-    }
-    status = tr_run_print_plan(run, plan, memory, err);
-    if (fclose(memory) != 0 && status == TR_OK) {
-        status = tr_fail(err, TR_MEMORY, "no memory to print the plan");
-    }
     if (status == TR_OK) {
-        status = tr__file_replace(path, text, bytes, err);
+        status = tr__run_check_patterns(run, plan, err);
     }
-    free(text);
-    return status;
+    return status == TR_OK ? tr__file_print(path, tr__run_print, &what, err) : status;
 }
 
 static tr_status write_resolved(const tr_run *run, tr_error *err) {

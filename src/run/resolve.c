@@ -181,19 +181,6 @@ static tr_status end(tr_run *run, tr_status status) {
     return status;
 }
 
-tr_status tr_run_resolve(tr_run *run, tr_error *err) {
-    tr_status status = is_unresolved(run, "tr_run_resolve", err);
-    if (status != TR_OK) {
-        return status;
-    }
-    status = end(run, resolve(run, err));
-    if (status == TR_OK) {
-        tr__run_say_ignored(run);
-        tr__run_say_idle(run);
-    }
-    return status;
-}
-
 static tr_status resolve_data_alone(tr_run *run, unsigned flags, tr_error *err) {
     tr_problems missing = {0};
     tr_status status = begin(run, flags & TR_OPEN_OTHER_DATA, err);
@@ -218,4 +205,27 @@ static tr_status resolve_data_alone(tr_run *run, unsigned flags, tr_error *err) 
 
 tr_status tr__run_resolve_data_alone(tr_run *run, unsigned flags, tr_error *err) {
     return end(run, resolve_data_alone(run, flags, err));
+}
+
+// What cannot be read is an error of tr_run_resolve, on all ranks.
+static bool asks_data_alone(tr_run *run) {
+    const char *value = NULL;
+    return tr_run_get(run, "data_only", &value, NULL, NULL) == TR_OK && value &&
+           strcmp(value, "true") == 0;
+}
+
+tr_status tr_run_resolve(tr_run *run, tr_error *err) {
+    tr_status status = is_unresolved(run, "tr_run_resolve", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (asks_data_alone(run)) {
+        return tr__run_resolve_data_alone(run, 0, err);
+    }
+    status = end(run, resolve(run, err));
+    if (status == TR_OK) {
+        tr__run_say_ignored(run);
+        tr__run_say_idle(run);
+    }
+    return status;
 }

@@ -73,7 +73,7 @@ static tr_status all_say(tr_comm *comm, bool *said, tr_error *err) {
     int64_t most = !*said;
     tr_status status = TR_OK;
     if (tr__comm_count(comm) > 1) {
-        status = tr__comm_most(comm, !*said, &most, err);
+        status = tr_comm_most(comm, !*said, &most, err);
     }
     *said = most == 0;
     return status;

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "plan/plan.h"
-#include "plan/print.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -92,43 +91,30 @@ const tr_planned *tr_run_planned(const tr_run *run) {
     return run ? run->planned : NULL;
 }
 
-static tr_status can_print(const tr_run *run, const tr_plan *plan, const void *to,
-                           const char *function, tr_error *err) {
-    tr_status status = tr__run_need_resolved(run, function, err);
-    status = status == TR_OK ? tr__need(plan, function, "plan", err) : status;
-    status = status == TR_OK ? tr__need(to, function, "to", err) : status;
-    return status == TR_OK ? tr__run_check_patterns(run, plan, err) : status;
+tr_status tr_run_check_memory(const tr_run *run, const tr_plan *plan, tr_error *err) {
+    static const char name[] = "tr_run_check_memory";
+    tr_status status = tr__run_need_resolved(run, name, err);
+    status = status == TR_OK ? tr__need(plan, name, "plan", err) : status;
+    return status == TR_OK ? tr__run_fits(run, plan, err) : status;
 }
 
-tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan, FILE *to,
-                            tr_error *err) {
-    tr_status status = can_print(run, plan, to, "tr_run_print_plan", err);
-    if (status == TR_OK) {
-        status = tr_plan_print(plan, to, err);
-    }
-    return status == TR_OK && run->planned ? tr_planned_print(run->planned, to, err)
-                                           : status;
+int64_t tr_run_ranks(const tr_run *run) {
+    return run && run->resolved ? tr_mesh_ranks(&run->request.mesh) : 0;
 }
 
-tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan, FILE *to,
-                                 tr_error *err) {
-    tr_status status = can_print(run, plan, to, "tr_run_print_plan_json", err);
-    if (status != TR_OK) {
-        return status;
-    }
-    tr_json_writer w = tr__json_writer(to);
-    tr__json_open(&w, '{');
-    if (run->planned) {
-        tr__json_line(&w, 2);
-        tr__json_key(&w, "planner");
-        status = tr_planned_print_json(run->planned, to, err);
-        w.comma = true; // after what was written beside the writer
-    }
-    status = status == TR_OK ? tr__plan_write_members(plan, &w, err) : status;
-    tr__json_line(&w, 0);
-    tr__json_close(&w, '}');
-    fputc('\n', to);
-    return status;
+tr_dataset *tr_run_data(const tr_run *run) {
+    return run && run->resolved && run->has_data ? run->train : NULL;
+}
+
+int64_t tr_run_sample(const tr_run *run, int64_t epoch, int64_t position) {
+    const tr_dataset *data = tr_run_data(run);
+    bool there =
+        data && epoch >= 0 && position >= 0 && position < tr_dataset_samples(data);
+    return there ? tr__order_sample(&run->order, epoch, position) : -1;
+}
+
+const char *tr_run_tokenizer(const tr_run *run) {
+    return run && run->resolved ? run->tokenizer : NULL;
 }
 
 const tr_model *tr_run_model(const tr_run *run) {

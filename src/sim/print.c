@@ -1,6 +1,7 @@
 // A simulation for people, as JSON, and as a trace.
 #include "plan/print.h"
 #include "base/json_writer.h"
+#include "base/sink.h"
 #include "base/text.h"
 #include "sim/simulate.h"
 
@@ -100,7 +101,8 @@ static void print_memory(const tr_simulation *r, FILE *to) {
     }
 }
 
-tr_status tr_simulated_print(const tr_simulated *s, FILE *to, tr_error *err) {
+static tr_status print_text(const void *simulated, FILE *to, tr_error *err) {
+    const tr_simulated *s = simulated;
     const tr_plan_request *request = &s->plan->request;
     fprintf(to, "machine %s\n", s->machine->name);
     print_request(request, to);
@@ -200,7 +202,8 @@ static void write_kinds(const tr_simulated *s, tr_json_writer *to) {
     tr__json_close(to, '}');
 }
 
-tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err) {
+static tr_status print_json(const void *simulated, FILE *to, tr_error *err) {
+    const tr_simulated *s = simulated;
     tr_json_writer w = tr__json_writer(to);
     tr__json_open(&w, '{');
     tr__json_line(&w, 2);
@@ -218,8 +221,26 @@ tr_status tr_simulated_print_json(const tr_simulated *s, FILE *to, tr_error *err
 
 // ---- trace
 
-tr_status tr_simulated_trace(const tr_simulated *s, FILE *to, tr_error *err) {
+static tr_status print_trace(const void *simulated, FILE *to, tr_error *err) {
+    const tr_simulated *s = simulated;
     tr_rank_spans spans = {tr_mesh_rank(&s->plan->request.mesh), s->spans,
                            s->span_count};
     return tr__trace_write(s->plan, "simulated", &spans, 1, to, err);
+}
+
+// ----
+
+tr_status tr_simulated_print(const tr_simulated *simulated, const tr_sink *to,
+                             tr_error *err) {
+    return tr__sink_print(to, "tr_simulated_print", print_text, simulated, err);
+}
+
+tr_status tr_simulated_print_json(const tr_simulated *simulated, const tr_sink *to,
+                                  tr_error *err) {
+    return tr__sink_print(to, "tr_simulated_print_json", print_json, simulated, err);
+}
+
+tr_status tr_simulated_trace(const tr_simulated *simulated, const tr_sink *to,
+                             tr_error *err) {
+    return tr__sink_print(to, "tr_simulated_trace", print_trace, simulated, err);
 }

@@ -1,5 +1,6 @@
 #include <tranche/check.h>
 
+#include "base/sink.h"
 #include "ckpt/json.h"
 
 #include <inttypes.h>
@@ -71,18 +72,33 @@ static void print_undecided(const tr_check *check, FILE *to) {
     }
 }
 
-void tr_check_print(const tr_check *check, bool every, FILE *to) {
+typedef struct printed {
+    const tr_check *check;
+    bool every;
+} printed;
+
+static tr_status print_text(const void *what, FILE *to, tr_error *err) {
+    const printed *p = what;
+    const tr_check *check = p->check;
+    (void)err;
     for (size_t i = 0; i < check->op_count; i++) {
         print_op(&check->ops[i], to);
     }
     for (size_t i = 0; i < check->cut_count; i++) {
         print_cut(check, &check->cuts[i], to);
-        if (every && i > 0) {
+        if (p->every && i > 0) {
             print_tensors(check, &check->cuts[i], to);
         }
     }
     print_undecided(check, to);
     fprintf(to, "%s\n", verdict(check));
+    return TR_OK;
+}
+
+tr_status tr_check_print(const tr_check *check, bool every, const tr_sink *to,
+                         tr_error *err) {
+    const printed what = {check, every};
+    return tr__sink_print(to, "tr_check_print", print_text, check ? &what : NULL, err);
 }
 
 // By the names of the tensors; NULL: no memory.
@@ -140,7 +156,8 @@ static json_t *ops_json(const tr_check *check) {
     return ops;
 }
 
-tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {
+static tr_status print_json(const void *what, FILE *to, tr_error *err) {
+    const tr_check *check = what;
     json_t *cuts = json_array();
     bool failed = false;
     for (size_t i = 0; i < check->cut_count; i++) {
@@ -153,4 +170,8 @@ tr_status tr_check_print_json(const tr_check *check, FILE *to, tr_error *err) {
     json_t *all = json_pack("{s:b, s:o, s:o}", "passed", check->passed, "ops",
                             ops_json(check), "cuts", cuts);
     return tr__json_print(all, to, err);
+}
+
+tr_status tr_check_print_json(const tr_check *check, const tr_sink *to, tr_error *err) {
+    return tr__sink_print(to, "tr_check_print_json", print_json, check, err);
 }

@@ -8,7 +8,6 @@
 #include "exec/executor.h"
 #include "run/run.h"
 #include "train/logits.h"
-#include "train/memory_check.h"
 #include "train/read_tensors.h"
 
 #include <tranche/checkpoint.h>
@@ -233,7 +232,7 @@ static tr_status load(tr_evaluator *e, const tr_evaluator_options *o, tr_error *
     if (status != TR_OK || o->plan_only) {
         return status;
     }
-    status = tr__memory_check(e->plan, "evaluating this model", err);
+    status = tr_plan_check_memory(e->plan, "evaluating this model", err);
     if (status == TR_OK) {
         status = take_memory(e, err);
     }

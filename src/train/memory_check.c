@@ -1,5 +1,4 @@
-#include "train/memory_check.h"
-
+// Is there memory for a plan?
 #include "backend/backend.h"
 #include "base/checked.h"
 #include "base/machine.h"
@@ -18,7 +17,7 @@ static tr_status check(const char *what, int64_t needs, int64_t memory,
                    whose, have);
 }
 
-tr_status tr__memory_check(const tr_plan *plan, const char *what, tr_error *err) {
+tr_status tr_plan_check_memory(const tr_plan *plan, const char *what, tr_error *err) {
     const tr_ledger *ledger = tr_plan_ledger(plan);
     const tr_plan_request *r = &plan->request;
     const tr_backend *backend = tr__backend(r->backend);

@@ -1,6 +1,8 @@
 // Logits of the next token. Two plans share the weights and the cache of keys and
 // values, which both have at the same places: one computes a piece of a prompt, the
 // other one a single token.
+#include "backend/backend.h"
+#include "base/arguments.h"
 #include "base/batch.h"
 #include "base/checked.h"
 #include "base/files.h"
@@ -10,7 +12,6 @@
 #include "models/folder.h"
 #include "models/models.h"
 #include "train/end_tokens.h"
-#include "train/memory_check.h"
 #include "train/read_tensors.h"
 
 #include <tranche/sample.h>
@@ -83,12 +84,14 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                                .cache_positions = o->uncached ? 0 : s->context,
                                .cache_piece = s->piece.positions,
                                .compute = o->compute,
-                               .backend = o->backend,
-                               .device = o->device,
                                .threads = o->threads};
-    tr_status status = tr_plan_make(&request, &w->plan, err);
+    tr_status status = tr__device_parse("device", o->device ? o->device : "cpu",
+                                        &request.backend, &request.device, err);
+    if (status == TR_OK) {
+        status = tr_plan_make(&request, &w->plan, err);
+    }
     return status == TR_OK && !o->plan_only
-               ? tr__memory_check(w->plan, "sampling from this model", err)
+               ? tr_plan_check_memory(w->plan, "sampling from this model", err)
                : status;
 }
 
@@ -165,8 +168,16 @@ static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *fo
 
 tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
                           tr_error *err) {
+    static const char name[] = "tr_sampler_open";
+    static const tr_sized known = {"tr_sampler_options", "TR_SAMPLER_OPTIONS_INIT",
+                                   sizeof(tr_sampler_options)};
     char folder[PATH_MAX];
-    tr_status status = tr_checkpoint_locate(options->path, folder, sizeof folder, err);
+    tr_status status = tr__need_sized(options, &known, name, err);
+    status = status == TR_OK ? tr__need(options->path, name, "path", err) : status;
+    status = status == TR_OK ? tr__need(out, name, "out", err) : status;
+    if (status == TR_OK) {
+        status = tr_checkpoint_locate(options->path, folder, sizeof folder, err);
+    }
     if (status != TR_OK) {
         return status;
     }
@@ -185,8 +196,10 @@ tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
 
 tr_status tr_sampler_create(const char *path, int64_t length, int threads,
                             tr_sampler **out, tr_error *err) {
-    const tr_sampler_options options = {
-        .path = path, .length = length, .threads = threads};
+    tr_sampler_options options = TR_SAMPLER_OPTIONS_INIT;
+    options.path = path;
+    options.length = length;
+    options.threads = threads;
     return tr_sampler_open(&options, out, err);
 }
 

@@ -131,9 +131,9 @@ static tr_status check_same(const tr_tensor_access *a, tr_error *err) {
     if (!a->engine->comm) {
         return TR_OK;
     }
-    tr_status status = tr__comm_most(a->engine->comm, mine, &most, err);
+    tr_status status = tr_comm_most(a->engine->comm, mine, &most, err);
     if (status == TR_OK) {
-        status = tr__comm_most(a->engine->comm, -mine, &least, err);
+        status = tr_comm_most(a->engine->comm, -mine, &least, err);
     }
     return status == TR_OK && most != -least
                ? tr_fail(err, TR_USAGE,

@@ -75,7 +75,7 @@ static tr_status gather(const tr_engine *engine, noted *all, tr_error *err) {
     int64_t most = (int64_t)engine->watch->count;
     tr_span *own = NULL;
     tr_status status =
-        engine->comm ? tr__comm_most(engine->comm, most, &most, err) : TR_OK;
+        engine->comm ? tr_comm_most(engine->comm, most, &most, err) : TR_OK;
     all->most = (size_t)most;
     if (status == TR_OK) {
         status = take(engine, all, &own, err);

@@ -250,23 +250,23 @@ static void errors(void **state) {
     assert_null(diff);
 }
 
+static bool take(void *to, const char *text, size_t bytes) {
+    return fwrite(text, 1, bytes, to) == bytes;
+}
+
 // What was printed, as text; freed with free.
 static char *printed(const tr_diff *diff, const tr_inspection *inspection, bool json) {
     char *text = NULL;
     size_t bytes;
     tr_error err = {0};
-    FILE *to = open_memstream(&text, &bytes);
-    assert_non_null(to);
-    if (diff && json) {
-        test_ok(tr_diff_print_json(diff, to, &err), &err);
-    } else if (diff) {
-        tr_diff_print(diff, to);
-    } else if (json) {
-        test_ok(tr_inspection_print_json(inspection, to, &err), &err);
-    } else {
-        tr_inspection_print(inspection, to);
-    }
-    fclose(to);
+    const tr_sink to = {take, open_memstream(&text, &bytes)};
+    assert_non_null(to.user);
+    tr_status status = diff && json ? tr_diff_print_json(diff, &to, &err)
+                       : diff       ? tr_diff_print(diff, &to, &err)
+                       : json       ? tr_inspection_print_json(inspection, &to, &err)
+                                    : tr_inspection_print(inspection, &to, &err);
+    test_ok(status, &err);
+    fclose(to.user);
     return text;
 }
 

@@ -138,12 +138,11 @@ static void test_full(void **state) {
     file_words(state, "a.txt", 20000);
     fail_with(state, &full,
               LIST("tokenize", "--tokenizer", GPT2, "a.txt", "--out", "i"), 5,
-              LIST("i.partial"));
+              LIST("i: cannot write"));
     fail_with(state, NULL, LIST("tokenize", "--tokenizer", GPT2, "--decode", "i"), 5,
               LIST("i: "));
-    fail_with(state, NULL,
-              LIST("tokenize", "--tokenizer", GPT2, "--decode", "i.partial"), 5,
-              LIST("i.partial: "));
+    fail_with(state, NULL, LIST("tokenize", "--tokenizer", GPT2, "--decode", "i.new"),
+              5, LIST("i.new: "));
 }
 
 // A link, a pipe or a folder at the file's name is left as it is, and said before the

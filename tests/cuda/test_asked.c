@@ -61,7 +61,7 @@ static void check(const tr_sampler_options *options, double tolerance) {
     for (int i = 0; i < TOKENS; i++) {
         tokens[i] = (i * 29 + 11) % WORDS;
     }
-    other.backend = TR_BACKEND_CUDA;
+    other.device = "cuda";
     trial_ok(tr_sampler_open(options, &cpu, &err), &err);
     trial_ok(tr_sampler_open(&other, &cuda, &err), &err);
     for (int64_t count = PROMPT; count <= TOKENS; count++) {
@@ -80,8 +80,11 @@ static void logits_are_the_cpus(void **state) {
     char path[512];
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         save(state, &families[i], path, sizeof path);
-        tr_sampler_options options = {
-            .path = path, .length = 60, .threads = 2, .piece = 17};
+        tr_sampler_options options = {.size = sizeof options,
+                                      .path = path,
+                                      .length = 60,
+                                      .threads = 2,
+                                      .piece = 17};
         check(&options, 1e-5);
         options.compute = TR_BF16;
         check(&options, 6e-2);

@@ -1,6 +1,7 @@
 #include "plan/ordered.h"
 
 #include "plan/models.h"
+#include "plan/print.h"
 #include "plan/roles.h"
 
 #include <setjmp.h>
@@ -39,7 +40,7 @@ char *test_plan_text(const tr_plan *plan, bool json, size_t *length) {
     tr_error err = {0};
     assert_non_null(to);
     tr_status status =
-        json ? tr_plan_print_json(plan, to, &err) : tr_plan_print(plan, to, &err);
+        json ? tr__plan_print_json(plan, to, &err) : tr__plan_print(plan, to, &err);
     assert_int_equal(status, TR_OK);
     fclose(to);
     return text;

@@ -2,6 +2,7 @@
 #include "plan/drawn.h"
 #include "plan/models.h"
 #include "plan/passes.h"
+#include "plan/print.h"
 #include "plan/proof/prove.h"
 #include "plan/work.h"
 
@@ -262,9 +263,9 @@ static void groups_are_printed_where_they_differ(void **state) {
     request.train_batch_size = 4;
     assert_true(make_ranks(request, (tr_mesh){.size = {2, 1, 1}}, &two));
     assert_true(make_ranks(request, meshes[1], &four));
-    char *plain = print(two.plans[0], tr_plan_print);
-    char *grouped = print(four.plans[0], tr_plan_print);
-    char *json = print(two.plans[0], tr_plan_print_json);
+    char *plain = print(two.plans[0], tr__plan_print);
+    char *grouped = print(four.plans[0], tr__plan_print);
+    char *json = print(two.plans[0], tr__plan_print_json);
     assert_null(strstr(plain, "group"));
     assert_non_null(strstr(grouped, "; mesh 2 x 2 x 1"));
     assert_non_null(strstr(grouped, ", group data\n"));

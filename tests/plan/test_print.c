@@ -3,6 +3,7 @@
 #include "models/models.h"
 #include "plan/models.h"
 #include "plan/ordered.h"
+#include "plan/print.h"
 #include "plan/roles.h"
 
 #include <jansson.h>
@@ -259,7 +260,7 @@ static void a_full_disk_is_an_error(void **state) {
         }
         setvbuf(to, NULL, _IONBF, 0);
         tr_status status =
-            json ? tr_plan_print_json(plan, to, &err) : tr_plan_print(plan, to, &err);
+            json ? tr__plan_print_json(plan, to, &err) : tr__plan_print(plan, to, &err);
         assert_int_equal(status, TR_IO);
         fclose(to);
     }

@@ -96,6 +96,17 @@ fresh
 mkdir "$tree/src/attic"
 echo '#include "base/a.h"' >"$tree/src/attic/x.c"
 expect bad 'a room that is not on the list' "$layers"
+fresh
+mkdir "$tree/src/cli" "$tree/src/report"
+cp "$tree/src/base/a.h" "$tree/src/report/r.h"
+printf '#include "report/r.h"\n#include <tranche/c.h>\n' >"$tree/src/cli/p.c"
+expect good 'the program includes public headers and its own' "$layers"
+echo '#include "base/a.h"' >>"$tree/src/cli/p.c"
+expect bad 'the program includes an internal header' "$layers"
+fresh
+mkdir "$tree/src/report"
+echo '#include "plan/b.h"' >"$tree/src/report/r.c"
+expect bad 'what draws for the program includes an internal header' "$layers"
 rm -rf "$tree/src"
 mkdir "$tree/src"
 rm "$tree/include/tranche/c.h"

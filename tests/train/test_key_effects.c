@@ -1,6 +1,7 @@
 // The whole table of keys: each one changes the run that a file resolves to, or is
 // told. No key is silently without an effect.
 #include "opening.h"
+#include "planner/planner.h"
 #include "run/keys.h"
 #include "run/run.h"
 #include "scratch.h"
@@ -171,7 +172,7 @@ static char *print(const tr_run *run) {
     fprintf(to, "%s %s\n", run->settings.resume, trace ? trace : "");
     print_plan(to, run);
     if (run->planned) {
-        assert_int_equal(tr_planned_print(run->planned, to, NULL), TR_OK);
+        assert_int_equal(tr__planned_print(run->planned, to, NULL), TR_OK);
     }
     fclose(to);
     return text;

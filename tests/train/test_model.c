@@ -1,6 +1,7 @@
 // A program's own model and ops: a list of units with a mean over the effective batch
 // in the middle of one, trained a step at a time and however the batch is cut.
 #include "own_model.h"
+#include "plan/print.h"
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"
@@ -166,7 +167,7 @@ static void the_plan_says_why_the_wave_is_whole(void **state) {
     print_run(8, 3, 0, 0, "unused", text);
     open_model(&own.model, &data, text, "never", &t);
     FILE *memory = open_memstream(&printed, &bytes);
-    trial_ok(tr_plan_print(t.plan, memory, &err), &err);
+    trial_ok(tr__plan_print(t.plan, memory, &err), &err);
     fclose(memory);
     assert_non_null(strstr(printed, "wave"));
     assert_non_null(strstr(printed, "has an op over the whole effective batch"));

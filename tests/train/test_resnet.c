@@ -2,6 +2,7 @@
 // evaluation included; that batch norm does not see how the batch was cut; what is kept
 // where, and what is refused.
 // Labels: isa
+#include "plan/print.h"
 #include "scratch.h"
 #include "snapshot.h"
 #include "stored.h"
@@ -391,7 +392,7 @@ static void waves_are_forced(void **state) {
     trial_ok(plan_text(text, &run, &plan, &err), &err);
     FILE *to = open_memstream(&printed, &bytes);
     assert_non_null(to);
-    trial_ok(tr_plan_print(plan, to, &err), &err);
+    trial_ok(tr__plan_print(plan, to, &err), &err);
     fclose(to);
     assert_non_null(strstr(printed, "wave 4: unit "));
     assert_non_null(strstr(printed, "has an op over the whole effective batch"));

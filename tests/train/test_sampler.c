@@ -150,7 +150,7 @@ static void test_families(void **state) {
         const family *f = &families[i];
         save(state, f, path, sizeof path);
         tr_sampler_options options = {
-            .path = path, .length = f->positions, .threads = 2};
+            .size = sizeof options, .path = path, .length = f->positions, .threads = 2};
         check(&options, 1, 1e-5);
         options.piece = 17; // does not divide the context
         check(&options, f->positions - 5, 1e-5);
@@ -167,7 +167,8 @@ static void test_halves(void **state) {
     for (int i = 0; i < FAMILIES; i++) {
         save(state, &families[i], path, sizeof path);
         for (int k = 0; k < 2; k++) {
-            tr_sampler_options options = {.path = path,
+            tr_sampler_options options = {.size = sizeof options,
+                                          .path = path,
                                           .length = 100,
                                           .threads = 2,
                                           .piece = 32,
@@ -188,7 +189,8 @@ static void test_ledger(void **state) {
     tr_error err = {0};
     tr_sampler *sampler = NULL;
     save(state, &families[1], path, sizeof path);
-    tr_sampler_options options = {.path = path, .length = 100, .compute = TR_BF16};
+    tr_sampler_options options = {
+        .size = sizeof options, .path = path, .length = 100, .compute = TR_BF16};
     trial_ok(tr_sampler_open(&options, &sampler, &err), &err);
     int64_t want = 2 /* layers */ * 2 * 3 /* heads */ * 128 * 4 /* of each */ * 2;
     const tr_plan *plans[] = {tr_sampler_prompt_plan(sampler),
@@ -213,8 +215,11 @@ static void test_ring_bits(void **state) {
             continue;
         }
         save(state, &families[i], path, sizeof path);
-        tr_sampler_options options = {
-            .path = path, .length = families[i].positions, .threads = 2, .piece = 17};
+        tr_sampler_options options = {.size = sizeof options,
+                                      .path = path,
+                                      .length = families[i].positions,
+                                      .threads = 2,
+                                      .piece = 17};
         trial_ok(tr_sampler_open(&options, &ring, &err), &err);
         options.piece = 190; // a cache of 200 or 384
         trial_ok(tr_sampler_open(&options, &whole, &err), &err);
@@ -240,8 +245,11 @@ static void test_going_back(void **state) {
     random_tokens(tokens, TOKENS_MAX, 13);
     for (int i = 0; i < FAMILIES; i++) {
         save(state, &families[i], path, sizeof path);
-        tr_sampler_options options = {
-            .path = path, .length = families[i].positions, .threads = 2, .piece = 23};
+        tr_sampler_options options = {.size = sizeof options,
+                                      .path = path,
+                                      .length = families[i].positions,
+                                      .threads = 2,
+                                      .piece = 23};
         pair p = open_pair(&options);
         int64_t count = 150;
         for (int turn = 0; turn < 24; turn++) {
@@ -261,7 +269,7 @@ static void test_going_back(void **state) {
 static void test_refusals(void **state) {
     char path[512];
     tr_error err = {0};
-    tr_sampler_options options = {.path = path, .length = 100};
+    tr_sampler_options options = {.size = sizeof options, .path = path, .length = 100};
     int32_t tokens[20];
     const float *logits;
     save(state, &families[0], path, sizeof path);

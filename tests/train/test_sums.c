@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "exec/walk.h"
 #include "plan/offsets.h"
+#include "plan/print.h"
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"
@@ -454,8 +455,8 @@ static void plans_say_the_type(void **state) {
         setting s = {.sums = types[k], .micro = 4};
         make_plan(&s, 1, &data, &t);
         FILE *to = open_memstream(&text, &bytes);
-        trial_ok(tr_plan_print(t.plan, to, &err), &err);
-        trial_ok(tr_plan_print_json(t.plan, to, &err), &err);
+        trial_ok(tr__plan_print(t.plan, to, &err), &err);
+        trial_ok(tr__plan_print_json(t.plan, to, &err), &err);
         fclose(to);
         bool found = strstr(text, said[k] ? said[k] : "gradients summed") != NULL;
         assert_true(found == (k > 0));

@@ -1,7 +1,6 @@
 // The chart in a terminal, of braille patterns or of ASCII characters.
-#include "base/memory.h"
-#include "base/terminal.h"
-#include "cli/plot.h"
+#include "report/plot.h"
+#include "report/terminal.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -156,7 +155,7 @@ static void put_table(const plot_run *const *runs, int count, plot_look look,
         fputs(" ", to);
         put_cell(&mark, look, to);
         fputc(' ', to);
-        tr__print_name(to, runs[r]->name, 0);
+        report_print_name(to, runs[r]->name);
         fputc('\n', to);
     }
 }

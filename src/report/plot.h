@@ -1,6 +1,6 @@
 // tranche plot: what is read of metrics files, and how it is drawn.
-#ifndef TR_CLI_PLOT_H
-#define TR_CLI_PLOT_H
+#ifndef TR_REPORT_PLOT_H
+#define TR_REPORT_PLOT_H
 
 #include <tranche/status.h>
 

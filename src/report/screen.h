@@ -1,21 +1,21 @@
 // A stream on which the library's progress is shown (tr_screen): on a terminal one live
 // line, drawn over itself, else line after line.
-#ifndef TR_CLI_SCREEN_H
-#define TR_CLI_SCREEN_H
+#ifndef TR_REPORT_SCREEN_H
+#define TR_REPORT_SCREEN_H
 
 #include <tranche/engine.h>
 
 #include <stdio.h>
 
-typedef struct cli_screen {
+typedef struct report_screen {
     FILE *to;
     int drawn; // characters of the live line that stands there
-} cli_screen;
+} report_screen;
 
 // Is the stream a terminal?
-bool cli_is_terminal(FILE *to);
+bool report_is_terminal(FILE *to);
 // `screen` is the state of what is returned, and must outlive it. live: the stream may
 // have a live line, if it is a terminal.
-tr_screen cli_screen_on(cli_screen *screen, FILE *to, bool live);
+tr_screen report_screen_on(report_screen *screen, FILE *to, bool live);
 
 #endif

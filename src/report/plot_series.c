@@ -1,4 +1,4 @@
-#include "cli/plot.h"
+#include "report/plot.h"
 
 #include <math.h>
 #include <string.h>

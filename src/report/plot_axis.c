@@ -1,5 +1,5 @@
 // Which values an axis shows, and where.
-#include "cli/plot.h"
+#include "report/plot.h"
 
 #include <math.h>
 #include <stdlib.h>

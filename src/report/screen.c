@@ -1,8 +1,8 @@
 // The live line is drawn with blanks and carriage returns alone: no escape codes and no
 // colours, so NO_COLOR has nothing to turn off.
-#include "cli/screen.h"
+#include "report/screen.h"
 
-#include "base/terminal.h"
+#include "report/terminal.h"
 
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,11 +10,11 @@
 
 enum { COLUMNS = 80 }; // of a terminal that does not say
 
-bool cli_is_terminal(FILE *to) {
+bool report_is_terminal(FILE *to) {
     return isatty(fileno(to)) != 0;
 }
 
-static void take_away(cli_screen *s) {
+static void take_away(report_screen *s) {
     if (s->drawn > 0) {
         fprintf(s->to, "\r%*s\r", s->drawn, "");
         s->drawn = 0;
@@ -22,13 +22,13 @@ static void take_away(cli_screen *s) {
 }
 
 static void show_line(void *user, const char *text) {
-    cli_screen *s = user;
+    report_screen *s = user;
     take_away(s);
-    tr__print_line(s->to, "", text);
+    report_print_line(s->to, "", text);
     fflush(s->to);
 }
 
-static void draw(cli_screen *s, const char *text) {
+static void draw(report_screen *s, const char *text) {
     int length = (int)strlen(text);
     fprintf(s->to, "\r%s", text);
     if (length < s->drawn) {
@@ -38,7 +38,7 @@ static void draw(cli_screen *s, const char *text) {
 }
 
 static void show_live(void *user, const char *text) {
-    cli_screen *s = user;
+    report_screen *s = user;
     if (!text && s->drawn > 0) { // it stays
         fputc('\n', s->to);
         s->drawn = 0;
@@ -51,15 +51,15 @@ static void show_live(void *user, const char *text) {
 }
 
 static int columns(void *user) {
-    const cli_screen *s = user;
+    const report_screen *s = user;
     struct winsize size;
     bool said = ioctl(fileno(s->to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     return (said ? size.ws_col : COLUMNS) - 1;
 }
 
-tr_screen cli_screen_on(cli_screen *screen, FILE *to, bool live) {
-    bool terminal = live && cli_is_terminal(to);
-    *screen = (cli_screen){.to = to};
+tr_screen report_screen_on(report_screen *screen, FILE *to, bool live) {
+    bool terminal = live && report_is_terminal(to);
+    *screen = (report_screen){.to = to};
     return (tr_screen){.line = show_line,
                        .live = terminal ? show_live : NULL,
                        .columns = terminal ? columns : NULL,

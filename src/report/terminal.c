@@ -1,4 +1,4 @@
-#include "base/terminal.h"
+#include "report/terminal.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ static uint32_t decode(const unsigned char *bytes, int length) {
     return code >= least[length] ? code : UINT32_MAX; // longer than it need be
 }
 
-static void put_whole(tr_clean_text *text) {
+static void put_whole(report_clean *text) {
     if (is_shown(decode(text->bytes, text->need), text->lines)) {
         fwrite(text->bytes, 1, (size_t)text->need, text->to);
     } else {
@@ -49,18 +49,18 @@ static void put_whole(tr_clean_text *text) {
     text->have = text->need = 0;
 }
 
-tr_clean_text tr__clean_begin(FILE *to, bool lines) {
-    return (tr_clean_text){
+report_clean report_clean_begin(FILE *to, bool lines) {
+    return (report_clean){
         .to = to, .terminal = isatty(fileno(to)) != 0, .lines = lines};
 }
 
-void tr__clean_put(tr_clean_text *text, unsigned char byte) {
+void report_clean_put(report_clean *text, unsigned char byte) {
     if (!text->terminal) {
         fputc(byte, text->to);
         return;
     }
     if (text->have > 0 && (byte & 0xc0) != 0x80) {
-        tr__clean_end(text);
+        report_clean_end(text);
     }
     if (text->have == 0) {
         text->need = length_of(byte);
@@ -75,42 +75,66 @@ void tr__clean_put(tr_clean_text *text, unsigned char byte) {
     }
 }
 
-void tr__clean_end(tr_clean_text *text) {
+void report_clean_end(report_clean *text) {
     if (text->have > 0) {
         fputc('?', text->to);
         text->have = text->need = 0;
     }
 }
 
-static void put_words(tr_clean_text *text, const char *words) {
+static void put_words(report_clean *text, const char *words) {
     for (; *words; words++) {
-        tr__clean_put(text, (unsigned char)*words);
+        report_clean_put(text, (unsigned char)*words);
     }
-    tr__clean_end(text);
+    report_clean_end(text);
 }
 
 static void print(FILE *to, const char *words, bool lines) {
-    tr_clean_text text = tr__clean_begin(to, lines);
+    report_clean text = report_clean_begin(to, lines);
     put_words(&text, words);
 }
 
-void tr__print_name(FILE *to, const char *name, int width) {
-    size_t length = strlen(name);
-    print(to, name, false);
-    if (width > 0 && length < (size_t)width) {
-        fprintf(to, "%*s", width - (int)length, "");
+static bool take(void *user, const char *bytes, size_t count) {
+    report_clean *text = user;
+    if (!text->terminal) {
+        return fwrite(bytes, 1, count, text->to) == count;
     }
+    for (size_t i = 0; i < count; i++) {
+        report_clean_put(text, (unsigned char)bytes[i]);
+    }
+    return !ferror(text->to);
 }
 
-void tr__print_message(FILE *to, const char *message) {
+tr_sink report_sink(report_clean *text, FILE *to) {
+    *text = report_clean_begin(to, true);
+    return (tr_sink){take, text};
+}
+
+const char *report_word(const char *word, char *dst) {
+    size_t length = strlen(word);
+    bool cut = length > REPORT_WORD_MAX;
+    length = cut ? REPORT_WORD_MAX : length;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)word[i];
+        dst[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+    }
+    snprintf(dst + length, 4, "%s", cut ? "..." : "");
+    return dst;
+}
+
+void report_print_name(FILE *to, const char *name) {
+    print(to, name, false);
+}
+
+void report_print_message(FILE *to, const char *message) {
     print(to, message, true);
 }
 
-void tr__print_line(FILE *to, const char *begin, const char *message) {
+void report_print_line(FILE *to, const char *begin, const char *message) {
     char *bytes = NULL;
     size_t length = 0;
     FILE *line = open_memstream(&bytes, &length);
-    tr_clean_text text = tr__clean_begin(to, true);
+    report_clean text = report_clean_begin(to, true);
     text.to = line ? line : to; // without memory: in pieces
     fputs(begin, text.to);
     put_words(&text, message);

@@ -1,5 +1,5 @@
 // The picture: one large panel and small ones below, two or three side by side.
-#include "cli/plot.h"
+#include "report/plot.h"
 
 #include <inttypes.h>
 #include <string.h>

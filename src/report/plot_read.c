@@ -1,7 +1,6 @@
 // metrics.jsonl, line by line.
-#include "base/files.h"
-#include "cli/cli.h"
-#include "cli/plot.h"
+#include "report/plot.h"
+#include "report/terminal.h"
 
 #include <jansson.h>
 
@@ -106,7 +105,9 @@ static tr_status locate(const char *path, char *file, size_t size, tr_error *err
         return tr_fail(err, TR_IO, "%.300s: %s", path, strerror(errno));
     }
     if (S_ISDIR(info.st_mode)) {
-        return tr__path_join(file, size, path, "metrics.jsonl", err);
+        int length = snprintf(file, size, "%s/metrics.jsonl", path);
+        return length < (int)size ? TR_OK
+                                  : tr_fail(err, TR_IO, "%.300s: path too long", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return tr_fail(err, TR_IO, "%.300s: neither a folder nor a regular file", path);
@@ -116,7 +117,7 @@ static tr_status locate(const char *path, char *file, size_t size, tr_error *err
 }
 
 tr_status plot_read(const char *path, plot_run *run, tr_error *err) {
-    char file_path[PATH_MAX], shown[CLI_WORD_MAX + 4];
+    char file_path[PATH_MAX], shown[REPORT_WORD_MAX + 4];
     reader r = {file_path, run, err};
     tr_status status = locate(path, file_path, sizeof file_path, err);
     FILE *file = status == TR_OK ? fopen(file_path, "re") : NULL;
@@ -128,7 +129,7 @@ tr_status plot_read(const char *path, plot_run *run, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    snprintf(run->name, sizeof run->name, "%s", cli_word(path, shown));
+    snprintf(run->name, sizeof run->name, "%s", report_word(path, shown));
     for (int i = 0; i < PLOT_SERIES; i++) {
         plot_series_begin(&run->series[i]);
     }

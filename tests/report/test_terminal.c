@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/terminal.h"
+#include "report/terminal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@
 static void check(const char *given, const char *wanted, bool terminal, bool lines) {
     char *shown = NULL;
     size_t bytes = 0;
-    tr_clean_text text = {.terminal = terminal, .lines = lines};
+    report_clean text = {.terminal = terminal, .lines = lines};
     text.to = open_memstream(&shown, &bytes);
     assert_non_null(text.to);
     for (const char *c = given; *c; c++) {
-        tr__clean_put(&text, (unsigned char)*c);
+        report_clean_put(&text, (unsigned char)*c);
     }
-    tr__clean_end(&text);
+    report_clean_end(&text);
     assert_int_equal(fclose(text.to), 0);
     assert_string_equal(shown, wanted);
     free(shown);
@@ -70,9 +70,9 @@ static void a_line_is_one_write(void **state) {
     FILE *to = fdopen(ends[1], "w");
     assert_non_null(to);
     assert_int_equal(setvbuf(to, NULL, _IONBF, 0), 0); // as stderr is
-    tr__print_line(to, "warning: ",
-                   "rank 1 is slow:\n    gr\xc3\xb6\xc3\x9f"
-                   "er");
+    report_print_line(to, "warning: ",
+                      "rank 1 is slow:\n    gr\xc3\xb6\xc3\x9f"
+                      "er");
     assert_true(read(ends[0], read_back, sizeof read_back - 1) > 0);
     assert_string_equal(read_back, "warning: rank 1 is slow:\n    gr\xc3\xb6\xc3\x9f"
                                    "er\n");
