@@ -86,6 +86,13 @@ TR_API tr_status tr_inspection_print(const tr_inspection *inspection, const tr_s
 TR_API tr_status tr_inspection_print_json(const tr_inspection *inspection,
                                           const tr_sink *to, tr_error *err);
 
+// The bytes that the program gave which saved a checkpoint (tr_save_options): *bytes
+// [*count], which the caller releases. NULL and 0: it gave none. TR_IO: it is no
+// checkpoint, or damaged. TR_MEMORY.
+TR_API tr_status tr_checkpoint_bytes(const char *path, void **bytes, size_t *count,
+                                     tr_error *err);
+TR_API void tr_checkpoint_bytes_release(void *bytes); // accepts NULL
+
 // ---- how two differ
 
 typedef enum tr_diff_kind {

@@ -119,6 +119,27 @@ TR_API tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples,
 // TR_IO; TR_NUMBERS: a weight is not finite; TR_COMM.
 TR_API tr_status tr_engine_save(tr_engine *engine, tr_error *err);
 
+// Begin with TR_SAVE_OPTIONS_INIT, then set members.
+typedef struct tr_save_options {
+    size_t size; // of this struct
+    // The checkpoint itself. Folders above it are made. A checkpoint that is there is
+    // replaced when the new one is complete; anything else is an error. The key
+    // "resume" takes it. NULL: one in the run's out folder, as tr_engine_save makes it.
+    const char *folder;
+    // [byte_count], which become a file of the checkpoint; tr_checkpoint_bytes gives
+    // them back. Rank 0's count. NULL: none.
+    const void *bytes;
+    size_t byte_count;
+} tr_save_options;
+
+#define TR_SAVE_OPTIONS_INIT                                                           \
+    { sizeof(tr_save_options), NULL, NULL, 0 }
+
+// Saves a checkpoint where the options say. All ranks name the same folder, which all
+// of them see. Collective. TR_USAGE: a struct of an unknown size. Errors as above.
+TR_API tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
+                                   tr_error *err);
+
 // Where progress is shown. The calls come from the thread that calls tr_engine_train;
 // no text has a newline at its end.
 typedef struct tr_screen {

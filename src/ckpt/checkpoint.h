@@ -7,6 +7,7 @@
 //                                       in bf16 the f32 ones, too: "<name>.master"; in
 //                                       shards, too
 //   tokenizer.json, ...                 files that go with the model (companions.h)
+//   caller.bin                          what the program gave that saved it
 //   state.json                          the rest, and size and hash of each file above
 #ifndef TR_CKPT_CHECKPOINT_H
 #define TR_CKPT_CHECKPOINT_H
@@ -19,6 +20,8 @@
 #include "ckpt/state.h"
 #include "ckpt/tensor_set.h"
 #include "comm/comm.h"
+
+#define TR_CALLER_FILE "caller.bin"
 
 // Told after every piece of long work, on rank 0; `report` may be NULL.
 typedef struct tr_progress {
@@ -51,6 +54,11 @@ typedef struct tr_tensor_source {
 typedef struct tr_checkpoint_input {
     tr_comm *comm; // NULL: alone
     const char *out_folder;
+    // The checkpoint itself, in place of one in the out folder: no link points to it,
+    // and no other is removed. NULL: one in the out folder.
+    const char *folder;
+    const void *bytes; // [byte_count] of the caller's, for its own file; NULL: none
+    size_t byte_count;
     int keep; // checkpoints to keep, this one included; < 1: all
     // The first checkpoint of a run that began anew where another run has left some:
     // once it is complete, all the others are removed.

@@ -39,10 +39,33 @@ typedef struct saving {
     tr_meter meter;
 } saving;
 
+// A folder of the caller's: it is written beside its place.
+static tr_status name_beside(saving *save, tr_error *err) {
+    const char *path = save->input->folder;
+    int length = (int)strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    int used = snprintf(save->replaced, PATH_MAX, "%.*s.replaced", length, path);
+    if (length == 0 || used >= PATH_MAX) {
+        return tr_fail(err, TR_IO, "'%.300s': not a usable folder name", path);
+    }
+    snprintf(save->final, PATH_MAX, "%.*s", length, path);
+    snprintf(save->partial, PATH_MAX, "%.*s.partial", length, path);
+    const char *slash = strrchr(save->final, '/');
+    int parent = slash ? (int)(slash - save->final) : 1;
+    snprintf(save->folder, PATH_MAX, "%.*s", parent > 0 ? parent : 1,
+             slash ? save->final : ".");
+    return TR_OK;
+}
+
 static tr_status name_paths(saving *save, tr_error *err) {
     static const size_t size = PATH_MAX;
     char name[TR_STEP_NAME_MAX];
     int64_t step = save->input->state->step;
+    if (save->input->folder) {
+        return name_beside(save, err);
+    }
     tr_status status = tr__checkpoints_path(save->input->out_folder, save->folder, err);
     tr__step_name(step, TR_STEP_PLAIN, save->name);
     if (status == TR_OK) {
@@ -106,13 +129,32 @@ static tr_status name_files(saving *save, tr_error *err) {
     return status;
 }
 
+static tr_status move(const char *from, const char *to, tr_error *err) {
+    return rename(from, to) == 0 ? TR_OK
+                                 : tr_fail(err, TR_IO, "%s: cannot rename to %s: %s",
+                                           from, to, strerror(errno));
+}
+
+// What a save that failed or was killed may have left.
+static tr_status clean_beside(const saving *save, tr_error *err) {
+    bool aside = access(save->final, F_OK) != 0 && access(save->replaced, F_OK) == 0;
+    tr_status status = aside ? move(save->replaced, save->final, err) : TR_OK;
+    return status == TR_OK ? tr__folder_remove(save->partial, err) : status;
+}
+
+static tr_status clean(const saving *save, tr_error *err) {
+    const char *out = save->input->out_folder;
+    if (save->input->folder) {
+        return clean_beside(save, err);
+    }
+    tr_status status = tr__folder_sync(out, err);
+    return status == TR_OK ? tr__checkpoint_clean(out, err) : status;
+}
+
 static tr_status prepare_folder(saving *save, tr_error *err) {
     tr_status status = tr__folder_create(save->folder, err);
     if (status == TR_OK) {
-        status = tr__folder_sync(save->input->out_folder, err);
-    }
-    if (status == TR_OK) { // a save that failed or was killed may have left something
-        status = tr__checkpoint_clean(save->input->out_folder, err);
+        status = clean(save, err);
     }
     if (status == TR_OK && mkdir(save->partial, 0777) != 0) {
         status = tr_fail(err, TR_IO, "%s: cannot create folder: %s", save->partial,
@@ -128,14 +170,19 @@ static tr_file_record *add_record(saving *save, const char *name) {
     return record;
 }
 
-static tr_status write_text(saving *save, const char *name, const char *text,
-                            tr_error *err) {
+static tr_status write_bytes(saving *save, const char *name, const void *data,
+                             size_t bytes, tr_error *err) {
     char path[PATH_MAX];
     tr_file_record *record = add_record(save, name);
-    record->bytes = (int64_t)strlen(text);
-    record->hash = tr__hash(text, strlen(text));
+    record->bytes = (int64_t)bytes;
+    record->hash = tr__hash(data, bytes);
     tr_status status = tr__path_join(path, sizeof path, save->partial, name, err);
-    return status == TR_OK ? tr__file_replace(path, text, strlen(text), err) : status;
+    return status == TR_OK ? tr__file_replace(path, data, bytes, err) : status;
+}
+
+static tr_status write_text(saving *save, const char *name, const char *text,
+                            tr_error *err) {
+    return write_bytes(save, name, text, strlen(text), err);
 }
 
 static tr_status write_index(saving *save, const tr_shards *shards, tr_error *err) {
@@ -209,12 +256,6 @@ static tr_status write_state(saving *save, tr_error *err) {
     return status;
 }
 
-static tr_status move(const char *from, const char *to, tr_error *err) {
-    return rename(from, to) == 0 ? TR_OK
-                                 : tr_fail(err, TR_IO, "%s: cannot rename to %s: %s",
-                                           from, to, strerror(errno));
-}
-
 // Puts the written folder in the place of one of the same step, in one step where the
 // file system can: the old one is then under the partial name. Elsewhere (NFS) the old
 // one steps aside; were we killed in between, it is found there, and
@@ -255,29 +296,25 @@ static tr_status publish(const saving *save, tr_error *err) {
     if (status == TR_OK) {
         status = tr__folder_sync(save->folder, err);
     }
-    if (status == TR_OK) {
+    if (status == TR_OK && !save->input->folder) {
         status = tr__link_write(save->folder, TR_LINK_LATEST, save->name, err);
     }
     return status;
 }
 
-// Old checkpoints that cannot be removed do not make the new one fail.
-static void tidy(const saving *save) {
-    tr_error err = {0};
+// What the out folder has beside this checkpoint.
+static tr_status tidy_others(const saving *save, tr_error *err) {
     int64_t step = save->input->state->step;
     int removed = 0, moved = 0;
-    tr_status status = tr__folder_remove(save->replaced, &err);
-    if (status == TR_OK) {
-        status = tr__folder_remove(save->partial, &err);
-    }
-    if (status == TR_OK && save->input->anew) {
-        status = tr__step_clear(save->folder, step, &removed, &err);
-    } else if (status == TR_OK && save->input->branches) {
+    tr_status status = TR_OK;
+    if (save->input->anew) {
+        status = tr__step_clear(save->folder, step, &removed, err);
+    } else if (save->input->branches) {
         status =
-            tr__step_abandon(save->folder, save->input->own_until, step, &moved, &err);
+            tr__step_abandon(save->folder, save->input->own_until, step, &moved, err);
     }
     if (status == TR_OK && !save->input->anew) {
-        status = tr__step_prune(save->folder, step, save->input->keep, &err);
+        status = tr__step_prune(save->folder, step, save->input->keep, err);
     }
     if (removed > 0) {
         tr__note(save->input->log, "removed %d checkpoint%s of an earlier run", removed,
@@ -289,6 +326,19 @@ static void tidy(const saving *save) {
                  "moved %d checkpoint%s aside that did not lead to this one "
                  "(step-*.abandoned)",
                  moved, tr__plural(moved));
+    }
+    return status;
+}
+
+// Old checkpoints that cannot be removed do not make the new one fail.
+static void tidy(const saving *save) {
+    tr_error err = {0};
+    tr_status status = tr__folder_remove(save->replaced, &err);
+    if (status == TR_OK) {
+        status = tr__folder_remove(save->partial, &err);
+    }
+    if (status == TR_OK && !save->input->folder) {
+        status = tidy_others(save, &err);
     }
     if (status != TR_OK) {
         tr__warn(save->input->log, "an old checkpoint stays: %s", err.message);
@@ -334,6 +384,10 @@ static tr_status prepare(saving *save, tr_error *err) {
     }
     if (status == TR_OK) {
         status = copy_companions(save, err);
+    }
+    if (status == TR_OK && save->input->bytes) {
+        status = write_bytes(save, TR_CALLER_FILE, save->input->bytes,
+                             save->input->byte_count, err);
     }
     return status == TR_OK ? open_files(save, err) : status;
 }

@@ -35,7 +35,7 @@ static const char *const of_model[] = {"generation_config.json"};
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 _Static_assert(COUNT_OF(of_tokenizer) + COUNT_OF(of_model) <= TR_COMPANIONS_MAX &&
-                   TR_COMPANIONS_MAX + 3 <= TR_MANIFEST_FILES_MAX,
+                   TR_COMPANIONS_MAX + 4 <= TR_MANIFEST_FILES_MAX,
                "a checkpoint has room for all of them");
 
 // What is not there is none; a link to a file is as good as one.

@@ -1,4 +1,5 @@
 // Saving a run.
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "models/models.h"
@@ -73,8 +74,8 @@ static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
     return tr__agree(comm, status, &mine, err);
 }
 
-tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
-                          tr_error *err) {
+tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
+                          const tr_progress *progress, tr_error *err) {
     tr_saved_tensors model, optimizer;
     tr_state state = state_of(engine);
     char *config = NULL;
@@ -87,6 +88,9 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
         tr_checkpoint_input input = {
             .comm = tr__run_comm(engine->run),
             .out_folder = engine->settings->out,
+            .folder = options->folder,
+            .bytes = options->bytes,
+            .byte_count = options->byte_count,
             .keep = engine->settings->keep,
             .anew = engine->anew,
             .branches = engine->own_until < INT64_MAX,
@@ -105,7 +109,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
         };
         status = tr__checkpoint_save(&input, err);
     }
-    if (status == TR_OK) {
+    if (status == TR_OK && !options->folder) {
         engine->anew = false;
         engine->own_until = INT64_MAX;
     }
@@ -120,5 +124,21 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
     if (given != TR_OK) {
         return given;
     }
-    return tr__engine_save(engine, &(tr_progress){0}, err);
+    return tr__engine_save(engine, &(tr_save_options){0}, &(tr_progress){0}, err);
+}
+
+tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
+                            tr_error *err) {
+    static const char name[] = "tr_engine_save_as";
+    static const tr_sized known = {"tr_save_options", "TR_SAVE_OPTIONS_INIT",
+                                   sizeof(tr_save_options)};
+    tr_status status = tr__engine_need(engine, engine, name, "engine", err);
+    if (status == TR_OK) {
+        status = tr__need_sized(options, &known, name, err);
+    }
+    if (status == TR_OK && options->byte_count > 0) {
+        status = tr__need(options->bytes, name, "bytes", err);
+    }
+    return status == TR_OK ? tr__engine_save(engine, options, &(tr_progress){0}, err)
+                           : status;
 }

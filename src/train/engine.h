@@ -153,8 +153,8 @@ tr_status tr__engine_check_room(const tr_engine *engine, tr_error *err);
 // Collective.
 tr_status tr__engine_return(tr_engine *engine, const char *folder, tr_error *err);
 // tr_engine_save that tells how far it is. Collective.
-tr_status tr__engine_save(tr_engine *engine, const tr_progress *progress,
-                          tr_error *err);
+tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
+                          const tr_progress *progress, tr_error *err);
 // Continues from the checkpoint that the run's "resume" names, if there is one.
 // Collective.
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err);

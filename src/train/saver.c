@@ -24,10 +24,10 @@ tr_status tr__saver_save(tr_saver *saver, tr_error *err) {
         return TR_OK;
     }
     double begin = tr__seconds();
-    tr_progress progress = {saving, saver->line};
+    const tr_progress progress = {saving, saver->line};
     tr__progress_hide(saver->line); // warnings may come
     saving(saver->line, 0, 0);
-    tr_status status = tr__engine_save(engine, &progress, err);
+    tr_status status = tr__engine_save(engine, &(tr_save_options){0}, &progress, err);
     tr__progress_show(saver->line);
     saver->next = next_time(saver);
     saver->owes = false;
