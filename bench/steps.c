@@ -6,7 +6,7 @@
 // Prints one JSON object: the median of targets a second over the steps after the
 // first, the bytes that the plan takes on the device, and the last loss.
 #include <tranche/engine.h>
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <stdio.h>
 #include <string.h>

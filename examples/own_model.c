@@ -1,6 +1,7 @@
 // A model of the program's own, with an op of its own: 100 -> 64, squared, -> 10.
 #include <tranche/engine.h>
-#include <tranche/op_check.h>
+#include <tranche/extend/graph.h>
+#include <tranche/extend/op_check.h>
 
 #include <stdio.h>
 
@@ -120,9 +121,9 @@ static void print_line(void *user, const char *line) {
     puts(line);
 }
 
-static bool print_text(void *user, const char *text, size_t bytes) {
+static bool print_piece(void *user, const char *piece, size_t bytes) {
     (void)user;
-    return fwrite(text, 1, bytes, stdout) == bytes;
+    return fwrite(piece, 1, bytes, stdout) == bytes;
 }
 
 int main(void) {
@@ -152,7 +153,7 @@ int main(void) {
         status = tr_run_make_plan(run, &plan, &err);
     }
     if (status == TR_OK) {
-        status = tr_plan_print(plan, &(tr_sink){print_text, NULL}, &err);
+        status = tr_plan_print(plan, &(tr_sink){print_piece, NULL}, &err);
     }
     if (status == TR_OK) {
         status = tr_run_begin(run, plan, &err);

@@ -1,5 +1,6 @@
 // All of the library that a program needs to train models and to ask them. Whoever
-// writes ops, passes or planners of their own includes the other headers in tranche/.
+// writes ops, models in C or planners of their own includes tranche/extend/*.h, too,
+// which may change with every version.
 #ifndef TRANCHE_H
 #define TRANCHE_H
 
@@ -12,7 +13,6 @@
 #include <tranche/run.h>
 #include <tranche/sample.h>
 #include <tranche/status.h>
-#include <tranche/text.h>
 #include <tranche/types.h>
 #include <tranche/version.h>
 

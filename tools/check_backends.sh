@@ -7,7 +7,7 @@
 # devices in src/backend/peers.h; src/backend/host has the threads of the host that work
 # beside any backend. It includes no other file of a
 # backend, uses no OpenMP, and has no identifier with cpu, cuda, isa, omp, openmp, dnnl or
-# avx among its words; include/tranche/target.h lists the backends. Texts and comments may
+# avx among its words; include/tranche/extend/target.h lists the backends. Texts and comments may
 # say what they like: run files have keys such as "device": "cpu".
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
@@ -53,7 +53,7 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
         while (match(text, /[A-Za-z_][A-Za-z_0-9]*/)) {
             word = substr(text, RSTART, RLENGTH)
             text = substr(text, RSTART + RLENGTH)
-            if (tolower(word) ~ words && file != "include/tranche/target.h")
+            if (tolower(word) ~ words && file != "include/tranche/extend/target.h")
                 fail("\"" word "\" names a backend")
         }
     }

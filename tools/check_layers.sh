@@ -4,7 +4,7 @@
 #
 # rooms.txt lists the rooms from the lowest to the highest. Those on one line are
 # neighbours: they do not know each other. Those of the program include each other and
-# public headers alone.
+# public headers alone, and the stable ones of these know nothing of tranche/extend.
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
 
@@ -63,6 +63,8 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
             } else if (mark == "<") {
                 if (step[1] == "tranche" && !exists("include/" path))
                     fail("include/" path " is not there")
+                else if (public && part[3] != "extend" && step[2] == "extend")
+                    fail("a stable header includes one that may change")
                 else if (step[1] in level && exists("src/" path))
                     fail("a header of ours in angle brackets")
             } else {

@@ -12,7 +12,6 @@
 #define TRANCHE_CHECKPOINT_H
 
 #include <tranche/status.h>
-#include <tranche/text.h>
 #include <tranche/types.h>
 
 #ifdef __cplusplus

@@ -1,13 +1,102 @@
-// A model: a list of units, each a function that builds its graph.
+// A model: a list of units, each a function that builds its graph as if for one
+// micro-batch on one device.
+//
+// After a graph's first error, every function except tr_graph_status returns at once,
+// with TR_NO_VALUE. So the model's code needs no checks, and the caller asks for the
+// error once, at the end. tr_value is an index that is valid in its own graph only.
+// Nothing here is collective.
 #ifndef TRANCHE_MODEL_H
 #define TRANCHE_MODEL_H
 
-#include <tranche/batch.h>
-#include <tranche/graph.h>
+#include <tranche/status.h>
+#include <tranche/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct tr_graph tr_graph;
+typedef int32_t tr_value;
+#define TR_NO_VALUE ((tr_value)-1)
+
+// How a parameter is drawn before training.
+typedef enum tr_init_kind {
+    TR_INIT_CONSTANT, // a everywhere
+    TR_INIT_NORMAL,   // mean a, standard deviation b
+    TR_INIT_UNIFORM,  // [a, b)
+} tr_init_kind;
+
+typedef struct tr_init {
+    tr_init_kind kind;
+    float a, b;
+} tr_init;
+
+// ---- what comes in and goes out
+
+// The tensor that the unit before gave to its tr_graph_output number `index`.
+TR_API tr_value tr_graph_input(tr_graph *graph, int index);
+// The tensor of the batch with this name in the model's list (tr_model.batch): its
+// first dimension is TR_BATCH, the others are the sample's. F32 becomes the type that
+// the run computes in.
+TR_API tr_value tr_graph_data(tr_graph *graph, const char *name);
+// A parameter of this unit, of the type that the run computes in. Its full name is the
+// unit's prefix and `name`.
+TR_API tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
+                               tr_init init);
+// A parameter that several units use (tied weights). `name` is the full name. The
+// `init` of its first user is used.
+TR_API tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
+                                tr_init init);
+// The same for rows [first, first + rows) of a tied tensor of `shape` that is used in
+// slices. Each slice is a parameter with a flat buffer of its own; folders and
+// checkpoints have the one tensor. Together the slices must be the whole tensor.
+TR_API tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
+                                     int64_t first, int64_t rows, tr_init init);
+// Several parameters of this unit that lie one after the other as rows of one tensor.
+// One product then does the work of several, while folders and checkpoints have each
+// parameter under its own name. `shape` is that of the whole tensor; the rows of the
+// parts add up to its first dimension.
+typedef struct tr_param_rows {
+    const char *name; // completed by the unit's prefix
+    int64_t rows;
+} tr_param_rows;
+TR_API tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count,
+                                 tr_shape shape, tr_init init);
+// A state of this unit: a tensor that lives from step to step and is not a parameter,
+// such as a running mean. Ops write it after each step that is applied (tr_op.track)
+// and read it outside of training. It is the same on all ranks. F32 or I64; `value` is
+// its first value everywhere.
+TR_API tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc desc,
+                               float value);
+// Begins a new segment of the unit with the next op. Segments use different parameters,
+// which need not be in memory at the same time.
+TR_API void tr_graph_segment(tr_graph *graph);
+// Makes `value` an input of the next unit. The first call is its input 0, the next its
+// input 1, and so on.
+TR_API void tr_graph_output(tr_graph *graph, tr_value value);
+
+// ---- ops
+
+// Adds an op by its name ("linear"): all ops below may be called so, which is what
+// bindings of other languages need. attributes: a JSON object ({"form": "in_out"});
+// NULL: none. inputs: [input_count], TR_NO_VALUE for one that is left out, as are those
+// after the last. outputs: [output_count], gets the first results; may be NULL. Returns
+// result 0, TR_NO_VALUE of a loss. docs/library.md lists names, inputs and attributes.
+// An unknown name, an attribute or an input that does not fit becomes the graph's
+// error, TR_USAGE, and the message says what there is.
+TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attributes,
+                              const tr_value *inputs, int input_count,
+                              tr_value *outputs, int output_count);
+
+// ---- asking
+
+TR_API tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value);
+// Stops the graph with an error of the model's code.
+TR_API void tr_graph_fail(tr_graph *graph, tr_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+TR_API tr_status tr_graph_status(const tr_graph *graph, tr_error *err);
+
+// ---- the model
 
 // A unit is sharded, gathered, recomputed and offloaded as a whole. Units of the same
 // `kind` must build the same graph; they share one compiled program.

@@ -1,11 +1,9 @@
-// The static plan of one optimizer step.
+// The static plan of one optimizer step, its bytes, and its predicted time.
 #ifndef TRANCHE_PLAN_H
 #define TRANCHE_PLAN_H
 
-#include <tranche/mesh.h>
-#include <tranche/model.h>
-#include <tranche/op.h>
-#include <tranche/text.h>
+#include <tranche/status.h>
+#include <tranche/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,120 +17,6 @@ typedef enum tr_space {
     TR_SPACE_NVME,
     TR_SPACES
 } tr_space;
-
-// Values of tr_plan_request.recomputed_ops beside bits of tr_recompute_class.
-#define TR_RECOMPUTE_DEFAULT ((uint32_t)(TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION))
-#define TR_RECOMPUTE_NOTHING (UINT32_C(1) << 31)
-
-// Whether a step measures the gradient noise scale. This reads the gradients of each
-// rank's first micro-batch once more.
-typedef enum tr_measure {
-    TR_MEASURE_NEVER,
-    TR_MEASURE_CHEAP, // where that is about a hundredth of the step's time or less
-    TR_MEASURE_ALWAYS
-} tr_measure;
-
-// Products of 8 bits, of the linear layers of a model's blocks, which are the units
-// that have one before the head. Operands are rounded to E4M3, and gradients in the
-// backward to E5M2, with a power of two as the scale of each tensor, which follows from
-// the tensor's largest absolute value. They are summed in f32. All else stays as in
-// bf16.
-typedef struct tr_plan_fp8 {
-    bool enabled; // only with compute bf16
-    // The first and the last so many blocks multiply in bf16.
-    int64_t first_blocks_bf16, last_blocks_bf16;
-    // Weights are rounded for every micro-batch. Else what they are rounded to is kept
-    // for all micro-batches of the step, or of a wave where weights come and go.
-    bool repack;
-} tr_plan_fp8;
-
-// A plan is a function of this request alone. Counts are in samples.
-typedef struct tr_plan_request {
-    const tr_model *model;      // must outlive the plan
-    int64_t train_batch_size;   // T
-    int64_t micro_batch;        // m
-    int64_t accumulation_steps; // g
-    tr_mesh mesh;               // whose plan this is. Ranks along the data axis only
-    int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
-    int stage;                  // ZeRO stage 0..3
-    // Where the optimizer's state lives, and the master copy of parameters of which the
-    // device has only a copy. If this is not the device, the host runs the update.
-    tr_space optimizer_placement;
-    // The share of the parameters, from 0 to below 1, whose state and update stay on
-    // the device in spite of that: whole flat buffers, those that the forward uses
-    // first, and at most this share of all. Must be 0 if anything is on NVMe.
-    double optimizer_stays;
-    // Where parameters live. If this is not the device, units are fetched for use. An
-    // optimizer on the device reads and writes them there. In 16 bits their f32 masters
-    // are there, too.
-    tr_space param_placement;
-    // Where complete gradients wait for the update: in the same space as the update
-    // (give TR_SPACE_DEVICE: the plan chooses), or on NVMe, if the optimizer's state is
-    // there, too.
-    tr_space grad_placement;
-    // How many elements of a flat buffer an update that reads from NVMe takes at a time
-    // (a multiple of 1,024), and how many such pieces are staged. 0: the plan chooses.
-    int64_t update_elements;
-    int update_slots;
-    int64_t recomputed_units; // the first this many units are recomputed; -1: all
-                              // but the last
-    // Classes of tensors (bits of tr_recompute_class) that the other units do not keep,
-    // but recompute right before their backward needs them. 0: TR_RECOMPUTE_DEFAULT.
-    // TR_RECOMPUTE_NOTHING: units keep everything.
-    uint32_t recomputed_ops;
-    int64_t recomputed_ops_units; // only in the first this many units, and
-                                  // TR_RECOMPUTE_DEFAULT in the others; 0: in all
-    // Where the inputs of recomputed units wait between forward and backward.
-    tr_space boundary_placement;
-    int optimizer_states; // f32 buffers per parameter
-    // Parameters that are not trained (frozen): patterns (* and ?) of their names in
-    // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have
-    // no gradient, no state and no update. A pattern may match nothing, but together
-    // they must not match every parameter.
-    const char *const *frozen;
-    size_t frozen_count;
-    // Only in 16 bits. true: the values of frozen parameters are exact in the type
-    // `compute`, and the plan keeps them in that type alone. false: it also keeps f32
-    // masters, so no value loses precision.
-    bool frozen_half;
-    tr_dtype compute; // of weights, activations and their gradients: f32 (also
-                      // TR_NONE), bf16 or f16. The weights that the update changes
-                      // and optimizer state are f32
-    tr_plan_fp8 fp8;
-    tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
-                        // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
-                        // step sets, where the run is reproducible
-    bool tensor_norms;  // the update needs the norms of each tensor (LAMB, LARS)
-    tr_measure measure; // of a plan: NEVER or ALWAYS
-    bool no_overlap;    // ranks compute nothing while they communicate
-    bool reproducible;  // gradients are summed in fixed point: the same bits for
-                        // every W, g, wave and stage
-    bool inference;     // forward only, of one micro-batch. It gives logits:
-    bool all_positions; // the logits of every position, not of each sample's last
-    // Inference: the number of positions of a text whose keys and values attention
-    // keeps from one call to the next. A sample's positions come after those that are
-    // kept. 0: nothing is kept.
-    int64_t cache_positions;
-    // The largest number of positions that a plan which shares the cache computes at
-    // once. 0: that of this plan.
-    int64_t cache_piece;
-    int64_t host_data_bytes; // held by the data sets in memory: in the ledger
-    // true: the device works beside the thread that issues steps, on a compute queue of
-    // its own, as a GPU does, and steps that need its results wait for them. It has its
-    // own memory and reaches the host's. false: each step on the device is done when
-    // the next one is issued.
-    bool discrete;
-    tr_backend_id backend; // whose kernels compute
-    int device;            // on which of its devices, from 0
-    // The ranks' devices, which are discrete, exchange by themselves, in a queue of
-    // theirs.
-    bool peers;
-    bool elsewhere;         // planned for another machine, not to be run: what the
-                            // backend cannot run yet is planned, too
-    int threads;            // workers of the backend; 0: those of the machine
-    int level_limit;        // 0: no limit; else 1 + the best level (tr_target) to use
-    bool reference_kernels; // only the plain ones: slow, for tests
-} tr_plan_request;
 
 // X(name): the categories of the ledger
 #define TR_LEDGER_LIST(X)                                                              \
@@ -168,11 +52,7 @@ typedef struct tr_ledger {
 // libraries, and their own memory.
 #define TR_PROCESS_BYTES ((int64_t)96 << 20)
 
-// Makes the plan, which depends on the request alone. Allocates no tensor memory. The
-// caller destroys *out. Not collective. TR_USAGE: the request is not possible.
-// TR_MEMORY.
-TR_API tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out,
-                              tr_error *err);
+// tr_run_make_plan makes one.
 TR_API void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
 TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan);
@@ -182,37 +62,71 @@ TR_API tr_status tr_plan_check_memory(const tr_plan *plan, const char *what,
                                       tr_error *err);
 TR_API const char *tr_ledger_name(tr_ledger_category category);
 TR_API const char *tr_space_name(tr_space space);
-TR_API const char *
-tr_recompute_name(tr_recompute_class one); // of one class, "norm"; "" for others
 TR_API int64_t tr_plan_parameters(const tr_plan *plan); // elements, without padding
 TR_API int64_t
 tr_plan_trained(const tr_plan *plan);             // those of them that are not frozen
 TR_API double tr_plan_flops(const tr_plan *plan); // of one step on one rank
 
-// A choice of what units recompute in their backwards.
-typedef struct tr_recompute_choice {
-    uint32_t ops;   // tr_plan_request.recomputed_ops
-    bool units;     // and all units that can be are recomputed from their input
-    int64_t kept;   // bytes that forwards keep for backwards, of one micro-batch in all
-                    // units; the boundaries between units are not of them
-    double flops;   // to recompute the rest, of one micro-batch in all units
-    double traffic; // bytes read and written while doing so
-} tr_recompute_choice;
-
-enum { TR_RECOMPUTE_CHOICES_MAX = 8 };
-
-// The useful choices for the plan's model and micro-batch, whatever the plan itself
-// recomputes. The first keeps everything. Each further one adds the class of tensors
-// that saves the most bytes per flop. Whole units come last. TR_MEMORY; TR_USAGE: the
-// plan has no backward.
-TR_API tr_status tr_plan_recompute_choices(
-    const tr_plan *plan, tr_recompute_choice out[TR_RECOMPUTE_CHOICES_MAX], int *count,
-    tr_error *err);
-
 // Prints the plan as a text in which repeated steps stand once, or the whole plan as
 // one JSON object. TR_IO: `to` takes no more. TR_MEMORY.
 TR_API tr_status tr_plan_print(const tr_plan *plan, const tr_sink *to, tr_error *err);
 TR_API tr_status tr_plan_print_json(const tr_plan *plan, const tr_sink *to,
+                                    tr_error *err);
+
+// ---- how long the step of a plan takes on a machine that a file describes
+//
+//     tr_run_resolve -> tr_run_make_plan -> tr_simulate -> tr_simulated_print
+
+// What a machine can do, from a machine file (docs/simulate.md).
+typedef struct tr_machine tr_machine;
+
+// Reads a machine file. The caller closes *out. TR_USAGE: the file is wrong; the
+// message names file, line and key. TR_MEMORY.
+TR_API tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err);
+TR_API void tr_machine_close(tr_machine *machine); // NULL-safe
+
+// The prediction for one optimizer step. All ranks run the same plan on equal machines,
+// so rank 0 stands for all: no other rank has longer parts of the flat buffers.
+typedef struct tr_simulation {
+    double seconds;         // of the step
+    double compute_seconds; // the kernels alone
+    double slowed_seconds;  // added because copies and messages take memory bandwidth
+    // Compute waits for messages of other ranks, for copies between device and host,
+    // and for NVMe (exposed); and how long each of these was at work in all.
+    double exposed_seconds, exposed_copy_seconds, exposed_nvme_seconds;
+    double communication_seconds, copy_seconds, nvme_seconds;
+    double samples_per_second; // all ranks together
+    double tokens_per_second;  // targets
+    double flops;              // of this rank, recomputation included
+    double model_flops;        // without recomputation
+    double utilisation;        // flops / (seconds * the machine's flops a second)
+    double model_utilisation;
+    int64_t gather_bytes, reduce_bytes; // sent by this rank
+    int64_t copied_bytes, stored_bytes; // between its device and host; NVMe, both ways
+    // Compute waits for the host's processors, and how long these were at work. 0 where
+    // the host's processors are the device.
+    double exposed_host_seconds, host_seconds;
+    // Memory of one rank in the plan, and that of the machine (0: its file says none).
+    int64_t planned_bytes[TR_SPACES], machine_bytes[TR_SPACES];
+} tr_simulation;
+
+typedef struct tr_simulated tr_simulated; // the prediction and its timeline
+
+// Walks the plan of a training step; allocates no tensors. `plan` and `machine` must
+// outlive *out, which the caller destroys. Not collective. TR_USAGE: the plan is for
+// inference; TR_MEMORY.
+TR_API tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
+                             tr_simulated **out, tr_error *err);
+TR_API void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
+TR_API const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
+
+// Prints a table, one JSON object, or a trace for ui.perfetto.dev. TR_IO: `to` takes no
+// more. TR_MEMORY.
+TR_API tr_status tr_simulated_print(const tr_simulated *simulated, const tr_sink *to,
+                                    tr_error *err);
+TR_API tr_status tr_simulated_print_json(const tr_simulated *simulated,
+                                         const tr_sink *to, tr_error *err);
+TR_API tr_status tr_simulated_trace(const tr_simulated *simulated, const tr_sink *to,
                                     tr_error *err);
 
 #ifdef __cplusplus

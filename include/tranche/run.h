@@ -4,8 +4,7 @@
 
 #include <tranche/data.h>
 #include <tranche/model.h>
-#include <tranche/planner.h>
-#include <tranche/simulate.h>
+#include <tranche/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -110,11 +109,6 @@ TR_API tr_status tr_run_resolve(tr_run *run, tr_error *err);
 // Makes the plan of the run's steps. As tr_plan_make: it takes no tensor memory, the
 // caller destroys *out, and the run must outlive it. Not collective.
 TR_API tr_status tr_run_make_plan(const tr_run *run, tr_plan **out, tr_error *err);
-// The request that tr_plan_make takes. Owned by the run.
-TR_API const tr_plan_request *tr_run_plan_request(const tr_run *run);
-// The planner's choice, owned by the run. NULL: the run asked the planner for nothing,
-// or this is not rank 0.
-TR_API const tr_planned *tr_run_planned(const tr_run *run);
 // tr_plan_print and tr_plan_print_json, with the planner's choice. TR_IO, TR_MEMORY.
 TR_API tr_status tr_run_print_plan(const tr_run *run, const tr_plan *plan,
                                    const tr_sink *to, tr_error *err);

@@ -4,6 +4,8 @@
 
 #include <tranche/api.h>
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,6 +54,10 @@ TR_API int tr_status_exit(tr_status status);
 // tr_fail(err, TR_DATA, "...")` ends a function.
 TR_API tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// The one of `names` [count] that `word` is meant to be: the nearest, if it is near
+// enough for a slip of the keys. NULL: none is.
+TR_API const char *tr_nearest(const char *word, const char *const *names, size_t count);
 
 #ifdef __cplusplus
 }

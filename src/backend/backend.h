@@ -8,7 +8,7 @@
 #include "backend/queue.h"
 #include "base/arena.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 struct tr_optimizer; // ops/optimizer.h
 

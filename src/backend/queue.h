@@ -9,7 +9,7 @@
 
 #include "base/queue.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_device_queue tr_device_queue; // the backend's own
 

@@ -5,8 +5,8 @@
 #ifndef TR_BASE_BATCH_H
 #define TR_BASE_BATCH_H
 
-#include <tranche/batch.h>
 #include <tranche/status.h>
+#include <tranche/types.h>
 
 enum { TR_SLOT_ALIGNMENT = 64 }; // bytes
 

@@ -3,7 +3,7 @@
 #define TR_BASE_SINK_H
 
 #include <tranche/status.h>
-#include <tranche/text.h>
+#include <tranche/types.h>
 
 #include <stdio.h>
 

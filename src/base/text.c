@@ -1,6 +1,7 @@
 #include "base/text.h"
 
-#include <tranche/text.h>
+#include <tranche/status.h>
+#include <tranche/types.h>
 
 #include "base/checked.h"
 

@@ -1,7 +1,7 @@
 #include "cli/run_options.h"
 #include "report/terminal.h"
 
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 #include <stdio.h>
 #include <stdlib.h>

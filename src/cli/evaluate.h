@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/files.h"
 
-#include <tranche/evaluate.h>
+#include <tranche/sample.h>
 
 typedef struct cli_ask {
     const char *path, *format;

@@ -3,8 +3,8 @@
 #include "cli/json.h"
 #include "report/terminal.h"
 
-#include <tranche/survey.h>
-#include <tranche/text.h>
+#include <tranche/data.h>
+#include <tranche/types.h>
 
 #include <inttypes.h>
 #include <stdio.h>

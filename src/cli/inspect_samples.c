@@ -4,7 +4,7 @@
 #include "cli/run_options.h"
 #include "report/terminal.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <inttypes.h>
 #include <stdio.h>

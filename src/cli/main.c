@@ -3,7 +3,7 @@
 #include "report/terminal.h"
 
 #include <tranche/comm.h>
-#include <tranche/text.h>
+#include <tranche/types.h>
 #include <tranche/version.h>
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "report/terminal.h"
 
 #include <tranche/comm.h>
-#include <tranche/text.h>
+#include <tranche/types.h>
 
 #include <errno.h>
 #include <math.h>

@@ -24,7 +24,7 @@ static tr_status show_plan(const tr_run *run, bool json, bool here, tr_error *er
         status = json ? tr_run_print_plan_json(run, plan, &to, err)
                       : tr_run_print_plan(run, plan, &to, err);
     }
-    if (status == TR_OK && here && !tr_run_planned(run)) {
+    if (status == TR_OK && here) {
         warn_unless_fits(run, plan);
     }
     tr_plan_destroy(plan);

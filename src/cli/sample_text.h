@@ -5,7 +5,7 @@
 #include "cli/stop_text.h"
 #include "report/terminal.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 enum { CLI_BYTES = 256 }; // a vocabulary of as many tokens is bytes
 

@@ -2,7 +2,7 @@
 #include "cli/run_options.h"
 #include "report/terminal.h"
 
-#include <tranche/simulate.h>
+#include <tranche/plan.h>
 
 #include <stdio.h>
 

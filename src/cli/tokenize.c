@@ -2,7 +2,7 @@
 #include "cli/tokenize.h"
 #include "cli/cli.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef TR_CLI_TOKENIZE_H
 #define TR_CLI_TOKENIZE_H
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 enum { CLI_TOKENIZE_FILES_MAX = 4096 };
 

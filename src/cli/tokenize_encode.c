@@ -3,7 +3,7 @@
 #include "report/screen.h"
 #include "report/work.h"
 
-#include <tranche/text.h>
+#include <tranche/types.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "comm/comm.h"
 
-#include <tranche/mesh.h>
+#include <tranche/extend/mesh.h>
 
 enum { TR_MESH_RANKS_MAX = 1 << 20 };
 

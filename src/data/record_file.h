@@ -10,7 +10,6 @@
 #include "data/text_cache.h"
 
 #include <tranche/data.h>
-#include <tranche/tokenizer.h>
 
 typedef struct tr_record_counts {
     int64_t records;                  // that were read

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "tokenizer/ids.h"
 
-#include <tranche/batch.h>
+#include <tranche/types.h>
 
 #include <jansson.h>
 #include <string.h>

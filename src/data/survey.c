@@ -8,7 +8,6 @@
 #include "base/memory.h"
 
 #include <tranche/data.h>
-#include <tranche/survey.h>
 
 #include <errno.h>
 #include <fcntl.h>

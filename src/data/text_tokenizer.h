@@ -3,7 +3,6 @@
 #define TR_DATA_TEXT_TOKENIZER_H
 
 #include <tranche/data.h>
-#include <tranche/tokenizer.h>
 
 #include <limits.h>
 

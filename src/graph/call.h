@@ -2,7 +2,7 @@
 #ifndef TR_GRAPH_CALL_H
 #define TR_GRAPH_CALL_H
 
-#include <tranche/graph.h>
+#include <tranche/extend/graph.h>
 
 enum { TR_CALL_ATTRIBUTES = 12, TR_CALL_INPUTS = 8, TR_CALL_OUTPUTS = 2 };
 

@@ -447,8 +447,8 @@ static bool operands_fit(tr_graph *graph, const tr_op *op, int in_count) {
     return graph->err.status == TR_OK;
 }
 
-tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
-                     const tr_value *in, int in_count, tr_value *out) {
+tr_value tr__graph_op(tr_graph *graph, const tr_op *op, const void *attr,
+                      const tr_value *in, int in_count, tr_value *out) {
     tr_call node = {.op = op, .in_count = in_count};
     tr_tensor_desc desc[TR_OP_OUT_MAX] = {0};
     if (graph->err.status != TR_OK || !operands_fit(graph, op, in_count)) {

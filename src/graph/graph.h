@@ -2,7 +2,7 @@
 #ifndef TR_GRAPH_GRAPH_H
 #define TR_GRAPH_GRAPH_H
 
-#include <tranche/graph.h>
+#include <tranche/extend/graph.h>
 
 enum { TR_GRAPH_IO_MAX = 8 };
 
@@ -106,6 +106,9 @@ int tr__graph_barriers(const tr_graph *graph, int first, int end);
 // Is the value one of those that the unit hands on?
 bool tr__graph_hands_on(const tr_graph *graph, tr_value value);
 
+// tr_graph_op, of an op that is known to be of this version.
+tr_value tr__graph_op(tr_graph *graph, const tr_op *op, const void *attr,
+                      const tr_value *in, int in_count, tr_value *out);
 // A value of any kind; TR_NO_VALUE (and the graph's error) when there is no memory.
 tr_value tr__graph_value(tr_graph *graph, tr_value_info info);
 

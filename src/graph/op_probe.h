@@ -3,7 +3,7 @@
 #ifndef TR_GRAPH_OP_PROBE_H
 #define TR_GRAPH_OP_PROBE_H
 
-#include <tranche/op_check.h>
+#include <tranche/extend/op_check.h>
 
 // A tensor with zones around it.
 typedef struct tr_box {

@@ -1,5 +1,5 @@
 // The ops as a model file calls them.
-#include <tranche/graph.h>
+#include <tranche/extend/graph.h>
 
 #include "graph/graph.h"
 #include "ops/attention/attention.h"

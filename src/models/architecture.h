@@ -4,7 +4,7 @@
 
 #include "models/fields.h"
 
-#include <tranche/model.h>
+#include <tranche/extend/graph.h>
 
 // A published shape by its name, as keys of config.json.
 typedef struct tr_model_preset {

@@ -2,7 +2,7 @@
 #ifndef TR_MODELS_FOLDER_H
 #define TR_MODELS_FOLDER_H
 
-#include <tranche/model.h>
+#include <tranche/extend/graph.h>
 
 // The model that a config.json describes, or that of a folder. TR_IO, TR_USAGE name
 // file and key.

@@ -2,7 +2,7 @@
 #ifndef TR_MODELS_GPT2_H
 #define TR_MODELS_GPT2_H
 
-#include <tranche/model.h>
+#include <tranche/extend/graph.h>
 
 typedef struct tr_gpt2_config {
     int64_t n_layer, n_embd, n_head, n_positions, vocab_size;

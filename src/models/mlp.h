@@ -2,7 +2,7 @@
 #ifndef TR_MODELS_MLP_H
 #define TR_MODELS_MLP_H
 
-#include <tranche/model.h>
+#include <tranche/extend/graph.h>
 
 enum { TR_MLP_LAYERS_MAX = 64 };
 

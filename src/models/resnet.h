@@ -4,7 +4,7 @@
 #ifndef TR_MODELS_RESNET_H
 #define TR_MODELS_RESNET_H
 
-#include <tranche/model.h>
+#include <tranche/extend/graph.h>
 
 enum { TR_RESNET_STAGES_MAX = 4 };
 

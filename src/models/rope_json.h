@@ -5,7 +5,7 @@
 
 #include "models/fields.h"
 
-#include <tranche/rope.h>
+#include <tranche/extend/rope.h>
 
 // `positions`: max_position_embeddings, which is the original context where no key
 // names another. A scaling that is not built is refused by name.

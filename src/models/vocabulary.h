@@ -3,7 +3,7 @@
 #ifndef TR_MODELS_VOCABULARY_H
 #define TR_MODELS_VOCABULARY_H
 
-#include <tranche/graph.h>
+#include <tranche/extend/graph.h>
 
 typedef struct tr_vocabulary_tensors {
     const char *embedding, *output; // tensors, by their full names

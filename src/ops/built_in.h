@@ -2,7 +2,7 @@
 #ifndef TR_OPS_BUILT_IN_H
 #define TR_OPS_BUILT_IN_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // Every tr__op_<name> of src/ops; NULL at the end.
 extern const tr_op *const tr__built_in_ops[];

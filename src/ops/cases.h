@@ -12,7 +12,7 @@
 #ifndef TR_OPS_CASES_H
 #define TR_OPS_CASES_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef enum tr_case_fill {
     TR_FILL_NORMAL,   // f32, normal times `scale` (0: 1)

@@ -2,7 +2,7 @@
 #ifndef TR_OPS_OPERAND_H
 #define TR_OPS_OPERAND_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 enum { TR_SHAPE_TEXT = 128 };
 

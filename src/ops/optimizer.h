@@ -2,7 +2,7 @@
 #ifndef TR_OPS_OPTIMIZER_H
 #define TR_OPS_OPTIMIZER_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // At most; the op that updates has a result for each (ops/update).
 enum { TR_OPTIMIZER_STATES = TR_OP_OUT_MAX - 2 };

@@ -6,7 +6,7 @@
 #include "plan/owners.h"
 #include "plan/step.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 // One tensor of the model, or one slice of it, as it lies in its flat buffer.
 typedef struct tr_plan_param {

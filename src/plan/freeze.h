@@ -4,8 +4,8 @@
 
 #include "graph/graph.h"
 
+#include <tranche/extend/plan.h>
 #include <tranche/model.h>
-#include <tranche/plan.h>
 
 // Do the request's patterns match the name, as files have it? Inference trains nothing,
 // and has nothing to freeze.

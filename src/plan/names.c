@@ -1,5 +1,5 @@
 // Names of the public enumerations.
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 const char *tr_ledger_name(tr_ledger_category category) {
     static const char *const names[] = {

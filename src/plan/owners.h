@@ -11,7 +11,7 @@
 
 #include "comm/mesh.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 #include <stdbool.h>
 

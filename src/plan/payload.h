@@ -9,7 +9,7 @@
 #include "plan/operand.h"
 #include "plan/program.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands
 // alone share one.

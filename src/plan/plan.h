@@ -10,7 +10,7 @@
 #include "plan/step.h"
 #include "plan/unit_values.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 typedef struct tr_buffer {
     tr_ledger_category category;

@@ -4,7 +4,7 @@
 
 #include "base/json_writer.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 // "batch 8 = micro-batch 2 x 4 accumulation steps x 1 rank".
 void tr__plan_print_batch(const tr_plan_request *request, FILE *to);

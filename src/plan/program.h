@@ -6,8 +6,8 @@
 #include "graph/derive.h"
 #include "plan/operand.h"
 
+#include <tranche/extend/plan.h>
 #include <tranche/model.h>
-#include <tranche/plan.h>
 
 // Which block an operand lies in.
 typedef enum tr_place {

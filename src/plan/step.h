@@ -8,7 +8,7 @@
 #include "plan/payload.h"
 #include "plan/program.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 // What a step of the plan does.
 // X(name):

@@ -15,7 +15,7 @@
 #include "planner/settings.h"
 #include "sim/simulate.h"
 
-#include <tranche/planner.h>
+#include <tranche/extend/planner.h>
 
 #include <stdio.h>
 

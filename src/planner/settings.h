@@ -6,7 +6,7 @@
 
 #include "plan/plan.h"
 
-#include <tranche/planner.h>
+#include <tranche/extend/planner.h>
 
 // A point: the request as it has been set so far, and into how many slices the model's
 // vocabulary is cut.

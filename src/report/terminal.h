@@ -4,7 +4,7 @@
 #ifndef TR_REPORT_TERMINAL_H
 #define TR_REPORT_TERMINAL_H
 
-#include <tranche/text.h>
+#include <tranche/types.h>
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "run/run.h"
 #include "sim/machine.h"
 
-#include <tranche/planner.h>
+#include <tranche/extend/planner.h>
 
 #include <stdio.h>
 

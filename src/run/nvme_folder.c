@@ -2,7 +2,7 @@
 #include "base/machine.h"
 #include "run/run.h"
 
-#include <tranche/planner.h>
+#include <tranche/extend/planner.h>
 
 #include <errno.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "run/run.h"
 #include "tokenizer/folder.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <jansson.h>
 

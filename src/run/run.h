@@ -13,6 +13,7 @@
 #include "run/given.h"
 #include "run/settings.h"
 
+#include <tranche/extend/planner.h>
 #include <tranche/run.h>
 
 struct tr_run {

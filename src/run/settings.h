@@ -10,7 +10,7 @@
 #include "run/scaling.h"
 #include "run/schedule.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 #include <stdint.h>
 

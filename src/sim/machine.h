@@ -2,8 +2,8 @@
 #ifndef TR_SIM_MACHINE_H
 #define TR_SIM_MACHINE_H
 
-#include <tranche/op.h>
-#include <tranche/simulate.h>
+#include <tranche/extend/op.h>
+#include <tranche/extend/plan.h>
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef TR_TOKENIZER_FOLDER_H
 #define TR_TOKENIZER_FOLDER_H
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <limits.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef TR_TOKENIZER_STREAM_H
 #define TR_TOKENIZER_STREAM_H
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 typedef struct tr_block {
     const char *text;

@@ -11,7 +11,7 @@
 #include "tokenizer/template.h"
 #include "tokenizer/wordpiece.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 typedef enum tr_model_kind { TR_TOKENS_BPE, TR_TOKENS_WORDPIECE } tr_model_kind;
 

@@ -1,4 +1,4 @@
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 #include "base/arguments.h"
 #include "base/checked.h"

@@ -2,6 +2,8 @@
 #ifndef TR_TRAIN_CHECK_CUTS_H
 #define TR_TRAIN_CHECK_CUTS_H
 
+#include <tranche/extend/plan.h>
+
 #include "train/check_judge.h"
 
 enum { TR_CHECK_CUTS = 15 };

@@ -2,7 +2,7 @@
 #ifndef TR_TRAIN_CHECK_JUDGE_H
 #define TR_TRAIN_CHECK_JUDGE_H
 
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 // To what a run rounds, from fine to coarse.
 typedef enum tr_check_rounds {

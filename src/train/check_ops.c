@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "ops/built_in.h"
 
-#include <tranche/op_check.h>
+#include <tranche/extend/op_check.h>
 
 #include <stdio.h>
 #include <string.h>

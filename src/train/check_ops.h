@@ -2,7 +2,7 @@
 #ifndef TR_TRAIN_CHECK_OPS_H
 #define TR_TRAIN_CHECK_OPS_H
 
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 // Tries each once (tr_op_check), and adds what it found to the check. *right: none is
 // wrong. TR_MEMORY; errors of the units' functions.

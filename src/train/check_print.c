@@ -1,4 +1,4 @@
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 #include "base/sink.h"
 #include "ckpt/json.h"

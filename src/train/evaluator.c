@@ -11,7 +11,7 @@
 #include "train/read_tensors.h"
 
 #include <tranche/checkpoint.h>
-#include <tranche/evaluate.h>
+#include <tranche/sample.h>
 
 #include <limits.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "ckpt/state.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 
 #include <limits.h>
 #include <math.h>

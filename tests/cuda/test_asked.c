@@ -7,7 +7,6 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
-#include <tranche/evaluate.h>
 #include <tranche/sample.h>
 
 #include <math.h>

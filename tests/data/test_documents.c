@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

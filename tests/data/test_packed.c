@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-#include <tranche/tokenizer.h>
+#include <tranche/data.h>
 
 #include <math.h>
 #include <setjmp.h>

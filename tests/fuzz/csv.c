@@ -2,7 +2,7 @@
 #include "fuzz.h"
 #include "samples.h"
 
-#include <tranche/survey.h>
+#include <tranche/data.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *path = fuzz_file("data.csv", data, size);

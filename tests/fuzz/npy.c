@@ -2,7 +2,7 @@
 #include "fuzz.h"
 #include "samples.h"
 
-#include <tranche/survey.h>
+#include <tranche/data.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,8 @@
 // KEY=VALUE, as behind --set, over a small run.
 #include "fuzz.h"
 
-#include <tranche/plan.h>
+#include <tranche/extend/plan.h>
 #include <tranche/run.h>
-#include <tranche/simulate.h>
 
 #include <ctype.h>
 #include <stdio.h>

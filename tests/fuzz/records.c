@@ -5,7 +5,7 @@
 #include "data/json_lines.h"
 #include "data/records.h"
 
-#include <tranche/batch.h>
+#include <tranche/types.h>
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "samples.h"
 
-#include <tranche/survey.h>
+#include <tranche/data.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     enum { PREFIX = 3 };

@@ -4,7 +4,7 @@
 #ifndef TEST_GRAPH_BATCH_CENTER_H
 #define TEST_GRAPH_BATCH_CENTER_H
 
-#include <tranche/graph.h>
+#include <tranche/extend/graph.h>
 
 // in: x [B, C]   out: stat [C + 1], one for the wave: the sum of the rows, then their
 // number. Has gradients of its own rule op.

@@ -4,7 +4,7 @@
 #include "ops/linear/linear.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
-#include <tranche/op_check.h>
+#include <tranche/extend/op_check.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "ops/tensor.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // How kernels are chosen and launched.
 typedef struct test_way {

@@ -2,7 +2,7 @@
 #ifndef TESTS_OPS_LAUNCH_H
 #define TESTS_OPS_LAUNCH_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // Kernel `which` of an op that this processor can run: 0 the reference, then the
 // instruction sets'. NULL after the last.

@@ -2,6 +2,7 @@
 // A run made by calls: what each says and asks, and what it answers to bad input, after
 // which the run is as it was.
 #include <tranche.h>
+#include <tranche/extend/planner.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,7 +179,7 @@ static void test_keys_of_the_call(void **state) {
     ok(tr_run_set(run, "ranks", "2", &err), &err);
     resolve(run);
     ok(tr_run_make_plan(run, &plan, &err), &err);
-    assert_int_equal(tr_run_plan_request(run)->mesh.size[TR_AXIS_DATA], 2);
+    assert_int_equal(tr_run_ranks(run), 2);
     tr_plan_destroy(plan);
     tr_run_destroy(run);
 }

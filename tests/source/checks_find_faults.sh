@@ -97,6 +97,12 @@ mkdir "$tree/src/attic"
 echo '#include "base/a.h"' >"$tree/src/attic/x.c"
 expect bad 'a room that is not on the list' "$layers"
 fresh
+mkdir "$tree/include/tranche/extend"
+echo '#include <tranche/c.h>' >"$tree/include/tranche/extend/e.h"
+expect good 'an extending header includes a stable one' "$layers"
+echo '#include <tranche/extend/e.h>' >>"$tree/include/tranche/c.h"
+expect bad 'a stable header includes one that may change' "$layers"
+fresh
 mkdir "$tree/src/cli" "$tree/src/report"
 cp "$tree/src/base/a.h" "$tree/src/report/r.h"
 printf '#include "report/r.h"\n#include <tranche/c.h>\n' >"$tree/src/cli/p.c"

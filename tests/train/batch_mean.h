@@ -4,7 +4,7 @@
 #ifndef TESTS_TRAIN_BATCH_MEAN_H
 #define TESTS_TRAIN_BATCH_MEAN_H
 
-#include <tranche/graph.h>
+#include <tranche/extend/graph.h>
 
 // in: x [B, C] f32, targets [B] i32
 // out: sum [C] f32 and count [1] f32 over the wave's rows that have a target

@@ -5,7 +5,7 @@
 #include "samples.h"
 #include "trial.h"
 
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "samples.h"
 #include "trial.h"
 
-#include <tranche/check.h>
-#include <tranche/op_check.h>
+#include <tranche/engine.h>
+#include <tranche/extend/op_check.h>
 
 #include <math.h>
 #include <string.h>

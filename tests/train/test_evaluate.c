@@ -6,7 +6,7 @@
 #include "stored.h"
 #include "trial.h"
 
-#include <tranche/evaluate.h>
+#include <tranche/sample.h>
 
 #include <limits.h>
 #include <math.h>

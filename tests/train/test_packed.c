@@ -9,7 +9,7 @@
 #include "samples.h"
 #include "snapshot.h"
 
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "opening.h"
 #include "train/engine.h"
 
-#include <tranche/check.h>
+#include <tranche/engine.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/isa.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 enum { TR_CPU_HALVES = 3 };
 

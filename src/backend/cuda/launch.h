@@ -7,7 +7,7 @@
 #include "backend/cuda/grid.h"
 #include "backend/cuda/modules.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // `args`: the one parameter of the kernel, a structure of so many bytes. It is copied.
 void tr__cuda_launch(const tr_launch *launch, const tr_cuda_function *function,

@@ -21,7 +21,7 @@
 #ifndef TR_OPS_ACCUMULATE_H
 #define TR_OPS_ACCUMULATE_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 #define TR_FIXED_TOP 0x1p62
 

@@ -2,7 +2,7 @@
 #ifndef TR_OPS_ACCUMULATE_CUDA_GRADIENTS_H
 #define TR_OPS_ACCUMULATE_CUDA_GRADIENTS_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_cuda_gradients {
     const void *first;

@@ -6,7 +6,7 @@
 #ifndef TR_OPS_ATTENTION_H
 #define TR_OPS_ATTENTION_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_attention_attr {
     int32_t heads;

@@ -1,7 +1,7 @@
 #ifndef TR_OPS_ATTENTION_CUDA_H
 #define TR_OPS_ATTENTION_CUDA_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 enum {
     TR_CUDA_ATTEND_THREADS = 128, // of a block: four warps

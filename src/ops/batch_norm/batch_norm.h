@@ -10,7 +10,7 @@
 #ifndef TR_OPS_BATCH_NORM_H
 #define TR_OPS_BATCH_NORM_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_batch_stat_attr {
     float momentum; // of the running statistics: the weight of the new ones

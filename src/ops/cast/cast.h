@@ -3,7 +3,7 @@
 #ifndef TR_OPS_CAST_H
 #define TR_OPS_CAST_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_cast_attr {
     int32_t to; // tr_dtype

@@ -4,7 +4,7 @@
 
 #include "ops/cast/cuda.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 void tr__cuda_cast(const tr_launch *launch, const tr_cuda_cast_args *args);
 

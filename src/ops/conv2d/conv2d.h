@@ -4,7 +4,7 @@
 #ifndef TR_OPS_CONV2D_H
 #define TR_OPS_CONV2D_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_conv2d_attr {
     int stride, padding;

@@ -3,7 +3,7 @@
 #ifndef TR_OPS_COPY_H
 #define TR_OPS_COPY_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // No attributes.
 // in: x [...]   out: y [...]

@@ -1,7 +1,7 @@
 #ifndef TR_OPS_DROPOUT_CUDA_H
 #define TR_OPS_DROPOUT_CUDA_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // The draws of a launch: of elements of samples that have `per_sample` each.
 typedef struct tr_cuda_dropout {

@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 enum {
     TR_DRAW_LANES = 16,

@@ -2,7 +2,7 @@
 #ifndef TR_OPS_DROPOUT_H
 #define TR_OPS_DROPOUT_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_dropout_attr {
     float probability; // [0, 1)

@@ -6,7 +6,7 @@
 #ifndef TR_OPS_EMBEDDING_H
 #define TR_OPS_EMBEDDING_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_embedding_attr {
     int64_t first; // id of the first row of wte

@@ -2,7 +2,7 @@
 #ifndef TR_OPS_GELU_H
 #define TR_OPS_GELU_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef enum tr_gelu_form { TR_GELU_TANH, TR_GELU_ERF } tr_gelu_form;
 

@@ -11,7 +11,7 @@
 #ifndef TR_OPS_GRADIENT_SQUARES_H
 #define TR_OPS_GRADIENT_SQUARES_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 enum { TR_NORM_BLOCK = 1024 };
 

@@ -3,7 +3,7 @@
 #ifndef TR_OPS_LAYER_NORM_H
 #define TR_OPS_LAYER_NORM_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_layer_norm_attr {
     float epsilon;

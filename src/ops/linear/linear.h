@@ -2,7 +2,7 @@
 #ifndef TR_OPS_LINEAR_H
 #define TR_OPS_LINEAR_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef enum tr_weight_layout {
     TR_WEIGHT_OUT_IN, // [out, in], torch.nn.Linear

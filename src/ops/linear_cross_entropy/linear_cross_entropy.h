@@ -3,7 +3,7 @@
 #ifndef TR_OPS_LINEAR_CROSS_ENTROPY_H
 #define TR_OPS_LINEAR_CROSS_ENTROPY_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 #include "ops/linear/linear.h"
 

@@ -7,7 +7,7 @@
 #ifndef TR_OPS_MERGE_H
 #define TR_OPS_MERGE_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_merge_attr {
     const tr_op *of; // whose merge rule; NULL, or an op without one: parts are added

@@ -10,7 +10,7 @@
 #ifndef TR_OPS_NONFINITE_H
 #define TR_OPS_NONFINITE_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_nonfinite_attr {
     double place; // > 0; the smaller, the earlier

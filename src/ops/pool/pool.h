@@ -4,7 +4,7 @@
 #ifndef TR_OPS_POOL_H
 #define TR_OPS_POOL_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef enum tr_pool_kind { TR_POOL_AVERAGE, TR_POOL_MAX } tr_pool_kind;
 

@@ -2,7 +2,7 @@
 #ifndef TR_OPS_RELU_H
 #define TR_OPS_RELU_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // No attributes.
 // in: x [...]             out: y [...]

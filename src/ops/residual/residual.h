@@ -2,7 +2,7 @@
 #ifndef TR_OPS_RESIDUAL_H
 #define TR_OPS_RESIDUAL_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 #include "ops/dropout/dropout.h"
 

@@ -4,7 +4,7 @@
 #ifndef TR_OPS_RMS_NORM_H
 #define TR_OPS_RMS_NORM_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_rms_norm_attr {
     float epsilon;

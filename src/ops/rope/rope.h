@@ -9,8 +9,8 @@
 #ifndef TR_OPS_ROPE_H
 #define TR_OPS_ROPE_H
 
-#include <tranche/op.h>
-#include <tranche/rope.h>
+#include <tranche/extend/op.h>
+#include <tranche/extend/rope.h>
 
 typedef struct tr_rope_attr {
     int32_t depth;           // D, of a head, even

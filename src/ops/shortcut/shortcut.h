@@ -4,7 +4,7 @@
 #ifndef TR_OPS_SHORTCUT_H
 #define TR_OPS_SHORTCUT_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_shortcut_attr {
     int stride;

@@ -4,7 +4,7 @@
 #ifndef TR_OPS_SWIGLU_H
 #define TR_OPS_SWIGLU_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // in:  h [..., 2 I], f32, bf16 or f16: gate, then up, side by side in each row
 // out: y [..., I]   (cheap)

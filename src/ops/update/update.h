@@ -22,7 +22,7 @@
 
 #include "ops/optimizer.h"
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 // A run of parameters of one flat buffer that share their hyper-parameters; one
 // parameter where the update needs the norms of tensors.

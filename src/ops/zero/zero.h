@@ -2,7 +2,7 @@
 #ifndef TR_OPS_ZERO_H
 #define TR_OPS_ZERO_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 typedef struct tr_zero_attr {
     int64_t count;

@@ -1,6 +1,9 @@
 // What a kernel is chosen and prepared for.
-#ifndef TRANCHE_TARGET_H
-#define TRANCHE_TARGET_H
+//
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_TARGET_H
+#define TRANCHE_EXTEND_TARGET_H
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,99 +1,41 @@
-// The graph of one unit. A model's code builds it as if for one micro-batch on one
-// device.
+// Ops of a graph as functions of C, and ops of the caller's own.
 //
-// After the first error, every function except tr_graph_status returns at once, with
-// TR_NO_VALUE. So the model's code needs no checks, and the caller asks for the error
-// once, at the end. tr_value is an index that is valid in its own graph only. Nothing
-// here is collective.
-#ifndef TRANCHE_GRAPH_H
-#define TRANCHE_GRAPH_H
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_GRAPH_H
+#define TRANCHE_EXTEND_GRAPH_H
 
-#include <tranche/batch.h>
-#include <tranche/op.h>
-#include <tranche/rope.h>
+#include <tranche/extend/op.h>
+#include <tranche/extend/rope.h>
+#include <tranche/extend/version.h>
+#include <tranche/model.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct tr_graph tr_graph;
-typedef int32_t tr_value;
-#define TR_NO_VALUE ((tr_value)-1)
-
-// How a parameter is drawn before training.
-typedef enum tr_init_kind {
-    TR_INIT_CONSTANT, // a everywhere
-    TR_INIT_NORMAL,   // mean a, standard deviation b
-    TR_INIT_UNIFORM,  // [a, b)
-} tr_init_kind;
-
-typedef struct tr_init {
-    tr_init_kind kind;
-    float a, b;
-} tr_init;
-
-// ---- what comes in and goes out
-
-// The tensor that the unit before gave to its tr_graph_output number `index`.
-TR_API tr_value tr_graph_input(tr_graph *graph, int index);
-// The tensor of the batch with this name in the model's list (tr_model.batch): its
-// first dimension is TR_BATCH, the others are the sample's. F32 becomes the type that
-// the run computes in.
-TR_API tr_value tr_graph_data(tr_graph *graph, const char *name);
-// A parameter of this unit, of the type that the run computes in. Its full name is the
-// unit's prefix and `name`.
-TR_API tr_value tr_graph_param(tr_graph *graph, const char *name, tr_shape shape,
-                               tr_init init);
-// A parameter that several units use (tied weights). `name` is the full name. The
-// `init` of its first user is used.
-TR_API tr_value tr_graph_shared(tr_graph *graph, const char *name, tr_shape shape,
-                                tr_init init);
-// The same for rows [first, first + rows) of a tied tensor of `shape` that is used in
-// slices. Each slice is a parameter with a flat buffer of its own; folders and
-// checkpoints have the one tensor. Together the slices must be the whole tensor.
-TR_API tr_value tr_graph_shared_rows(tr_graph *graph, const char *name, tr_shape shape,
-                                     int64_t first, int64_t rows, tr_init init);
-// Several parameters of this unit that lie one after the other as rows of one tensor.
-// One product then does the work of several, while folders and checkpoints have each
-// parameter under its own name. `shape` is that of the whole tensor; the rows of the
-// parts add up to its first dimension.
-typedef struct tr_param_rows {
-    const char *name; // completed by the unit's prefix
-    int64_t rows;
-} tr_param_rows;
-TR_API tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count,
-                                 tr_shape shape, tr_init init);
-// A state of this unit: a tensor that lives from step to step and is not a parameter,
-// such as a running mean. Ops write it after each step that is applied (tr_op.track)
-// and read it outside of training. It is the same on all ranks. F32 or I64; `value` is
-// its first value everywhere.
-TR_API tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc desc,
-                               float value);
-// Begins a new segment of the unit with the next op. Segments use different parameters,
-// which need not be in memory at the same time.
-TR_API void tr_graph_segment(tr_graph *graph);
-// Makes `value` an input of the next unit. The first call is its input 0, the next its
-// input 1, and so on.
-TR_API void tr_graph_output(tr_graph *graph, tr_value value);
-
 // ---- ops
+
+// An op, and the version of the headers that it was compiled with.
+typedef struct tr_built_op {
+    const tr_op *op;
+    int version; // TRANCHE_EXTEND_VERSION
+} tr_built_op;
+
+// What tr_graph_op calls.
+TR_API tr_value tr_graph_built_op(tr_graph *graph, const tr_built_op *built,
+                                  const void *attr, const tr_value *in, int in_count,
+                                  tr_value *out);
 
 // Adds any op, also one of the caller's own. attr: op->attr_bytes bytes, copied. in:
 // [in_count], TR_NO_VALUE for an operand that is left out. out: [the op's outputs], may
 // be NULL. Returns output 0.
-TR_API tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
-                            const tr_value *in, int in_count, tr_value *out);
-
-// Adds an op by its name ("linear"): all ops below may be called so, which is what
-// bindings of other languages need. attributes: a JSON object ({"form": "in_out"});
-// NULL: none. inputs: [input_count], TR_NO_VALUE for one that is left out, as are those
-// after the last. outputs: [output_count], gets the first results; may be NULL. Returns
-// result 0, TR_NO_VALUE of a loss. docs/library.md lists names, inputs and attributes.
-// An unknown name, an attribute or an input that does not fit becomes the graph's
-// error, TR_USAGE, and the message says what there is.
-TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attributes,
-                              const tr_value *inputs, int input_count,
-                              tr_value *outputs, int output_count);
+// TR_USAGE, as the graph's error: the op was compiled with headers of another version.
+static inline tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
+                                   const tr_value *in, int in_count, tr_value *out) {
+    const tr_built_op built = {op, TRANCHE_EXTEND_VERSION};
+    return tr_graph_built_op(graph, &built, attr, in, in_count, out);
+}
 
 typedef enum tr_linear_form {
     TR_LINEAR_OUT_IN, // weight [out, in], torch.nn.Linear
@@ -193,14 +135,6 @@ TR_API tr_linear_cross_entropy_running tr_linear_cross_entropy_slice(
 TR_API void tr_linear_cross_entropy_slice_loss(tr_graph *graph,
                                                tr_linear_cross_entropy_running last,
                                                tr_value targets);
-
-// ---- asking
-
-TR_API tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value);
-// Stops the graph with an error of the model's code.
-TR_API void tr_graph_fail(tr_graph *graph, tr_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-TR_API tr_status tr_graph_status(const tr_graph *graph, tr_error *err);
 
 #ifdef __cplusplus
 }

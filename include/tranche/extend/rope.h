@@ -1,6 +1,9 @@
 // Rotary position embeddings: what is turned, and how fast.
-#ifndef TRANCHE_ROPE_H
-#define TRANCHE_ROPE_H
+//
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_ROPE_H
+#define TRANCHE_EXTEND_ROPE_H
 
 #include <stdbool.h>
 

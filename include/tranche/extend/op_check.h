@@ -1,9 +1,12 @@
 // Is an op of the program's own right? For its tests: what the op's reference computes
 // is held to what the op says of itself.
-#ifndef TRANCHE_OP_CHECK_H
-#define TRANCHE_OP_CHECK_H
+//
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_OP_CHECK_H
+#define TRANCHE_EXTEND_OP_CHECK_H
 
-#include <tranche/op.h>
+#include <tranche/extend/op.h>
 
 #ifdef __cplusplus
 extern "C" {

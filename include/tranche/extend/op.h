@@ -7,11 +7,14 @@
 // workspace; the executor only launches it. A kernel does not allocate, wait or fail
 // while it is launched: errors belong into `supports` or `prepare`. (For libraries that
 // fail see tr_launch.failed.)
-#ifndef TRANCHE_OP_H
-#define TRANCHE_OP_H
+//
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_OP_H
+#define TRANCHE_EXTEND_OP_H
 
+#include <tranche/extend/target.h>
 #include <tranche/status.h>
-#include <tranche/target.h>
 #include <tranche/types.h>
 
 #ifdef __cplusplus

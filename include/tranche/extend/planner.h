@@ -4,10 +4,14 @@
 //     tr_planner_choose -> tr_planned_request -> tr_plan_make
 //
 // tr_run_resolve does this for a run file; tr_run_planned returns its result.
-#ifndef TRANCHE_PLANNER_H
-#define TRANCHE_PLANNER_H
+//
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_PLANNER_H
+#define TRANCHE_EXTEND_PLANNER_H
 
-#include <tranche/simulate.h>
+#include <tranche/extend/plan.h>
+#include <tranche/run.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -108,6 +112,14 @@ TR_API tr_status tr_planned_print(const tr_planned *planned, const tr_sink *to,
                                   tr_error *err);
 TR_API tr_status tr_planned_print_json(const tr_planned *planned, const tr_sink *to,
                                        tr_error *err);
+
+// ---- of a run
+
+// The request that tr_plan_make takes. Owned by the run.
+TR_API const tr_plan_request *tr_run_plan_request(const tr_run *run);
+// The planner's choice, owned by the run. NULL: the run asked the planner for nothing,
+// or this is not rank 0.
+TR_API const tr_planned *tr_run_planned(const tr_run *run);
 
 #ifdef __cplusplus
 }

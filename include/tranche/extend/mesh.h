@@ -1,7 +1,10 @@
 // The mesh of a run's ranks: who works on the same data, on the same parameters, on the
 // same units.
-#ifndef TRANCHE_MESH_H
-#define TRANCHE_MESH_H
+//
+// For those who write ops, models of ops in C, planners or backends. It may change with
+// every version of the library: compile again what includes it (extend/version.h).
+#ifndef TRANCHE_EXTEND_MESH_H
+#define TRANCHE_EXTEND_MESH_H
 
 #include <tranche/api.h>
 
