@@ -127,8 +127,10 @@ TR_API tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
 // tr_evaluator_plan has the ledger. If it does not fit the machine, nothing is
 // allocated.
 
-// The function reads all texts during the call only. Zero or NULL means: not given.
+// Begin with TR_EVALUATOR_OPTIONS_INIT, then set members. The function reads all texts
+// during the call only. Zero or NULL means: not given.
 typedef struct tr_evaluator_options {
+    size_t size; // of this struct
     // A run's out folder (its latest checkpoint is used), a checkpoint, or a Hugging
     // Face folder. A run.json there says how to read data, in which precision to
     // compute, and on which device; where it leaves the device open, the processor
@@ -142,6 +144,8 @@ typedef struct tr_evaluator_options {
     size_t set_count;
     bool labels_optional; // csv, npy: samples may have no label
     int64_t micro_batch;  // samples computed together; 0: chosen
+    // No data are opened: the caller has rows, for tr_evaluator_ask.
+    bool rows_only;
     // Makes only the plan, for tr_evaluator_plan: allocates no tensor memory, reads no
     // weights, and gives no predictions.
     bool plan_only;
@@ -152,6 +156,14 @@ typedef struct tr_evaluator_options {
     tr_dataset *own_data;
     tr_messages messages;
 } tr_evaluator_options;
+
+#define TR_EVALUATOR_OPTIONS_INIT                                                      \
+    {                                                                                  \
+        sizeof(tr_evaluator_options), NULL, NULL, 0, NULL, NULL, 0, false, 0, false,   \
+            false, NULL, NULL, {                                                       \
+            NULL, NULL                                                                 \
+        }                                                                              \
+    }
 
 typedef struct tr_evaluator tr_evaluator;
 
@@ -182,6 +194,15 @@ typedef struct tr_predictions {
 // TR_USAGE: created with plan_only.
 TR_API tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
                                    tr_error *err);
+
+// Computes the logits of samples that the caller has. rows[i] [count, ...] are those of
+// tensor i of the model's batch (tr_evaluator_model), packed, of its type and shape;
+// the target's may be NULL. logits: [count, positions, classes]. What tr_evaluator_next
+// and tr_evaluator_result give stays as it is. TR_USAGE: an input is NULL, count is
+// below 1, or created with plan_only. TR_DATA: an id is not in [0, classes). TR_NUMBERS
+// as above. TR_MEMORY.
+TR_API tr_status tr_evaluator_ask(tr_evaluator *evaluator, const void *const *rows,
+                                  int64_t count, float *logits, tr_error *err);
 
 typedef struct tr_evaluated {
     int64_t samples, targets;

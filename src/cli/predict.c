@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
-    return (tr_evaluator_options){.path = asked->path,
+    return (tr_evaluator_options){.size = sizeof(tr_evaluator_options),
+                                  .path = asked->path,
                                   .data = asked->data.items,
                                   .data_count = asked->data.count,
                                   .format = asked->format,

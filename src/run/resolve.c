@@ -186,7 +186,8 @@ static tr_status resolve_data_alone(tr_run *run, unsigned flags, tr_error *err) 
     tr_status status = begin(run, flags & TR_OPEN_OTHER_DATA, err);
     run->labels_optional = flags & TR_OPEN_LABELS_OPTIONAL;
     run->vocabulary_fixed = flags & TR_OPEN_MODEL_AS_IT_IS;
-    if (status == TR_OK) {
+    bool data = !(flags & TR_OPEN_NO_DATA);
+    if (status == TR_OK && data) {
         tr__run_ask_data(run, &missing);
         status = tr__problems_end(&missing, err);
     }
@@ -194,7 +195,7 @@ static tr_status resolve_data_alone(tr_run *run, unsigned flags, tr_error *err) 
         tr__config_read_fields(run->config, &run->settings);
         status = tr__run_resolve_model(run, err);
     }
-    if (status == TR_OK) {
+    if (status == TR_OK && data) {
         status = tr__run_resolve_data(run, err);
     }
     if (status == TR_OK) {

@@ -157,6 +157,7 @@ enum {
     TR_OPEN_MODEL_AS_IT_IS = 2,  // nothing is trained: its vocabulary does not grow
     TR_OPEN_OTHER_DATA = 4,      // what was set may give the data another format than
                                  // the file
+    TR_OPEN_NO_DATA = 8,         // none are opened: rows come from elsewhere
 };
 
 // In place of tr_run_resolve: only what says how data are read and the model computes;

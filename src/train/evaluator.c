@@ -1,5 +1,6 @@
 // A trained model on data, forward only: an inference plan that gives the logits of
 // every position, and what follows from them.
+#include "base/arguments.h"
 #include "base/batch.h"
 #include "base/checked.h"
 #include "base/files.h"
@@ -106,7 +107,8 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
                           const char *folder, tr_error *err) {
     char file[PATH_MAX];
     unsigned flags = TR_OPEN_MODEL_AS_IT_IS | TR_OPEN_OTHER_DATA |
-                     (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0);
+                     (o->labels_optional ? TR_OPEN_LABELS_OPTIONAL : 0) |
+                     (o->rows_only ? TR_OPEN_NO_DATA : 0);
     bool has_file = find_run_file(o->path, file) || find_run_file(folder, file);
     tr_run_parts parts = TR_RUN_PARTS_INIT;
     parts.model = o->own_model;
@@ -132,17 +134,18 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
 static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
                              tr_error *err) {
     e->data = o->data_count > 0 || o->own_data ? e->run->train : e->run->validation;
-    if (!e->data) {
+    if (!e->data && !o->rows_only) {
         return tr_fail(err, TR_USAGE,
                        "%s: the run has no validation data: give --data PATH", o->path);
     }
     const char *format = tr__config_text(e->run->config, "data.format");
     e->bytes = !o->own_data && strcmp(format, "bytes") == 0;
     e->model = e->run->model;
-    e->samples = tr_dataset_samples(e->data);
+    e->samples = e->data ? tr_dataset_samples(e->data) : 0;
     e->positions = tr_model_targets(e->model);
     int64_t most = tr__max_i64(1, ROWS / e->positions);
-    e->batch = o->micro_batch > 0 ? o->micro_batch : tr__min_i64(most, e->samples);
+    int64_t useful = e->data ? tr__min_i64(most, e->samples) : most;
+    e->batch = o->micro_batch > 0 ? o->micro_batch : useful;
     return TR_OK;
 }
 
@@ -166,7 +169,8 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .backend = e->run->request.backend,
                                .device = e->run->request.device,
                                .fp8 = e->run->request.fp8,
-                               .host_data_bytes = tr_dataset_bytes(e->data),
+                               .host_data_bytes =
+                                   e->data ? tr_dataset_bytes(e->data) : 0,
                                .threads = threads_of(e->run)};
     return tr_plan_make(&request, &e->plan, err);
 }
@@ -241,6 +245,15 @@ static tr_status load(tr_evaluator *e, const tr_evaluator_options *o, tr_error *
 
 tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator **out,
                               tr_error *err) {
+    static const char name[] = "tr_evaluator_create";
+    static const tr_sized known = {"tr_evaluator_options", "TR_EVALUATOR_OPTIONS_INIT",
+                                   sizeof(tr_evaluator_options)};
+    tr_status good = tr__need_sized(options, &known, name, err);
+    good = good == TR_OK ? tr__need(options->path, name, "path", err) : good;
+    good = good == TR_OK ? tr__need(out, name, "out", err) : good;
+    if (good != TR_OK) {
+        return good;
+    }
     tr_evaluator *e = tr__calloc(1, sizeof *e);
     if (!e) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
@@ -268,10 +281,12 @@ void tr_evaluator_destroy(tr_evaluator *e) {
 
 // ---- asking
 
-// Rows that a short batch lacks are zeros without a target.
-static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {
+// Samples [first, first + count) of a data set. Rows that a short batch lacks are zeros
+// without a target.
+static tr_status fill_slot(tr_evaluator *e, tr_dataset *from, int64_t first,
+                           int64_t count, tr_error *err) {
     char *slot = tr__executor_ring(e->executor, 1);
-    const tr_batch_tensors *data = tr_dataset_tensors(e->data);
+    const tr_batch_tensors *data = tr_dataset_tensors(from);
     int target = (int)(tr_batch_target(data) - data->tensor);
     void *rows[TR_BATCH_TENSORS_MAX];
     tr__batch_rows(data, &e->plan->batch, slot, e->batch, 0, rows);
@@ -283,9 +298,9 @@ static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {
         e->targets[i] = -1;
     }
     for (int64_t i = 0; i < count; i++) {
-        e->index[i] = e->next + i;
+        e->index[i] = first + i;
     }
-    tr_status status = tr_dataset_read(e->data, e->index, count, rows, err);
+    tr_status status = tr_dataset_read(from, e->index, count, rows, err);
     // A sample of one position is answered for where it has a target: all are.
     for (int64_t i = 0; i < targets && e->positions > 1; i++) {
         wanted[i] = e->targets[i];
@@ -294,14 +309,14 @@ static tr_status fill_slot(tr_evaluator *e, int64_t count, tr_error *err) {
 }
 
 // Neither a loss nor a class comes of what is not finite.
-static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_t count,
-                              tr_error *err) {
+static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_t first,
+                              int64_t count, tr_error *err) {
     int64_t classes = e->model->classes;
     tr_error why = {0};
     for (int64_t i = 0; i < count * e->positions; i++) {
         if (tr__logits_check(logits + i * classes, classes, &why) != TR_OK) {
             return tr_fail(err, why.status, "sample %lld of the data: %s",
-                           (long long)(e->next + i / e->positions), why.message);
+                           (long long)(first + i / e->positions), why.message);
         }
     }
     return TR_OK;
@@ -321,27 +336,38 @@ static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
     e->correct += best == target;
 }
 
+static tr_status computes(const tr_evaluator *e, tr_error *err) {
+    return e->executor ? TR_OK
+                       : tr_fail(err, TR_USAGE,
+                                 "this evaluator was created with plan_only: it "
+                                 "computes nothing");
+}
+
+// What the slot holds: samples [first, first + count).
+static tr_status compute(tr_evaluator *e, int64_t first, int64_t count,
+                         const float **logits, tr_error *err) {
+    tr_run_context context = {0};
+    tr_status status =
+        tr__executor_run(e->executor, TR_SEQUENCE_INFERENCE, &context, NULL, err);
+    if (status == TR_OK) {
+        *logits = tr__executor_logits(e->executor);
+        status = check_logits(e, *logits, first, count, err);
+    }
+    return status;
+}
+
 tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
                             tr_error *err) {
     int64_t count = tr__min_i64(e->batch, e->samples - e->next);
-    tr_run_context context = {0};
+    const float *logits = NULL;
     *predictions = (tr_predictions){.first = e->next};
-    if (!e->executor) {
-        return tr_fail(
-            err, TR_USAGE,
-            "this evaluator was created with plan_only: it computes nothing");
+    tr_status status = computes(e, err);
+    if (status != TR_OK || count == 0) {
+        return status;
     }
-    if (count == 0) {
-        return TR_OK;
-    }
-    tr_status status = fill_slot(e, count, err);
+    status = fill_slot(e, e->data, e->next, count, err);
     if (status == TR_OK) {
-        status =
-            tr__executor_run(e->executor, TR_SEQUENCE_INFERENCE, &context, NULL, err);
-    }
-    const float *logits = status == TR_OK ? tr__executor_logits(e->executor) : NULL;
-    if (status == TR_OK) {
-        status = check_logits(e, logits, count, err);
+        status = compute(e, e->next, count, &logits, err);
     }
     if (status != TR_OK) {
         return status;
@@ -354,6 +380,94 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
     *predictions = (tr_predictions){e->next, count, logits, e->targets};
     e->next += count;
     return TR_OK;
+}
+
+// ---- rows of the caller's
+
+typedef struct asked {
+    const tr_batch_tensors *tensors;
+    const void *const *rows;
+} asked;
+
+// The samples are there in their order, one after the other.
+static tr_status read_asked(void *user, const int64_t *index, int64_t count,
+                            void *const *rows, tr_error *err) {
+    const asked *from = user;
+    (void)err;
+    for (int t = 0; t < from->tensors->count; t++) {
+        const tr_batch_tensor *tensor = &from->tensors->tensor[t];
+        size_t bytes = (size_t)tr_tensor_bytes(tensor->desc);
+        const char *row = from->rows[t];
+        if (row) {
+            memcpy(rows[t], row + (size_t)index[0] * bytes, (size_t)count * bytes);
+        } else { // the target: every position is answered for
+            memset(rows[t], 0, (size_t)count * bytes);
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status check_asked(const tr_evaluator *e, const asked *from, int64_t count,
+                             const float *logits, tr_error *err) {
+    static const char name[] = "tr_evaluator_ask";
+    tr_status status = tr__need(from->rows, name, "rows", err);
+    status = status == TR_OK ? tr__need(logits, name, "logits", err) : status;
+    status = status == TR_OK ? computes(e, err) : status;
+    for (int t = 0; t < from->tensors->count && status == TR_OK; t++) {
+        const tr_batch_tensor *tensor = &from->tensors->tensor[t];
+        if (!from->rows[t] && tensor->role != TR_ROLE_TARGET) {
+            status = tr_fail(err, TR_USAGE, "%s: rows[%d], \"%s\", is NULL", name, t,
+                             tensor->name);
+        }
+    }
+    return status == TR_OK && count < 1
+               ? tr_fail(err, TR_USAGE, "%s: asked for %lld rows", name,
+                         (long long)count)
+               : status;
+}
+
+static tr_status answer(tr_evaluator *e, tr_dataset *data, float *logits,
+                        tr_error *err) {
+    int64_t samples = tr_dataset_samples(data);
+    int64_t each = e->positions * e->model->classes;
+    tr_status status = TR_OK;
+    for (int64_t first = 0; first < samples && status == TR_OK; first += e->batch) {
+        const float *made = NULL;
+        int64_t count = tr__min_i64(e->batch, samples - first);
+        status = fill_slot(e, data, first, count, err);
+        if (status == TR_OK) {
+            status = compute(e, first, count, &made, err);
+        }
+        if (status == TR_OK) {
+            memcpy(logits + first * each, made, (size_t)(count * each) * sizeof *made);
+        }
+    }
+    return status;
+}
+
+tr_status tr_evaluator_ask(tr_evaluator *e, const void *const *rows, int64_t count,
+                           float *logits, tr_error *err) {
+    tr_dataset *data = NULL;
+    tr_status status = tr__need(e, "tr_evaluator_ask", "evaluator", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    asked from = {&e->model->batch, rows};
+    status = check_asked(e, &from, count, logits, err);
+    if (status == TR_OK) {
+        const tr_dataset_source source = {.about = "rows",
+                                          .samples = count,
+                                          .tensors = e->model->batch,
+                                          .vocabulary = e->model->classes,
+                                          .read = read_asked,
+                                          .user = &from};
+        status = tr_dataset_create_callback(&source, &data, err);
+    }
+    if (status == TR_OK) {
+        status = answer(e, data, logits, err);
+    }
+    tr_dataset_destroy(data);
+    return status;
 }
 
 tr_evaluated tr_evaluator_result(const tr_evaluator *e) {

@@ -93,8 +93,12 @@ static void logits_are_the_cpus(void **state) {
 // The loss of a checkpoint on data, in two batches, by a device.
 static tr_evaluated evaluated(const char *path, tr_dataset *data, const char *device) {
     const char *const set[] = {device, "data.max_length=8"};
-    tr_evaluator_options options = {
-        .path = path, .own_data = data, .set = set, .set_count = 2, .micro_batch = 3};
+    tr_evaluator_options options = {.size = sizeof options,
+                                    .path = path,
+                                    .own_data = data,
+                                    .set = set,
+                                    .set_count = 2,
+                                    .micro_batch = 3};
     tr_evaluator *e = NULL;
     tr_error err = {0};
     tr_predictions predictions = {.count = 1};

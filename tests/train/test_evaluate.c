@@ -61,7 +61,8 @@ static void as_transformers(void **state) {
     }
     for (int64_t batch = 1; batch <= 2; batch++) {
         const char *data[] = {path};
-        tr_evaluator_options options = {.path = GOLDEN "/initial",
+        tr_evaluator_options options = {.size = sizeof options,
+                                        .path = GOLDEN "/initial",
                                         .data = data,
                                         .data_count = 1,
                                         .format = "tokens",
@@ -124,7 +125,8 @@ static void as_the_engine(void **state) {
     trial_close(&t);
     for (int64_t batch = 0; batch <= 30; batch += 7) { // 0: chosen
         tr_error err = {0};
-        tr_evaluator_options ask = {.path = out,
+        tr_evaluator_options ask = {.size = sizeof ask,
+                                    .path = out,
                                     .own_model = &own.model,
                                     .own_data = data.dataset,
                                     .micro_batch = batch};
@@ -137,6 +139,79 @@ static void as_the_engine(void **state) {
         assert_int_equal(result.targets, 29 - 6);
     }
     samples_free(&data);
+}
+
+// The logits of rows that the caller has are those of a data set of these rows, however
+// many are computed together, and no data are needed for them.
+static void rows_of_the_caller(void **state) {
+    enum { COUNT = 29 };
+    const char *out = scratch_path(state, "own");
+    char text[PATH_MAX + 256];
+    static float logits[COUNT * OWN_CLASSES];
+    own_model own;
+    samples data;
+    trial t;
+    tr_error err = {0}, null = {0}, none = {0};
+    snprintf(text, sizeof text,
+             "{\"train_batch_size\": 8, \"steps\": 2, \"out\": \"%s\", \"optimizer\": "
+             "{\"params\": {\"lr\": 0.01}}}",
+             out);
+    own_model_make(&own, false, 0.1f);
+    samples_features(&data, COUNT, OWN_FEATURES, OWN_CLASSES, 1);
+    run_options options = {.text = text,
+                           .own_model = &own.model,
+                           .own_train = data.dataset,
+                           .resume = "never"};
+    trial_open(&t, &options);
+    trial_steps(&t, 2, NULL);
+    trial_ok(tr_engine_save(t.engine, &err), &err);
+    trial_close(&t);
+    for (int64_t batch = 0; batch <= 30; batch += 10) { // 0: chosen
+        tr_evaluator *e = NULL, *asked = NULL;
+        tr_predictions p = {.count = 1};
+        const void *rows[2] = {data.features, NULL};
+        tr_evaluator_options how = TR_EVALUATOR_OPTIONS_INIT;
+        how.path = out;
+        how.own_model = &own.model;
+        how.micro_batch = batch;
+        how.rows_only = true;
+        trial_ok(tr_evaluator_create(&how, &asked, &err), &err);
+        how.rows_only = false;
+        how.own_data = data.dataset;
+        trial_ok(tr_evaluator_create(&how, &e, &err), &err);
+        trial_ok(tr_evaluator_ask(asked, rows, COUNT, logits, &err), &err);
+        while (p.count > 0) {
+            trial_ok(tr_evaluator_next(e, &p, &err), &err);
+            for (int64_t i = 0; i < p.count * OWN_CLASSES; i++) {
+                assert_float_equal(p.logits[i], logits[p.first * OWN_CLASSES + i],
+                                   1e-5);
+            }
+        }
+        trial_ok(tr_evaluator_next(asked, &p, &err), &err);
+        assert_int_equal(p.count, 0);
+        rows[0] = NULL;
+        assert_int_equal(tr_evaluator_ask(asked, rows, 1, logits, &null), TR_USAGE);
+        assert_non_null(strstr(null.message, "rows[0]"));
+        rows[0] = data.features;
+        assert_int_equal(tr_evaluator_ask(asked, rows, 0, logits, &none), TR_USAGE);
+        trial_ok(tr_evaluator_ask(asked, rows, 1, logits, &err), &err);
+        tr_evaluator_destroy(asked);
+        tr_evaluator_destroy(e);
+        null = none = (tr_error){0};
+    }
+    samples_free(&data);
+}
+
+static void wrong_options(void **state) {
+    tr_evaluator_options how = {.size = 7};
+    tr_evaluator *e = NULL;
+    tr_error size = {0}, path = {0};
+    (void)state;
+    assert_int_equal(tr_evaluator_create(&how, &e, &size), TR_USAGE);
+    assert_non_null(strstr(size.message, "TR_EVALUATOR_OPTIONS_INIT"));
+    how.size = sizeof how;
+    assert_int_equal(tr_evaluator_create(&how, &e, &path), TR_USAGE);
+    assert_null(e);
 }
 
 static void classes(void **state) {
@@ -156,6 +231,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(as_transformers, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(as_the_engine, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(rows_of_the_caller, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test(wrong_options),
         cmocka_unit_test(classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
