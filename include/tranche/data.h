@@ -30,10 +30,14 @@ typedef struct tr_dataset_source {
     // written. Called from a reading thread, one call at a time for each dataset; a
     // source with two datasets over it must stand two calls at once. An error says
     // where in the data it is.
+    // on_calling_thread: called from the thread that is in tr_engine_step,
+    // tr_engine_train or tr_engine_evaluate instead, for each micro-batch when it is
+    // its turn: the step waits for it.
     tr_status (*read)(void *user, const int64_t *index, int64_t count,
                       void *const *rows, tr_error *err);
     void (*destroy)(void *user); // NULL: nothing to do
     void *user;
+    bool on_calling_thread;
 } tr_dataset_source;
 
 // Makes a dataset of the caller's own functions; the table is copied. The dataset

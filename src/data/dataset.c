@@ -60,6 +60,10 @@ void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity)
     dataset->identity = *identity;
 }
 
+bool tr__dataset_asks_caller(const tr_dataset *dataset) {
+    return dataset->source.on_calling_thread;
+}
+
 const void *tr__dataset_user(const tr_dataset *dataset) {
     return dataset->source.user;
 }

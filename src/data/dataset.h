@@ -27,6 +27,9 @@ bool tr__dataset_has_chats(const tr_dataset *dataset);
 void tr__dataset_names(tr_dataset *dataset, uint64_t names);
 void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity);
 
+// Is its source to be asked on the caller's thread alone?
+bool tr__dataset_asks_caller(const tr_dataset *dataset);
+
 // The source's user object, for formats that look at another data set of their own.
 const void *tr__dataset_user(const tr_dataset *dataset);
 

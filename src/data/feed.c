@@ -24,6 +24,11 @@ struct tr_feed {
     tr_feed_waits waits;        // of the acquiring thread
     int64_t acquired, released; // likewise; `released` under the lock
 
+    // Of whoever fills: the step, its rows, its micro-batches so far, and all of them.
+    int64_t step, cursor, micro_of_step, number;
+    tr_batch now;
+
+    bool alone; // filled by the thread that acquires, as it asks: there is no other
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t filled_more, released_more;
@@ -99,29 +104,37 @@ static void end(tr_feed *feed, tr_status status) {
     pthread_mutex_unlock(&feed->lock);
 }
 
+// Fills the next slot of the ring, which is free, or ends the feed.
+static void fill_next(tr_feed *feed) {
+    const tr_feed_options *options = &feed->options;
+    if (feed->micro_of_step == options->micros) { // the step is whole
+        feed->step++;
+        feed->micro_of_step = 0;
+    }
+    if (options->steps > 0 && feed->step == options->steps) {
+        end(feed, TR_OK);
+        return;
+    }
+    if (feed->micro_of_step == 0) {
+        feed->now = tr__batcher_next(&options->batcher, feed->cursor);
+        feed->cursor = feed->now.next;
+    }
+    tr_status status =
+        fill_slot(feed, feed->number++ % options->slots, feed->now,
+                  options->first_micro + feed->micro_of_step++, &feed->error);
+    if (status == TR_OK) {
+        publish(feed);
+    } else {
+        end(feed, status);
+    }
+}
+
 static void *run(void *argument) {
     tr_feed *feed = argument;
-    const tr_feed_options *options = &feed->options;
-    tr_status status = TR_OK;
-    int64_t cursor = options->cursor, number = 0;
     tr__parallel_threads_set(1); // of this thread: the cores belong to the step
-    for (int64_t step = 0; options->steps == 0 || step < options->steps; step++) {
-        tr_batch batch = tr__batcher_next(&options->batcher, cursor);
-        cursor = batch.next;
-        for (int64_t j = 0; j < options->micros; j++) {
-            if (!wait_for_slot(feed)) {
-                return NULL;
-            }
-            status = fill_slot(feed, number++ % options->slots, batch,
-                               options->first_micro + j, &feed->error);
-            if (status != TR_OK) {
-                end(feed, status);
-                return NULL;
-            }
-            publish(feed);
-        }
+    while (!feed->ended && wait_for_slot(feed)) {
+        fill_next(feed);
     }
-    end(feed, TR_OK);
     return NULL;
 }
 
@@ -131,6 +144,12 @@ tr_status tr__feed_acquire(tr_feed *feed, tr_feed_micro *out, tr_error *err) {
     if (feed->acquired - feed->released == feed->options.slots) {
         return tr_fail(err, TR_INTERNAL, "all %lld slots of the data feed are held",
                        (long long)feed->options.slots);
+    }
+    if (feed->alone && feed->filled == feed->acquired && !feed->ended) {
+        double begin = tr__seconds();
+        fill_next(feed);
+        feed->waits.count++;
+        feed->waits.seconds += tr__seconds() - begin;
     }
     pthread_mutex_lock(&feed->lock);
     if (feed->filled == feed->acquired && !feed->ended) {
@@ -238,7 +257,9 @@ tr_status tr__feed_create(const tr_feed_options *options, tr_feed **out,
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->filled_more, NULL);
     pthread_cond_init(&feed->released_more, NULL);
-    int result = tr__thread_start(run, feed, &feed->thread);
+    feed->cursor = options->cursor;
+    feed->alone = tr__dataset_asks_caller(options->dataset);
+    int result = feed->alone ? 0 : tr__thread_start(run, feed, &feed->thread);
     if (result != 0) {
         free_feed(feed);
         return tr_fail(err, TR_INTERNAL, "cannot start the reading thread: %s",
@@ -256,6 +277,8 @@ void tr__feed_destroy(tr_feed *feed) {
     atomic_store(&feed->stop, true);
     pthread_cond_signal(&feed->released_more);
     pthread_mutex_unlock(&feed->lock);
-    pthread_join(feed->thread, NULL);
+    if (!feed->alone) {
+        pthread_join(feed->thread, NULL);
+    }
     free_feed(feed);
 }

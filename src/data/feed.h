@@ -1,4 +1,6 @@
-// The reading thread: fills a ring of micro-batch slots ahead of the step.
+// The reading thread: fills a ring of micro-batch slots ahead of the step. Where the
+// data set is to be asked on the caller's thread, there is none: a slot is filled when
+// it is acquired.
 //
 // The ring's memory is the caller's (a planned arena). A slot holds the tensors of one
 // micro-batch, rows [m, ...] each, as the model's list says (base/batch.h).
@@ -43,8 +45,8 @@ typedef struct tr_feed_waits {
     double seconds; // spent so
 } tr_feed_waits;
 
-// Starts the thread. TR_USAGE: options that make no sense; TR_MEMORY; TR_INTERNAL: no
-// thread to be had.
+// Starts the thread, if there is to be one. TR_USAGE: options that make no sense;
+// TR_MEMORY; TR_INTERNAL: no thread to be had.
 tr_status tr__feed_create(const tr_feed_options *options, tr_feed **out, tr_error *err);
 // Stops and joins the thread: at most the read under way (up to 16 samples) is awaited.
 // NULL-safe.

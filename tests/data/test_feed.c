@@ -24,7 +24,12 @@ typedef struct counting {
     _Atomic int64_t reads;
     int64_t bad_sample; // reading it fails; -1: none does
     long nap_us;        // each call takes this long
+    pthread_t owner;    // the thread of the test
+    _Atomic int64_t by_owner;
 } counting;
+
+// Whether data sets are to be asked on the test's own thread.
+static bool on_calling_thread;
 
 static tr_status read_counting(void *user, const int64_t *index, int64_t count,
                                void *const *rows, tr_error *err) {
@@ -43,6 +48,8 @@ static tr_status read_counting(void *user, const int64_t *index, int64_t count,
         ((int32_t *)rows[1])[i] = (int32_t)index[i];
     }
     atomic_fetch_add(&self->reads, count);
+    atomic_fetch_add(&self->by_owner,
+                     pthread_equal(pthread_self(), self->owner) ? count : 0);
     return TR_OK;
 }
 
@@ -56,12 +63,13 @@ typedef struct feed_fixture {
 // A data set of `samples`; `cut` has the rest: T, m, micro-batches, slots.
 static void set_up(feed_fixture *fixture, int64_t samples, int64_t batch, int64_t micro,
                    int64_t micros, int64_t slots) {
-    *fixture = (feed_fixture){.source = {.bad_sample = -1}};
+    *fixture = (feed_fixture){.source = {.bad_sample = -1, .owner = pthread_self()}};
     tr_dataset_source source = {
         .samples = samples,
         .tensors = tr_batch_features(WIDTH),
         .read = read_counting,
         .user = &fixture->source,
+        .on_calling_thread = on_calling_thread,
     };
     assert_int_equal(tr_dataset_create_callback(&source, &fixture->dataset, NULL),
                      TR_OK);
@@ -88,6 +96,9 @@ static void start(feed_fixture *fixture) {
 
 static void tear_down(feed_fixture *fixture) {
     tr__feed_destroy(fixture->feed);
+    int64_t reads = atomic_load(&fixture->source.reads);
+    assert_int_equal(atomic_load(&fixture->source.by_owner),
+                     on_calling_thread ? reads : 0);
     tr_dataset_destroy(fixture->dataset);
     free(fixture->options.memory);
 }
@@ -167,6 +178,28 @@ static void every_cut_has_the_same_rows(void **state) {
     check_cut(300, 100, 40, 3, 0, 3); // more rows than are read at once
     check_cut(50, 20, 4, 2, 2, 2);    // the second of two ranks and more
     check_cut(50, 20, 4, 2, 4, 2);    // a rank whose last micro-batch is empty
+}
+
+// The same where the caller's thread reads, and nobody else: only what is asked for.
+static void the_calling_thread_can_read(void **state) {
+    feed_fixture fixture;
+    tr_feed_micro micro;
+    tr_error err = {0};
+    on_calling_thread = true;
+    every_cut_has_the_same_rows(state);
+    set_up(&fixture, 100, 8, 4, 2, 2);
+    start(&fixture);
+    assert_int_equal(atomic_load(&fixture.source.reads), 0);
+    assert_int_equal(tr__feed_acquire(fixture.feed, &micro, NULL), TR_OK);
+    assert_int_equal(atomic_load(&fixture.source.reads), 4);
+    fixture.source.bad_sample = tr__order_sample(&fixture.options.order, 0, 5);
+    for (int i = 0; i < 2; i++) { // an error stays
+        assert_int_equal(tr__feed_acquire(fixture.feed, &micro, &err), TR_DATA);
+        assert_non_null(strstr(err.message, "is bad"));
+        err = (tr_error){0};
+    }
+    tear_down(&fixture);
+    on_calling_thread = false;
 }
 
 // Evaluation of the first samples: a batcher over fewer than there are.
@@ -357,6 +390,7 @@ static void senseless_options_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cut_has_the_same_rows),
+        cmocka_unit_test(the_calling_thread_can_read),
         cmocka_unit_test(the_first_samples_only),
         cmocka_unit_test(errors_come_in_their_place),
         cmocka_unit_test(holding_everything_is_no_deadlock),
