@@ -78,6 +78,46 @@ static void test_classifier_program(void **state) {
     assert_int_equal(step_of(state, "out/classifier-c"), 80);
 }
 
+// What the plan's ledger says, as the program's JSON has it.
+static void test_ledger_program(void **state) {
+    static const setting program = {.program = TR_EXAMPLES "/ledger"};
+    char wanted[64];
+    json_t *plan = succeed_json(state, LIST("plan", example("classifier.json"), "--set",
+                                            "train_batch_size=32", "--json"));
+    const json_t *device = json_object_get(json_object_get(plan, "ledger"), "device");
+    snprintf(wanted, sizeof wanted, "%16lld  parameters\n",
+             json_integer_value(json_object_get(device, "parameters")));
+    outcome o = run_with(state, &program,
+                         LIST(example("classifier.json"), "train_batch_size=32"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, "device: ");
+    assert_says(o.out, wanted);
+    outcome_free(&o);
+    json_decref(plan);
+}
+
+// A model of bytes that has learnt a little is asked.
+static void test_ask_program(void **state) {
+    static const setting program = {.program = TR_EXAMPLES "/ask"};
+    char wanted[64];
+    file_words(state, "text.txt", 30000);
+    file_words(state, "more.txt", 3000);
+    free(succeed(state, LIST("train", example("text.json"), "--data", "text.txt",
+                             "--steps", "2", "--set", "train_batch_size=4", "--set",
+                             "train_micro_batch_size_per_gpu=2")));
+    json_t *found = succeed_json(
+        state, LIST("evaluate", "out/text", "--data", "more.txt", "--json"));
+    snprintf(wanted, sizeof wanted, "loss %.4f on %lld targets",
+             json_number_value(json_object_get(found, "loss")),
+             json_integer_value(json_object_get(found, "targets")));
+    outcome o = run_with(state, &program, LIST("out/text", "more.txt", "the"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.out, wanted);
+    assert_says(o.out, "\nthe");
+    outcome_free(&o);
+    json_decref(found);
+}
+
 static void test_own_model(void **state) {
     static const setting program = {.program = TR_EXAMPLES "/own_model"};
     outcome o = run_with(state, &program, LIST(NULL));
@@ -235,6 +275,8 @@ int main(void) {
         TEST(test_classifier),
         TEST(test_classifier_offload),
         TEST(test_classifier_program),
+        TEST(test_ledger_program),
+        TEST(test_ask_program),
         TEST(test_own_model),
         TEST(test_text),
         TEST(test_digits),

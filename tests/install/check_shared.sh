@@ -1,6 +1,6 @@
 #!/bin/sh
 # Programs in C and C++ that know the public headers and the shared library alone: the
-# example trains, and <tranche.h> says the version that the library has.
+# examples are built, those in C++ and C train, and <tranche.h> says the version that the library has.
 # check_shared.sh SOURCE_DIR FOLDER_OF_LIBRARY CC CXX
 set -eu
 source=$1 lib=$2 cc=$3 cxx=$4
@@ -30,6 +30,15 @@ cd "$dir"
 "$cxx" -std=c++11 -I"$source/include" version.cpp -L"$lib" -ltranche -o cpp
 ./c
 ./cpp
+# A whole program in C++, and the examples in C.
+"$cxx" -std=c++11 -Wall -Wextra -Werror -I"$source/include" \
+    "$source/tests/install/program.cpp" -L"$lib" -ltranche -o program
+./program
+for name in ledger own_model ask; do
+    "$cc" -std=c17 -I"$source/include" "$source/examples/$name.c" -L"$lib" -ltranche \
+        -o "$name"
+done
+./ledger "$source/examples/classifier.json" | grep -q parameters
 "$cc" -std=c17 -I"$source/include" "$source/examples/classifier.c" -L"$lib" -ltranche \
     -o classifier
 ./classifier >log || {
