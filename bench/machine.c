@@ -6,6 +6,7 @@
 #include "calibrate/calibrate.h"
 #include "comm/alone.h"
 
+#include <tranche/extend/planner.h>
 #include <tranche/run.h>
 
 #include <stdio.h>

@@ -11,6 +11,10 @@
 extern "C" {
 #endif
 
+// One thread calls an engine at a time, of the process that has created it; any thread
+// may, in turn. TR_USAGE: another thread is in a call of it, a function that it has
+// called calls it, or this is a child of fork(). Such a function may ask what is asked
+// without a status (tr_engine_steps_done).
 typedef struct tr_engine tr_engine;
 
 // The least, mean and most of a number over the ranks.

@@ -120,11 +120,13 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
 }
 
 tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
-    tr_status given = tr__engine_need(engine, engine, "tr_engine_save", "engine", err);
-    if (given != TR_OK) {
-        return given;
+    tr_status status =
+        tr__engine_enter(engine, engine, "tr_engine_save", "engine", err);
+    if (status == TR_OK) {
+        status = tr__engine_save(engine, &(tr_save_options){0}, &(tr_progress){0}, err);
+        tr__engine_leave(engine);
     }
-    return tr__engine_save(engine, &(tr_save_options){0}, &(tr_progress){0}, err);
+    return status;
 }
 
 tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
@@ -132,13 +134,16 @@ tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
     static const char name[] = "tr_engine_save_as";
     static const tr_sized known = {"tr_save_options", "TR_SAVE_OPTIONS_INIT",
                                    sizeof(tr_save_options)};
-    tr_status status = tr__engine_need(engine, engine, name, "engine", err);
-    if (status == TR_OK) {
-        status = tr__need_sized(options, &known, name, err);
-    }
+    tr_status status = tr__need_sized(options, &known, name, err);
     if (status == TR_OK && options->byte_count > 0) {
         status = tr__need(options->bytes, name, "bytes", err);
     }
-    return status == TR_OK ? tr__engine_save(engine, options, &(tr_progress){0}, err)
-                           : status;
+    if (status == TR_OK) {
+        status = tr__engine_enter(engine, engine, name, "engine", err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_save(engine, options, &(tr_progress){0}, err);
+        tr__engine_leave(engine);
+    }
+    return status;
 }

@@ -160,6 +160,9 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     tr_comm *comm = tr__run_comm(run);
     tr_error mine = {0};
     tr_engine *engine = tr__calloc(1, sizeof *engine);
+    if (engine) {
+        tr__turn_begin(&engine->turn);
+    }
     status = engine ? check_rank(run, plan, &mine)
                     : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
     status = tr__agree(comm, status, &mine, err);
@@ -191,8 +194,9 @@ tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
     return TR_OK;
 }
 
+// A child of fork() has neither the engine's threads nor what they work on.
 void tr_engine_destroy(tr_engine *engine) {
-    if (!engine) {
+    if (!engine || !tr__turn_is_here(&engine->turn)) {
         return;
     }
     tr__feed_destroy(engine->feed);
@@ -247,7 +251,8 @@ tr_status tr__engine_settle(tr_engine *engine, tr_error *err) {
 }
 
 tr_status tr_engine_refresh(tr_engine *engine, tr_error *err) {
-    tr_status given = tr__need(engine, "tr_engine_refresh", "engine", err);
+    tr_status given =
+        tr__engine_need(engine, engine, "tr_engine_refresh", "engine", err);
     if (given != TR_OK) {
         return given;
     }

@@ -13,6 +13,10 @@
 #include <tranche/engine.h>
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 // Everything that a checkpoint brings back, besides the tensors.
 typedef struct tr_counters {
@@ -35,7 +39,14 @@ typedef struct tr_epoch_sums {
 // operations: some milliseconds, which are what it takes to change the plan.
 #define TR_SHORT_SAVING 2e8
 
+// Of the calls of an engine: see turn.c.
+typedef struct tr_turn {
+    pid_t process;             // that has created the engine
+    _Atomic uintptr_t working; // the thread that is in a call that works; 0: none
+} tr_turn;
+
 struct tr_engine {
+    tr_turn turn;
     tr_run *run;
     const tr_settings *settings; // the run's
     const tr_plan *plan;         // at work: of the whole batch, or of a short one
@@ -173,10 +184,19 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
                                     bool (*stop)(void *user), void *user,
                                     tr_evaluation *result, tr_error *err);
 
-// ---- steer.c
-// TR_USAGE: there is no engine, or the argument `name` is NULL.
+// ---- turn.c
+void tr__turn_begin(tr_turn *turn);
+// Is this the process that has created the engine?
+bool tr__turn_is_here(const tr_turn *turn);
+// TR_USAGE: there is no engine, the argument `name` is NULL, the engine is another
+// process's, or another thread is in a call of it.
 tr_status tr__engine_need(const tr_engine *engine, const void *argument,
                           const char *function, const char *name, tr_error *err);
+// The same, and takes the engine for a call that works, until tr__engine_leave.
+// TR_USAGE also: it is at work on this thread, which is in a function of the caller's.
+tr_status tr__engine_enter(tr_engine *engine, const void *argument,
+                           const char *function, const char *name, tr_error *err);
+void tr__engine_leave(tr_engine *engine);
 
 // ---- step.c
 // A step that can be interrupted.

@@ -173,8 +173,11 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
 tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *result,
                              tr_error *err) {
     tr_status status =
-        tr__engine_need(engine, result, "tr_engine_evaluate", "result", err);
-    return status == TR_OK ? tr__engine_evaluate_until(engine, samples, engine->stop,
-                                                       engine->stop_user, result, err)
-                           : status;
+        tr__engine_enter(engine, result, "tr_engine_evaluate", "result", err);
+    if (status == TR_OK) {
+        status = tr__engine_evaluate_until(engine, samples, engine->stop,
+                                           engine->stop_user, result, err);
+        tr__engine_leave(engine);
+    }
+    return status;
 }

@@ -393,14 +393,9 @@ static tr_status check_options(const tr_engine *engine, const tr_train_options *
                                       : status;
 }
 
-tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
-                          tr_error *err) {
-    static const tr_train_options none = TR_TRAIN_OPTIONS_INIT;
-    tr_status status = check_options(engine, options, err);
-    if (status != TR_OK) {
-        return status;
-    }
-    options = options ? options : &none;
+static tr_status train(tr_engine *engine, const tr_train_options *options,
+                       tr_error *err) {
+    static const tr_screen none = {NULL, NULL, NULL, NULL};
     loop l = {.engine = engine,
               .comm = engine->comm,
               .metrics = {.file = -1},
@@ -408,12 +403,12 @@ tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
               .stop = options->stop,
               .user = options->stop_user,
               .err = err};
-    status = open_outputs(&l);
+    tr_status status = open_outputs(&l);
     if (status != TR_OK) {
         tr__metrics_close(&l.metrics);
         return status;
     }
-    const tr_screen *screen = tr__comm_leads(l.comm) ? &options->screen : &none.screen;
+    const tr_screen *screen = tr__comm_leads(l.comm) ? &options->screen : &none;
     tr__progress_begin(&l.line, screen, engine);
     say_begin(&l);
     l.crowding = tr__crowding_begin(engine->plan->request.threads);
@@ -436,5 +431,20 @@ tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
         tr__summary_say(&l.summary, engine, l.saver.saved_step, &l.line);
     }
     tr__metrics_close(&l.metrics);
+    return status;
+}
+
+tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
+                          tr_error *err) {
+    static const tr_train_options none = TR_TRAIN_OPTIONS_INIT;
+    static const char name[] = "tr_engine_train";
+    tr_status status = check_options(engine, options, err);
+    if (status == TR_OK) {
+        status = tr__engine_enter(engine, engine, name, "engine", err);
+    }
+    if (status == TR_OK) {
+        status = train(engine, options ? options : &none, err);
+        tr__engine_leave(engine);
+    }
     return status;
 }

@@ -3,12 +3,6 @@
 #include "base/arguments.h"
 #include "train/engine.h"
 
-tr_status tr__engine_need(const tr_engine *engine, const void *argument,
-                          const char *function, const char *name, tr_error *err) {
-    tr_status status = tr__need(engine, function, "engine", err);
-    return status == TR_OK ? tr__need(argument, function, name, err) : status;
-}
-
 tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user), void *user,
                               tr_error *err) {
     tr_status status = tr__need(engine, "tr_engine_stop_when", "engine", err);

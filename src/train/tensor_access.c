@@ -286,13 +286,20 @@ static tr_status access_tensor(tr_tensor_access *a, const char *part, tr_error *
     return move_params(a, err);
 }
 
-static tr_status check_arguments(const tr_engine *engine, const char *name,
-                                 const char *part, const void *values,
-                                 const char *function, tr_error *err) {
+static tr_status access_in_turn(tr_tensor_access *a, const char *part,
+                                const char *function, tr_error *err) {
+    tr_engine *engine = a->engine;
     tr_status status = tr__need(engine, function, "engine", err);
-    status = status == TR_OK ? tr__need(name, function, "name", err) : status;
+    status = status == TR_OK ? tr__need(a->name, function, "name", err) : status;
     status = status == TR_OK ? tr__need(part, function, "part", err) : status;
-    return status == TR_OK ? tr__need(values, function, "values", err) : status;
+    if (status == TR_OK) {
+        status = tr__engine_enter(engine, a->values, function, "values", err);
+    }
+    if (status == TR_OK) {
+        status = access_tensor(a, part, err);
+        tr__engine_leave(engine);
+    }
+    return status;
 }
 
 tr_status tr_engine_read(tr_engine *engine, const char *name, const char *part,
@@ -303,9 +310,7 @@ tr_status tr_engine_read(tr_engine *engine, const char *name, const char *part,
                           .first = first,
                           .count = count,
                           .values = values};
-    tr_status status =
-        check_arguments(engine, name, part, values, "tr_engine_read", err);
-    return status == TR_OK ? access_tensor(&a, part, err) : status;
+    return access_in_turn(&a, part, "tr_engine_read", err);
 }
 
 tr_status tr_engine_write(tr_engine *engine, const char *name, const char *part,
@@ -318,7 +323,5 @@ tr_status tr_engine_write(tr_engine *engine, const char *name, const char *part,
                           .count = count,
                           .values = (char *)(uintptr_t)values,
                           .writes = true};
-    tr_status status =
-        check_arguments(engine, name, part, values, "tr_engine_write", err);
-    return status == TR_OK ? access_tensor(&a, part, err) : status;
+    return access_in_turn(&a, part, "tr_engine_write", err);
 }

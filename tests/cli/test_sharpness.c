@@ -5,6 +5,7 @@
 #include "train/opening.h"
 
 #include <tranche/engine.h>
+#include <tranche/extend/planner.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -11,16 +11,21 @@
 
 static const double nearly = 1e-6;
 
-typedef tr_status printer(const tr_simulated *simulated, FILE *to, tr_error *err);
+typedef tr_status printer(const tr_simulated *simulated, const tr_sink *to,
+                          tr_error *err);
+
+static bool take(void *to, const char *text, size_t bytes) {
+    return fwrite(text, 1, bytes, to) == bytes;
+}
 
 static char *printed(const tr_simulated *simulated, printer *print) {
     char *text = NULL;
     size_t bytes = 0;
     tr_error err = {0};
-    FILE *to = open_memstream(&text, &bytes);
-    assert_non_null(to);
-    assert_int_equal(print(simulated, to, &err), TR_OK);
-    fclose(to);
+    const tr_sink to = {take, open_memstream(&text, &bytes)};
+    assert_non_null(to.user);
+    assert_int_equal(print(simulated, &to, &err), TR_OK);
+    fclose(to.user);
     return text;
 }
 

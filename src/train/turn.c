@@ -1,0 +1,58 @@
+// Who may call an engine: one thread at a time, of the process that has created it.
+#include "base/arguments.h"
+#include "train/engine.h"
+
+#include <unistd.h>
+
+void tr__turn_begin(tr_turn *turn) {
+    turn->process = getpid();
+    atomic_init(&turn->working, 0);
+}
+
+bool tr__turn_is_here(const tr_turn *turn) {
+    return turn->process == getpid();
+}
+
+static uintptr_t self(void) {
+    return (uintptr_t)pthread_self();
+}
+
+tr_status tr__engine_need(const tr_engine *engine, const void *argument,
+                          const char *function, const char *name, tr_error *err) {
+    tr_status status = tr__need(engine, function, "engine", err);
+    status = status == TR_OK ? tr__need(argument, function, name, err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
+    if (!tr__turn_is_here(&engine->turn)) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: the engine is of the process that has created it; a child "
+                       "of fork() has none: create one there",
+                       function);
+    }
+    uintptr_t working = atomic_load(&engine->turn.working);
+    return working == 0 || working == self()
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "%s: another thread is in a call of this engine: one thread "
+                         "calls it at a time",
+                         function);
+}
+
+tr_status tr__engine_enter(tr_engine *engine, const void *argument,
+                           const char *function, const char *name, tr_error *err) {
+    uintptr_t none = 0;
+    tr_status status = tr__engine_need(engine, argument, function, name, err);
+    if (status == TR_OK &&
+        !atomic_compare_exchange_strong(&engine->turn.working, &none, self())) {
+        status = tr_fail(err, TR_USAGE,
+                         "%s: the engine is at work: call it when the call before has "
+                         "returned, and not from a function that this one calls",
+                         function);
+    }
+    return status;
+}
+
+void tr__engine_leave(tr_engine *engine) {
+    atomic_store(&engine->turn.working, 0);
+}
