@@ -108,7 +108,7 @@ static tr_value add_data(tr_graph *graph, int index) {
     tr_value value = graph->data_value[index] = tr__graph_value(graph, info);
     if (info.desc.dtype == TR_F32 && graph->real != TR_F32) {
         tr_cast_attr attr = {(int32_t)graph->real};
-        value = tr_graph_op(graph, &tr__op_cast, &attr, &value, 1, NULL);
+        value = tr__graph_op(graph, &tr__op_cast, &attr, &value, 1, NULL);
     }
     return value;
 }

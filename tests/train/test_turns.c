@@ -122,12 +122,14 @@ static void intruders_are_refused(void **state) {
 // What the child does with the engine; its exit status says whether all was as it
 // should.
 static int in_child(trial *t) {
+    static tr_engine *kept; // where LeakSanitizer finds what stays the parent's
     tr_step_result result;
     tr_error err = {0};
     bool refused = tr_engine_step(t->engine, &result, &err) == TR_USAGE &&
                    strstr(err.message, "fork()");
+    kept = t->engine;
     trial_close(t);
-    return refused ? 0 : 1;
+    return refused && kept ? 0 : 1;
 }
 
 static void a_child_owns_no_engine(void **state) {
