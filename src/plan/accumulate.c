@@ -46,10 +46,13 @@ static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
         tr__op_adds(&op, 1, tr__vector(TR_F64, TR_ACCUMULATE_COUNTS),
                     tr__in_statistics(plan, TR_STATISTICS_TOO_LARGE));
     }
-    tr__make_one(
-        editor,
-        (tr_plan_step){.kind = TR_STEP_accumulate, .unit = flat, .micro = micro}, -1,
-        &op);
+    tr__make_one(editor,
+                 (tr_plan_step){.kind = TR_STEP_accumulate,
+                                .subject = TR_OF_FLAT,
+                                .of_micro_batch = true,
+                                .unit = flat,
+                                .micro = micro},
+                 -1, &op);
     tr__edit_renew(editor, grads);
 }
 

@@ -153,8 +153,11 @@ static void measure_tied(tr_editor *editor, int flat) {
     const tr_flat *of = &editor->plan->flats[flat];
     bool pass = tr__flat_grads_pass(editor->plan, flat);
     int32_t grads = pass ? tr__edit_grads(editor, flat) : of->sums.buffer;
-    tr_step_maker m = tr__make_launch(
-        editor, (tr_plan_step){.kind = TR_STEP_micro_norm_tied, .unit = flat}, -1);
+    tr_step_maker m = tr__make_launch(editor,
+                                      (tr_plan_step){.kind = TR_STEP_micro_norm_tied,
+                                                     .subject = TR_OF_FLAT,
+                                                     .unit = flat},
+                                      -1);
     add_squares(&m, of->count, (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
     tr__make_end(&m);
 }
@@ -168,6 +171,8 @@ static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
     int32_t value = grads ? grads->buffer : -1;
     tr_step_maker m = tr__make_launch(editor,
                                       (tr_plan_step){.kind = TR_STEP_micro_norm,
+                                                     .subject = TR_OF_UNIT,
+                                                     .of_micro_batch = true,
                                                      .unit = backward->unit,
                                                      .segment = backward->segment},
                                       -1);

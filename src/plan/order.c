@@ -25,13 +25,15 @@ static void add_program(writer *w, tr_plan_step step, const tr_program *program)
 }
 
 static void add_load(writer *w, int64_t micro) {
-    tr__make_load(
-        &w->editor,
-        (tr_plan_step){.kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
+    tr__make_load(&w->editor, (tr_plan_step){.kind = TR_STEP_load,
+                                             .of_micro_batch = true,
+                                             .stream = TR_STREAM_DATA,
+                                             .micro = micro});
 }
 
 static void add_unload(writer *w, int64_t micro) {
     tr__make_unload(&w->editor, (tr_plan_step){.kind = TR_STEP_unload,
+                                               .of_micro_batch = true,
                                                .stream = TR_STREAM_DATA,
                                                .micro = micro});
 }
@@ -61,6 +63,8 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
     }
     add_program(w,
                 (tr_plan_step){.kind = TR_STEP_forward,
+                               .subject = TR_OF_UNIT,
+                               .of_micro_batch = true,
                                .unit = u,
                                .segment = segment,
                                .micro = micro,
@@ -97,11 +101,14 @@ static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
 
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
     clear_gaps(w, u, segment, micro);
-    add_program(
-        w,
-        (tr_plan_step){
-            .kind = TR_STEP_backward, .unit = u, .segment = segment, .micro = micro},
-        &w->plan->units[u].program->backward[segment]);
+    add_program(w,
+                (tr_plan_step){.kind = TR_STEP_backward,
+                               .subject = TR_OF_UNIT,
+                               .of_micro_batch = true,
+                               .unit = u,
+                               .segment = segment,
+                               .micro = micro},
+                &w->plan->units[u].program->backward[segment]);
     if (u == w->lowest && segment == 0) {
         add_unload(w, micro);
     }
@@ -120,9 +127,10 @@ static bool is_barrier(const writer *w, int u, int segment) {
 // wave of its own.
 static void merge_wave(writer *w, int u, int segment, bool backward) {
     if (w->editor.kind == TR_SEQUENCE_TRAIN) {
-        tr__put_wave_merge(
-            &w->editor,
-            (tr_plan_step){.unit = u, .segment = segment, .backward = backward});
+        tr__put_wave_merge(&w->editor, (tr_plan_step){.subject = TR_OF_UNIT,
+                                                      .unit = u,
+                                                      .segment = segment,
+                                                      .backward = backward});
     }
 }
 
@@ -176,6 +184,7 @@ static void add_update(writer *w, tr_mark phase, size_t f) {
         (tr_plan_step){.kind = phase == TR_MARK_MEASURE ? TR_STEP_direction_norms
                                                         : TR_STEP_update,
                        .mark = phase,
+                       .subject = TR_OF_FLAT,
                        .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
                        .guard = TR_GUARD_APPLIED,
                        .unit = (int32_t)f,
@@ -275,6 +284,7 @@ static void train_step(writer *w) {
         if (track->count > 0) {
             add_program(w,
                         (tr_plan_step){.kind = TR_STEP_track,
+                                       .subject = TR_OF_UNIT,
                                        .guard = TR_GUARD_APPLIED,
                                        .unit = u},
                         track);

@@ -16,6 +16,8 @@ typedef struct item {
     tr_step_shape shape;
     bool saves_nothing;
     tr_part part;
+    const char *what;
+    tr_subject subject;
     tr_axes group;
     int32_t unit, last_unit;
     int32_t segment;
@@ -41,7 +43,8 @@ static bool is_piece(const tr_plan_step *step) {
 static bool extends(const item *last, const tr_plan_step *step) {
     if (last->kind != step->kind || last->segment != step->segment ||
         last->saves_nothing != step->saves_nothing || last->part != step->part ||
-        last->group != step->group || is_piece(step) != (last->pieces > 0)) {
+        last->what != step->what || last->group != step->group ||
+        is_piece(step) != (last->pieces > 0)) {
         return false;
     }
     if (is_piece(step)) {
@@ -73,6 +76,8 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
                                     .shape = step->shape,
                                     .saves_nothing = step->saves_nothing,
                                     .part = step->part,
+                                    .what = step->what,
+                                    .subject = step->subject,
                                     .group = step->group,
                                     .unit = step->unit,
                                     .last_unit = step->unit,
@@ -80,8 +85,8 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
                                     .micro = step->micro,
                                     .last_micro = step->micro,
                                     .deferred = step->guard == TR_GUARD_DEFERRED,
-                                    .of_micro = tr__step_is_of_micro_batch(step),
-                                    .of_flat = tr__step_is_of_flat(step)};
+                                    .of_micro = step->of_micro_batch,
+                                    .of_flat = (step->subject == TR_OF_FLAT)};
         }
         items[count - 1].pieces += piece;
     }
@@ -102,7 +107,7 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
     int32_t units = a->of_flat ? by->flats : by->units;
     int32_t segments = a->of_flat ? 0 : by->segments;
     return a->kind == b->kind && a->saves_nothing == b->saves_nothing &&
-           a->part == b->part && a->group == b->group &&
+           a->part == b->part && a->what == b->what && a->group == b->group &&
            a->segment + segments == b->segment && a->unit + units == b->unit &&
            a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
            a->last_micro + micro == b->last_micro && a->pieces == b->pieces &&
@@ -173,15 +178,15 @@ static void print_indent(int depth, FILE *to) {
 }
 
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
-    const tr_plan_step step = {
-        .kind = it->kind, .shape = it->shape, .part = it->part, .unit = it->unit};
-    bool on_unit = tr__step_subject(plan, &step) != NULL;
+    const tr_plan_step step = {.shape = it->shape, .part = it->part, .what = it->what};
+    bool on_unit = it->subject != TR_OF_NOBODY;
     print_indent(depth, to);
     fputs(tr__plan_step_name(it->kind), to);
     if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(&step) ||
-        tr__step_is_of_boundary(&step)) {
-        bool used = it->part == TR_PART_PARAM || it->part == TR_PART_COPY;
-        fprintf(to, used ? "" : on_unit ? " %s of" : " %s", tr__part_name(it->part));
+        it->what) {
+        bool used =
+            !it->what && (it->part == TR_PART_PARAM || it->part == TR_PART_COPY);
+        fprintf(to, used ? "" : on_unit ? " %s of" : " %s", tr__step_what(&step));
     }
     if (on_unit) {
         fprintf(to, " %s", unit_name(plan, it, it->unit));

@@ -61,8 +61,8 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
     if (subject) {
         tr__json_put_text(to, "unit", subject);
     }
-    if (step->kind == TR_STEP_gather || transfers) {
-        tr__json_put_text(to, "part", tr__part_name(step->part));
+    if (step->kind == TR_STEP_gather || transfers || step->what) {
+        tr__json_put_text(to, "part", tr__step_what(step));
     }
     if (step->group) {
         tr__json_put_text(to, "group", tr__axes_name(step->group));
@@ -78,7 +78,7 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
     if (tr__step_is_of_unit(step)) {
         tr__json_put_integer(to, "segment", step->segment);
     }
-    if (tr__step_is_of_micro_batch(step)) {
+    if (step->of_micro_batch) {
         tr__json_put_integer(to, "micro_batch", step->micro);
     }
     write_buffers(plan, step, to);
@@ -113,7 +113,7 @@ static bool same_buffer(const tr_plan *plan, int32_t a, int32_t b) {
 static bool same_place(const tr_plan *plan, const tr_plan_step *a,
                        const tr_plan_step *b) {
     bool same = a->kind == b->kind && a->stream == b->stream && a->unit == b->unit &&
-                a->segment == b->segment && a->part == b->part &&
+                a->segment == b->segment && a->part == b->part && a->what == b->what &&
                 a->group == b->group && a->first == b->first && a->count == b->count &&
                 a->payload.operand_count == b->payload.operand_count;
     for (size_t i = 0; same && i < a->payload.operand_count; i++) {
@@ -134,7 +134,7 @@ static bool same_waits(const tr_plan_step *a, const tr_plan_step *b, const fold 
 
 static bool is_next(const tr_plan *plan, const tr_plan_step *a, const tr_plan_step *b,
                     const fold *by) {
-    bool of_micro = tr__step_is_of_micro_batch(a);
+    bool of_micro = a->of_micro_batch;
     return same_place(plan, a, b) && (!of_micro || b->micro == a->micro + by->micro) &&
            same_waits(a, b, by);
 }
@@ -144,7 +144,7 @@ static fold guess(const tr_plan_step *steps, size_t period) {
     fold by = {.period = period, .times = 1};
     for (size_t i = 0; i < period; i++) {
         const tr_plan_step *a = &steps[i], *b = &steps[i + period];
-        bool of_micro = by.micro == 0 && tr__step_is_of_micro_batch(a);
+        bool of_micro = by.micro == 0 && a->of_micro_batch;
         by.micro = of_micro ? b->micro - a->micro : by.micro;
         for (int s = 0; s < TR_STREAMS; s++) {
             bool says = by.wait[s] == 0 && a->wait[s] > 0;

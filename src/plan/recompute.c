@@ -25,8 +25,11 @@ static void let_go(tr_editor *editor, tr_plan_step *forward) {
 }
 
 static void add_recompute(tr_editor *editor, const tr_plan_step *backward) {
-    tr_plan_step step = {
-        .kind = TR_STEP_recompute, .unit = backward->unit, .micro = backward->micro};
+    tr_plan_step step = {.kind = TR_STEP_recompute,
+                         .subject = TR_OF_UNIT,
+                         .of_micro_batch = true,
+                         .unit = backward->unit,
+                         .micro = backward->micro};
     tr__edit_launch(editor, &editor->plan->units[step.unit].program->recompute, &step);
     tr__edit_add(editor, step);
 }

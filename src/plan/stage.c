@@ -102,6 +102,7 @@ static void move(writer *w, const tr_plan_step *piece, bool reads) {
     for (int i = 0; i < parts && piece->count > 0; i++) {
         tr_part part = (tr_part)i;
         tr_plan_step step = {.kind = reads ? TR_STEP_read : TR_STEP_write,
+                             .subject = TR_OF_FLAT,
                              .stream = TR_STREAM_NVME,
                              .guard = w->guard,
                              .unit = piece->unit,
@@ -194,7 +195,7 @@ static int64_t pieces_through(const writer *w, int32_t flat) {
 // gradients where the update reads them?
 static bool needs_update(const tr_plan *plan, const tr_plan_step *step) {
     bool moves = step->stream == TR_STREAM_NVME || step->stream == TR_STREAM_COPY;
-    return moves && tr__step_is_of_flat(step) && !plan->flats[step->unit].frozen;
+    return moves && step->subject == TR_OF_FLAT && !plan->flats[step->unit].frozen;
 }
 
 static bool is_gap(const tr_plan_step *step) {

@@ -131,7 +131,6 @@ typedef enum tr_part {
     TR_PART_STATE, // the optimizer's first; the others follow
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
-    TR_PART_BOUNDARY,         // a unit's inputs: only evicted and fetched
     TR_PART_WAVE,             // wave tensors: only gathered
 } tr_part;
 
@@ -146,6 +145,9 @@ typedef enum tr_step_guard {
     TR_GUARD_DEFERRED, // which does it by steps of this kind
 } tr_step_guard;
 
+// What a step works on; by this and by `unit` it is told from others, for people.
+typedef enum tr_subject { TR_OF_NOBODY, TR_OF_UNIT, TR_OF_FLAT } tr_subject;
+
 typedef struct tr_plan_step {
     int32_t id; // unique in its sequence, kept when passes insert others around it
     tr_plan_step_kind kind;
@@ -153,15 +155,17 @@ typedef struct tr_plan_step {
     tr_mark mark;
     tr_stream stream;
     tr_step_guard guard;
-    int32_t unit; // gather (but of wave tensors), reduce, accumulate, update: the flat
-                  // buffer
+    tr_subject subject;
+    const char *what; // of the subject, where that is not all: "input"; NULL: see part
+    int32_t unit;     // the unit, or the flat buffer
     int32_t segment;
-    int64_t micro;      // micro-batch of this rank's step, 0..g-1
-    tr_part part;       // gather, clear, read, write, fetch, evict
-    tr_axes group;      // gather, reduce: on which axes of the mesh the ranks lie that
-                        // exchange (comm/mesh.h); 0: no exchange
-    bool saves_nothing; // forward: keeps nothing for the backward
-    bool backward;      // pack, gather, merge: of the gradients of wave tensors
+    int64_t micro;       // micro-batch of this rank's step, 0..g-1
+    bool of_micro_batch; // it works on that alone
+    tr_part part;        // gather, clear, read, write, fetch, evict
+    tr_axes group;       // gather, reduce: on which axes of the mesh the ranks lie that
+                         // exchange (comm/mesh.h); 0: no exchange
+    bool saves_nothing;  // forward: keeps nothing for the backward
+    bool backward;       // pack, gather, merge: of the gradients of wave tensors
     bool apart; // reduce, evict: into a buffer of its own, which a step `add` adds
     bool whole; // clear, of gradients: all (else: what lies between parameters)
     // So many of the sequence's steps of each stream must be done, where no earlier
@@ -224,12 +228,8 @@ const char *tr__part_name(tr_part part);
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Steps that merge wave tensors, or bring their parts together for it.
 bool tr__step_is_of_wave(const tr_plan_step *step);
-// Steps that move a unit's inputs.
-bool tr__step_is_of_boundary(const tr_plan_step *step);
-// Steps that work on a flat buffer.
-bool tr__step_is_of_flat(const tr_plan_step *step);
-// Steps that work on one micro-batch.
-bool tr__step_is_of_micro_batch(const tr_plan_step *step);
+// What of its subject it moves or clears: "parameters", "input".
+const char *tr__step_what(const tr_plan_step *step);
 // The name of the unit or the flat buffer that the step works on, NULL: of none.
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
 

@@ -35,11 +35,13 @@ static void zero_gaps(tr_step_maker *m, int32_t value, int flat) {
 
 void tr__put_clear_gradients(tr_editor *editor, int flat, bool whole) {
     int32_t value = tr__edit_stand_in(editor, tr__edit_grads(editor, flat));
-    tr_step_maker m = tr__make_launch(
-        editor,
-        (tr_plan_step){
-            .kind = TR_STEP_clear, .part = TR_PART_GRAD, .unit = flat, .whole = whole},
-        -1);
+    tr_step_maker m = tr__make_launch(editor,
+                                      (tr_plan_step){.kind = TR_STEP_clear,
+                                                     .subject = TR_OF_FLAT,
+                                                     .part = TR_PART_GRAD,
+                                                     .unit = flat,
+                                                     .whole = whole},
+                                      -1);
     if (whole) {
         zero_elements(&m, value, 0, editor->plan->flats[flat].count);
     } else {

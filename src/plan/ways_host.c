@@ -51,6 +51,7 @@ void tr__hop_fetch(tr_ways *ways, int flat, tr_issued *issued) {
               to = fetched_to(ways, flat, bytes);
     issued->of[TR_STREAM_COPY] = tr__make_copy(&ways->editor,
                                                (tr_plan_step){.kind = TR_STEP_fetch,
+                                                              .subject = TR_OF_FLAT,
                                                               .stream = TR_STREAM_COPY,
                                                               .guard = TR_GUARD_ALWAYS,
                                                               .part = TR_PART_PARAM,
@@ -108,9 +109,11 @@ static void put_squares_before(tr_ways *ways, int flat) {
                                : tr__ways_made(ways, flat),
                            0};
     }
-    tr__put_squares(
-        &ways->editor,
-        (tr_plan_step){.kind = TR_STEP_gradient_squares, .unit = (int32_t)flat}, at);
+    tr__put_squares(&ways->editor,
+                    (tr_plan_step){.kind = TR_STEP_gradient_squares,
+                                   .subject = TR_OF_FLAT,
+                                   .unit = (int32_t)flat},
+                    at);
 }
 
 static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
@@ -121,6 +124,7 @@ static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
     tr_region from = evicted_from(ways, flat), to = evicted_to(ways, flat, apart);
     return tr__make_copy(&ways->editor,
                          (tr_plan_step){.kind = TR_STEP_evict,
+                                        .subject = TR_OF_FLAT,
                                         .stream = TR_STREAM_COPY,
                                         .guard = TR_GUARD_ALWAYS,
                                         .part = TR_PART_GRAD,
@@ -132,6 +136,7 @@ static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
 static int32_t put_addition(tr_ways *ways, int flat, int32_t from) {
     const tr_flat *of = &ways->editor.plan->flats[flat];
     tr_plan_step step = {.kind = TR_STEP_add,
+                         .subject = TR_OF_FLAT,
                          .stream = TR_STREAM_HOST,
                          .guard = TR_GUARD_ALWAYS,
                          .unit = (int32_t)flat};
@@ -184,6 +189,7 @@ void tr__hop_square(tr_ways *ways, int flat, tr_issued *issued) {
     if (of->offloaded) {
         tr__put_squares(&ways->editor,
                         (tr_plan_step){.kind = TR_STEP_gradient_squares,
+                                       .subject = TR_OF_FLAT,
                                        .stream = TR_STREAM_HOST,
                                        .guard = TR_GUARD_ALWAYS,
                                        .unit = (int32_t)flat},

@@ -8,6 +8,7 @@
 static tr_plan_step transfer(tr_plan_step_kind kind, const tr_flat_range *range,
                              tr_part part, int flat) {
     return (tr_plan_step){.kind = kind,
+                          .subject = TR_OF_FLAT,
                           .stream = TR_STREAM_NVME,
                           .guard = TR_GUARD_ALWAYS,
                           .part = part,

@@ -26,6 +26,7 @@ static tr_plan_step gather_step(const tr_plan *plan, tr_part part, int flat) {
     return (tr_plan_step){.kind = TR_STEP_gather,
                           .stream = tr__exchange_stream(plan, TR_SPACE_DEVICE),
                           .guard = TR_GUARD_ALWAYS,
+                          .subject = TR_OF_FLAT,
                           .part = part,
                           .group = TR_ON_DATA,
                           .unit = (int32_t)flat};
@@ -75,6 +76,7 @@ void tr__hop_gather(tr_ways *ways, int flat, tr_issued *issued) {
 void tr__put_gather_statistics(tr_ways *ways) {
     const tr_plan *plan = ways->editor.plan;
     tr_plan_step step = gather_step(plan, TR_PART_STATISTICS, 0);
+    step.subject = TR_OF_NOBODY;
     step.stream = tr__exchange_stream(plan, TR_SPACE_HOST);
     step.group = TR_ON_ALL; // every rank says how it fares
     tr__make_gather(&ways->editor, step, plan->statistics.buffer,
@@ -84,6 +86,7 @@ void tr__put_gather_statistics(tr_ways *ways) {
 void tr__put_gather_norms(tr_ways *ways) {
     const tr_plan *plan = ways->editor.plan;
     tr_plan_step step = gather_step(plan, TR_PART_NORMS, 0);
+    step.subject = TR_OF_NOBODY;
     step.stream = tr__exchange_stream(plan, tr__norms_space(plan));
     step.guard = TR_GUARD_APPLIED;
     tr__make_gather(&ways->editor, step, tr__edit_measured(&ways->editor),
@@ -119,6 +122,7 @@ static int32_t put_reduce(tr_ways *ways, int flat, bool apart) {
                             .count = of->count,
                             .shard = of->shard};
     tr_plan_step step = {.kind = TR_STEP_reduce,
+                         .subject = TR_OF_FLAT,
                          .stream = TR_STREAM_COMM,
                          .guard = TR_GUARD_ALWAYS,
                          .group = TR_ON_DATA,
@@ -133,6 +137,7 @@ static int32_t put_addition(tr_ways *ways, int flat) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
     tr_plan_step step = {.kind = TR_STEP_add,
+                         .subject = TR_OF_FLAT,
                          .stream = TR_STREAM_COMM,
                          .guard = TR_GUARD_ALWAYS,
                          .unit = (int32_t)flat};

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "models/models.h"
+#include "plan/away.h"
 #include "plan/passes.h"
 #include "planner/planner.h"
 #include "sim/simulate.h"
@@ -25,7 +26,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
     r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it
-    r.boundary_placement = TR_SPACE_DEVICE;
+    tr__request_nothing_away(&r);
     tr_status status = TR_OK;
     if (search->request->sliced) {
         status = tr__model_slice(search->request->sliced, (int)point->slices, err);

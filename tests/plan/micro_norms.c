@@ -26,7 +26,7 @@ bool test_takes_micro_norm(const tr_plan *plan, const tr_plan_step *at,
     int flat = micro_norm->kind == TR_STEP_micro_norm
                    ? plan->units[micro_norm->unit].flats[0]
                    : micro_norm->unit;
-    return tr__step_is_of_flat(at) && at->unit == flat &&
+    return (at->subject == TR_OF_FLAT) && at->unit == flat &&
            (at->kind == TR_STEP_accumulate || at->kind == TR_STEP_reduce ||
             at->kind == TR_STEP_evict);
 }

@@ -600,10 +600,9 @@ static void wrong_flags_are_found(void **state) {
 static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step right = sequence->steps[i], *step = &sequence->steps[i];
-        bool moves = tr__step_is_of_boundary(step);
-        bool has_micro = test_is_compute(step) || test_is_ring(step) || moves;
-        bool has_unit = test_is_compute(step) || moves ||
-                        step->kind == TR_STEP_update || tr__step_is_of_wave(step) ||
+        bool has_micro = test_is_compute(step) || test_is_ring(step);
+        bool has_unit = test_is_compute(step) || step->kind == TR_STEP_update ||
+                        tr__step_is_of_wave(step) ||
                         step->kind == TR_STEP_direction_norms;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;

@@ -129,7 +129,7 @@ static void assert_step_at(const tr_plan_step *want, const json_t *step,
     const json_t *wait = json_object_get(step, "wait");
     assert_string_equal(json_string_value(json_object_get(step, "kind")),
                         tr__plan_step_name(want->kind));
-    if (tr__step_is_of_micro_batch(want)) {
+    if (want->of_micro_batch) {
         assert_int_equal(whole_of(step, "micro_batch") +
                              time * whole_of(each, "micro_batch"),
                          want->micro);

@@ -224,7 +224,7 @@ void tr__rule_decide(tr_proof *p);
 // rules_move.c
 void tr__rule_gather(tr_proof *p);
 void tr__rule_fetch(tr_proof *p);
-void tr__rule_boundary(tr_proof *p);
+void tr__rule_copy(tr_proof *p);
 void tr__rule_read(tr_proof *p);
 void tr__rule_write(tr_proof *p);
 // rules_update.c

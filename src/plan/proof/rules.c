@@ -1,12 +1,14 @@
 // Which rule is a step's.
 #include "plan/proof/proof.h"
 
+// Parameters and gradients of flat buffers have rules for their ways; any other copy
+// takes along what is there.
 static void rule_fetch(tr_proof *p) {
-    (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_fetch)(p);
+    (p->step->subject == TR_OF_FLAT ? tr__rule_fetch : tr__rule_copy)(p);
 }
 
 static void rule_evict(tr_proof *p) {
-    (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_evict)(p);
+    (p->step->subject == TR_OF_FLAT ? tr__rule_evict : tr__rule_copy)(p);
 }
 
 // The stream, and the rule. (The host's stream: of what lives on the host.)

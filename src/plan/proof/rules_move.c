@@ -128,24 +128,35 @@ void tr__rule_fetch(tr_proof *p) {
     }
 }
 
-// ---- inputs of units
+// ---- any values
 
-void tr__rule_boundary(tr_proof *p) {
-    const tr_plan_step *step = p->step;
-    tr_space placement = p->plan->request.boundary_placement;
-    bool evicts = step->kind == TR_STEP_evict;
-    if (step->unit < 1 || !tr__plan_runs(p->plan, step->unit) || step->micro < 0 ||
-        step->micro >= p->plan->request.accumulation_steps ||
-        p->kind != TR_SEQUENCE_TRAIN) {
-        tr__proof_wrong(p, "is of what the model has not");
+static tr_bytes bytes_of(const tr_proof *p, size_t operand) {
+    const tr_step_operand *at = tr__step_operand(p->plan, p->step, operand);
+    return (tr_bytes){at->buffer, at->first, at->end};
+}
+
+// Where a copy reads or writes, if a copy may: in memory.
+static tr_space space_of(tr_proof *p, tr_bytes bytes) {
+    bool there = bytes.buffer >= 0 && bytes.buffer < (int64_t)p->plan->buffer_count;
+    tr_space space = there ? p->plan->buffers[bytes.buffer].space : TR_SPACE_NVME;
+    if (space == TR_SPACE_NVME) {
+        tr__proof_wrong(p, "copies what is not in memory");
+    }
+    return space;
+}
+
+// Between two spaces, one of which is the device. Who reads it says what it needs.
+void tr__rule_copy(tr_proof *p) {
+    tr_bytes from = bytes_of(p, TR_COPY_FROM), to = bytes_of(p, TR_COPY_TO);
+    tr_space here = space_of(p, from), there = space_of(p, to);
+    if (p->status != TR_OK) {
         return;
     }
-    int64_t bytes = p->plan->units[step->unit].program->input_bytes;
-    tr_bytes from = tr__role_bytes(p, TR_OPERAND_INPUT, bytes,
-                                   evicts ? TR_SPACE_DEVICE : placement);
-    tr_bytes to = tr__role_bytes(p, TR_OPERAND_OUTPUT, bytes,
-                                 evicts ? placement : TR_SPACE_DEVICE);
-    tr__bytes_copy(p, from, to); // who reads it says what it needs
+    if (here == there || from.end - from.first != to.end - to.first) {
+        tr__proof_wrong(p, "copies within one space, or to bytes of another number");
+        return;
+    }
+    tr__bytes_copy(p, from, to);
 }
 
 // ---- the file

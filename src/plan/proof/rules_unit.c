@@ -401,6 +401,37 @@ static void check_turn(tr_proof *p, int64_t *done, int segment, int before) {
     (*here)++;
 }
 
+// How many of the unit's programs [first, end) save something.
+static int32_t count_saving(const tr_proof *p, int32_t unit, const tr_program *programs,
+                            int first, int end) {
+    int32_t count = 0;
+    for (int s = first; s < end; s++) {
+        const tr_touches *touches = tr__tables_touches(&p->tables, unit, &programs[s]);
+        count += touches->results >> TR_PLACE_SAVED & 1;
+    }
+    return count;
+}
+
+static tr_meaning saved_by(const tr_proof *p) {
+    int32_t unit = p->step->unit;
+    const tr_unit_program *program = p->plan->units[unit].program;
+    return of_micro(p, TR_MEANS_SAVED, unit,
+                    count_saving(p, unit, program->forward, 0, program->segments));
+}
+
+// A segment adds to what the unit saves, or reads what those before it have saved.
+static void save(tr_proof *p, const tr_program *forwards) {
+    const tr_plan_step *step = p->step;
+    tr_bytes saved = block(p, TR_PLACE_SAVED, unit_of(p)->saved_bytes);
+    int32_t done = count_saving(p, step->unit, forwards, 0, step->segment);
+    tr_meaning before = of_micro(p, TR_MEANS_SAVED, step->unit, done);
+    if (count_saving(p, step->unit, forwards, step->segment, step->segment + 1) > 0) {
+        fill(p, saved, before, done);
+    } else {
+        tr__bytes_read(p, saved, &before);
+    }
+}
+
 void tr__rule_forward(tr_proof *p) {
     if (!is_of_model(p) || !has_program(p)) {
         return;
@@ -416,17 +447,7 @@ void tr__rule_forward(tr_proof *p) {
     fill(p, block(p, TR_PLACE_OUTPUT, unit->output_bytes),
          of_micro(p, TR_MEANS_INPUT, step->unit + 1, 0),
          count_in(p, step->unit, forwards, 0, step->segment, at(TR_PLACE_OUTPUT)));
-    fill(p, block(p, TR_PLACE_SAVED, unit->saved_bytes),
-         of_micro(p, TR_MEANS_SAVED, step->unit, 0),
-         count_in(p, step->unit, forwards, 0, step->segment, at(TR_PLACE_SAVED)));
-}
-
-static tr_meaning saved_by(const tr_proof *p) {
-    int32_t unit = p->step->unit;
-    const tr_unit_program *program = p->plan->units[unit].program;
-    return of_micro(
-        p, TR_MEANS_SAVED, unit,
-        count_in(p, unit, program->forward, 0, program->segments, at(TR_PLACE_SAVED)));
+    save(p, forwards);
 }
 
 void tr__rule_recompute(tr_proof *p) {

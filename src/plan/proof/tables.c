@@ -41,6 +41,7 @@ static bool is_known(const tr_touches *touches, const tr_touch *touch) {
 static void note(builder *b, const tr_operand *operand, int64_t bytes, tr_touch touch) {
     tr_touches *to = b->touches;
     to->places |= 1u << operand->place;
+    to->results |= touch.result ? 1u << operand->place : 0;
     touch.place = operand->place;
     touch.flat = operand->flat;
     touch.block = operand->block;
