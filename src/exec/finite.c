@@ -52,7 +52,7 @@ static place place_in(const tr_plan *plan, const tr_plan_step *step,
                    .visit = back ? 2 * units - 1 - step->unit : step->unit,
                    .segment = back ? segments - 1 - step->segment : step->segment,
                    .instruction = (int64_t)instruction,
-                   .saves_nothing = step->saves_nothing};
+                   .saves_nothing = tr__step_runs(step, TR_VARIANT_SAVES_NOTHING)};
 }
 
 // `x` is of the description `of`.

@@ -46,20 +46,18 @@ static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
         tr__op_adds(&op, 1, tr__vector(TR_F64, TR_ACCUMULATE_COUNTS),
                     tr__in_statistics(plan, TR_STATISTICS_TOO_LARGE));
     }
-    tr__make_one(editor,
-                 (tr_plan_step){.kind = TR_STEP_accumulate,
-                                .subject = TR_OF_FLAT,
-                                .of_micro_batch = true,
-                                .unit = flat,
-                                .micro = micro},
-                 -1, &op);
+    tr_plan_step step = {.label = {.verb = TR_VERB_accumulate},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
+                         .of_micro_batch = true,
+                         .micro = micro};
+    tr__make_one(editor, step, -1, &op);
     tr__edit_renew(editor, grads);
 }
 
 static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
     const tr_plan_unit *unit = &editor->plan->units[backward->unit];
-    uint32_t flats = tr__program_flats(&unit->program->backward[backward->segment],
-                                       TR_PLACE_PARAM_GRAD);
+    uint32_t flats = tr__program_flats(backward->payload.program, TR_PLACE_PARAM_GRAD);
     uint32_t parts = made_in_parts(unit->program);
     for (int k = 0; k < unit->program->flat_count; k++) {
         if (flats >> k & 1) {

@@ -108,9 +108,9 @@ static void list_values(walk *w, size_t count) {
 // ---- the steps
 
 static tr_plan_step copy_step(const walk *w, const tr_plan_step *of, bool leaves) {
-    return (tr_plan_step){.kind = leaves ? TR_STEP_evict : TR_STEP_fetch,
+    return (tr_plan_step){.label = {.verb = leaves ? TR_VERB_evict : TR_VERB_fetch,
+                                    .what = w->technique->what},
                           .subject = TR_OF_UNIT,
-                          .what = w->technique->what,
                           .of_micro_batch = true,
                           .stream = TR_STREAM_COPY,
                           .guard = TR_GUARD_ALWAYS,

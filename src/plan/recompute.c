@@ -20,12 +20,11 @@ static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
 // The forward keeps nothing.
 static void let_go(tr_editor *editor, tr_plan_step *forward) {
     const tr_unit_program *unit = editor->plan->units[forward->unit].program;
-    forward->saves_nothing = true;
     tr__edit_launch(editor, &unit->saves_nothing[forward->segment], forward);
 }
 
 static void add_recompute(tr_editor *editor, const tr_plan_step *backward) {
-    tr_plan_step step = {.kind = TR_STEP_recompute,
+    tr_plan_step step = {.label = {.verb = TR_VERB_recompute},
                          .subject = TR_OF_UNIT,
                          .of_micro_batch = true,
                          .unit = backward->unit,

@@ -7,13 +7,13 @@
 
 #include <assert.h>
 
-const char *tr__plan_step_name(tr_plan_step_kind kind) {
+const char *tr__verb_name(tr_verb kind) {
     static const char *const names[] = {
 #define TR_STEP_NAME(name) #name,
-        TR_STEP_LIST(TR_STEP_NAME)
+        TR_VERB_LIST(TR_STEP_NAME)
 #undef TR_STEP_NAME
     };
-    return (unsigned)kind < TR_STEP_KINDS ? names[kind] : "";
+    return (unsigned)kind < TR_VERBS ? names[kind] : "";
 }
 
 const char *tr__sequence_name(tr_sequence_kind kind) {
@@ -68,6 +68,11 @@ const char *tr__part_name(tr_part part) {
     static_assert(sizeof names / sizeof *names == TR_PART_WAVE + 1,
                   "every part has its name");
     return (unsigned)part <= TR_PART_WAVE ? names[part] : "";
+}
+
+tr_step_label tr__label_of_part(tr_verb verb, tr_part part) {
+    bool usual = part == TR_PART_PARAM || part == TR_PART_COPY;
+    return (tr_step_label){verb, tr__part_name(part), usual, false};
 }
 
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err) {
@@ -144,8 +149,9 @@ bool tr__step_packs(const tr_plan *plan, const tr_plan_step *step,
 }
 
 bool tr__step_is_of_wave(const tr_plan_step *step) {
-    return step->kind == TR_STEP_pack || step->kind == TR_STEP_merge ||
-           (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE);
+    bool exchanges = step->shape == TR_STEP_IS_EXCHANGE;
+    bool ops = step->shape == TR_STEP_IS_LAUNCH && !step->payload.program;
+    return step->subject == TR_OF_UNIT && (exchanges || (ops && !step->of_micro_batch));
 }
 
 bool tr__step_is_of_unit(const tr_plan_step *step) {
@@ -153,8 +159,10 @@ bool tr__step_is_of_unit(const tr_plan_step *step) {
     return (tr__payload_program(step) && !tracks) || tr__step_is_of_wave(step);
 }
 
-const char *tr__step_what(const tr_plan_step *step) {
-    return step->what ? step->what : tr__part_name(step->part);
+const tr_op *tr__step_op(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_payload *payload = &step->payload;
+    bool ops = step->shape == TR_STEP_IS_LAUNCH && payload->op_count > 0;
+    return ops ? plan->prepared[plan->launches[payload->op].op].desc.op : NULL;
 }
 
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {

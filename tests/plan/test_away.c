@@ -16,10 +16,10 @@ static tr_plan *make(const tr_model *model, tr_space home, int64_t g, int64_t wa
     return test_plan(&request);
 }
 
-static int count(const tr_plan *plan, tr_plan_step_kind kind) {
+static int count(const tr_plan *plan, tr_verb kind) {
     int steps = 0;
     for (size_t i = 0; i < plan->sequences[TR_SEQUENCE_TRAIN].count; i++) {
-        steps += plan->sequences[TR_SEQUENCE_TRAIN].steps[i].kind == kind;
+        steps += plan->sequences[TR_SEQUENCE_TRAIN].steps[i].label.verb == kind;
     }
     return steps;
 }
@@ -33,12 +33,12 @@ static void inputs_wait_on_the_host(void **state) {
         tr_plan *there = make(model, TR_SPACE_HOST, 6, wave);
         int64_t bytes = here->units[1].program->input_bytes;
         assert_int_equal(bytes, 3 * 4 * 8 * 4); // [3, 4, 8] f32
-        int moved = count(there, TR_STEP_evict);
-        assert_int_equal(count(there, TR_STEP_fetch), moved);
+        int moved = count(there, TR_VERB_evict);
+        assert_int_equal(count(there, TR_VERB_fetch), moved);
         // The last of a wave may be needed again too soon.
         assert_true(moved <= 6 * 2 && moved >= 6 * 2 - 6 / wave);
         assert_int_equal(there->traffic.device_host, 2 * moved * bytes);
-        assert_int_equal(count(here, TR_STEP_evict) + here->traffic.device_host, 0);
+        assert_int_equal(count(here, TR_VERB_evict) + here->traffic.device_host, 0);
         const tr_ledger *a = tr_plan_ledger(here), *b = tr_plan_ledger(there);
         assert_int_equal(a->total[TR_SPACE_HOST], 0);
         assert_int_equal(b->total[TR_SPACE_HOST],
@@ -76,11 +76,11 @@ static void saved_activations_wait_on_the_host(void **state) {
         request.saved_placement = TR_SPACE_HOST;
         tr_plan *there = test_plan(&request);
         int64_t bytes = here->units[1].program->saved_bytes;
-        int moved = count(there, TR_STEP_evict);
-        assert_true(bytes > 0 && count(there, TR_STEP_fetch) == moved);
+        int moved = count(there, TR_VERB_evict);
+        assert_true(bytes > 0 && count(there, TR_VERB_fetch) == moved);
         assert_true(moved <= 6 * 2 && moved >= 6 * 2 - 6 / wave);
         assert_int_equal(there->traffic.device_host, 2 * moved * bytes);
-        assert_int_equal(count(here, TR_STEP_evict) + here->traffic.device_host, 0);
+        assert_int_equal(count(here, TR_VERB_evict) + here->traffic.device_host, 0);
         const tr_ledger *a = tr_plan_ledger(here), *b = tr_plan_ledger(there);
         assert_int_equal(a->total[TR_SPACE_HOST], 0);
         assert_true(b->bytes[TR_SPACE_HOST][TR_LEDGER_activations] >=

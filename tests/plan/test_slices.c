@@ -13,18 +13,18 @@
 
 // The segments of a unit, for all micro-batches of a wave one after the other, and the
 // next wave after it: no barrier between them, and no wave that must be.
-static void assert_segments(const tr_plan *plan, tr_plan_step_kind kind, int u) {
+static void assert_segments(const tr_plan *plan, tr_verb kind, int u) {
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
     int segments = plan->units[u].program->segments;
     int64_t first = 0, micro = 0;
     int done = 0;
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        if (step->kind != kind || step->unit != u) {
+        if (step->label.verb != kind || step->unit != u) {
             continue;
         }
         int64_t end = tr__min_i64(first + wave, g);
-        bool backward = kind == TR_STEP_backward;
+        bool backward = kind == TR_VERB_backward;
         assert_int_equal(step->segment, backward ? segments - 1 - done : done);
         assert_int_equal(step->micro, micro);
         if (++micro == end) {
@@ -48,10 +48,10 @@ static void slices_are_cut_without_a_barrier(void **state) {
         int units[] = {0, plan->unit_count - 1};
         for (int k = 0; k < 2; k++) {
             assert_int_equal(plan->units[units[k]].program->segments, count);
-            assert_segments(plan, TR_STEP_forward, units[k]);
-            assert_segments(plan, TR_STEP_backward, units[k]);
+            assert_segments(plan, TR_VERB_forward, units[k]);
+            assert_segments(plan, TR_VERB_backward, units[k]);
         }
-        assert_int_equal(test_count_steps(plan, TR_STEP_merge), 0);
+        assert_int_equal(test_count_steps(plan, TR_VERB_merge), 0);
         assert_int_equal(plan->request.wave, test_cases[i % TEST_CASES].wave);
         assert_int_equal(tr__plan_slices(plan), count);
         test_assert_written_once(plan);
@@ -114,7 +114,8 @@ static int64_t count_reductions(const tr_plan *plan, bool slice) {
     int64_t count = 0;
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        count += step->kind == TR_STEP_reduce && plan->flats[step->unit].slice == slice;
+        count += step->label.verb == TR_VERB_reduce &&
+                 plan->flats[step->unit].slice == slice;
     }
     return count;
 }

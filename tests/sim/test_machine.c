@@ -251,7 +251,7 @@ static void test_packed(void **state) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        if (step->kind == TR_STEP_forward && step->unit == 0) {
+        if (step->label.verb == TR_VERB_forward && step->unit == 0) {
             seconds[step->micro] = tr__step_seconds(&one, plan, step);
         }
     }

@@ -5,6 +5,10 @@ static const tr_unit_program *unit_of(const tr_proof *p) {
     return p->plan->units[p->step->unit].program;
 }
 
+static const tr_program *program_of(const tr_proof *p) {
+    return p->step->payload.program;
+}
+
 static bool is_training(const tr_proof *p) {
     return p->kind == TR_SEQUENCE_TRAIN;
 }
@@ -204,7 +208,7 @@ static void touch_states(tr_proof *p, const tr_touch *touch) {
     tr_meaning tracked = states;
     tr_bytes bytes = {p->plan->units[p->step->unit].states, touch->first, touch->end};
     tracked.version++;
-    if (touch->result && p->step->kind == TR_STEP_track) {
+    if (touch->result && program_of(p)->variant == TR_VARIANT_TRACK) {
         tr__bytes_change(p, bytes, &states, &tracked);
     } else {
         tr__bytes_read(p, bytes, &states);
@@ -271,24 +275,6 @@ static void touch(tr_proof *p, const tr_touch *touch) {
     }
 }
 
-// The program that the step has to run.
-static const tr_program *program_of(const tr_proof *p) {
-    const tr_unit_program *unit = unit_of(p);
-    const tr_plan_step *step = p->step;
-    switch (step->kind) {
-    case TR_STEP_forward:
-        return step->saves_nothing && is_training(p)
-                   ? &unit->saves_nothing[step->segment]
-                   : &forwards_of(p, step->unit)[step->segment];
-    case TR_STEP_backward:
-        return &unit->backward[step->segment];
-    case TR_STEP_recompute:
-        return &unit->recompute;
-    default:
-        return &unit->track;
-    }
-}
-
 static const tr_touches *touches_of(const tr_proof *p) {
     return tr__tables_touches(&p->tables, p->step->unit, program_of(p));
 }
@@ -341,7 +327,7 @@ static void run_program(tr_proof *p) {
     check_blocks(p, program);
     if (touches->places >> TR_PLACE_DATA & 1) {
         tr__bytes_read(p, data_slot(p), &data);
-    } else if (p->step->kind != TR_STEP_track) {
+    } else if (program->variant != TR_VARIANT_TRACK) {
         tr__bytes_expect(p, data_slot(p), &data);
     }
     for (int results = 0; results < 2; results++) { // what it reads comes first
@@ -356,36 +342,36 @@ static void run_program(tr_proof *p) {
 
 // ---- forward and recomputation
 
+// Is it the unit's program of the step's segment, and of this sequence?
 static bool runs_own(const tr_proof *p) {
+    const tr_unit_program *unit = unit_of(p);
     const tr_program *program = program_of(p);
-    const tr_payload *payload = &p->step->payload;
-    return payload->program == program &&
-           payload->operand_count == program->block_count;
+    int s = p->step->segment;
+    switch (program->variant) {
+    case TR_VARIANT_SAVES_NOTHING:
+        return unit->saves_nothing && program == &unit->saves_nothing[s];
+    case TR_VARIANT_BACKWARD:
+        return tr__unit_has_backward(unit) && program == &unit->backward[s];
+    case TR_VARIANT_RECOMPUTE:
+        return program == &unit->recompute;
+    case TR_VARIANT_TRACK:
+        return program == &unit->track;
+    default:
+        return program == &forwards_of(p, p->step->unit)[s];
+    }
 }
 
 static bool has_program(tr_proof *p) {
-    const tr_unit_program *unit = unit_of(p);
-    bool there = true;
-    switch (p->step->kind) {
-    case TR_STEP_forward:
-        there = !is_training(p) || !p->step->saves_nothing || unit->saves_nothing;
-        break;
-    case TR_STEP_recompute:
-        there = is_training(p) && unit->recompute.instructions;
-        break;
-    case TR_STEP_track:
-        there = is_training(p) && unit->track.count > 0;
-        break;
-    default:
-        there = is_training(p) && tr__unit_has_backward(unit);
-        break;
-    }
-    if (!there) {
-        tr__proof_wrong(p, "has no program");
-    } else if (!runs_own(p)) {
+    const tr_program *program = program_of(p);
+    bool forward = program->variant == TR_VARIANT_FORWARD ||
+                   program->variant == TR_VARIANT_EVALUATE ||
+                   program->variant == TR_VARIANT_INFERENCE;
+    bool own = runs_own(p) && (forward || is_training(p)) &&
+               p->step->payload.operand_count == program->block_count;
+    if (!own) {
         tr__proof_wrong(p, "runs another program than its own");
     }
-    return there && p->status == TR_OK;
+    return own && p->status == TR_OK;
 }
 
 // The segments run one after the other, each on one micro-batch after the other: so
