@@ -106,6 +106,7 @@ typedef struct tr_unit_program {
     const char *kind;
     uint32_t recomputed; // classes of tensors that are recomputed (tr_recompute_class)
     tr_graph *graph;
+    uint64_t graph_hash; // where rows of the model rewrite it, else 0
     tr_derivation derived;
     int segments;
     tr_program *forward;       // [segments] keeps what the backward reads
@@ -147,7 +148,7 @@ typedef struct tr_compile_request {
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     bool fp8;                    // and whether the unit multiplies in 8 bits
     bool packs;                  // kernels keep what they make of parameters
-    const tr_plan_request *plan; // says what is frozen; NULL: nothing
+    const tr_plan_request *plan; // says what is frozen, and has the model
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
 } tr_compile_request;
