@@ -137,7 +137,7 @@ static void rewrite_nodes(tr_graph *graph, const tr_rewrite_walk *walk,
 
 // Values say which node makes them.
 static void number_nodes(tr_graph *graph) {
-    for (size_t n = 0; n < graph->node_count; n++) {
+    for (size_t n = 0; n < graph->node_count && graph->err.status == TR_OK; n++) {
         const tr_call *node = &graph->nodes[n];
         for (int i = 0; i < node->out_count; i++) {
             tr_value_info *info = &graph->values[node->out[i]];

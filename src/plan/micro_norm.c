@@ -25,7 +25,9 @@ static const double cheap_flops_per_byte = 4000;
 static bool is_simple(const tr_unit_program *unit) {
     uint32_t own = 0;
     for (int s = 0; s < unit->segments; s++) {
-        own |= tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD) & 1;
+        own |= tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s),
+                                 TR_PLACE_PARAM_GRAD) &
+               1;
         for (int before = 0; before < s; before++) {
             const tr_operand *a, *b;
             int64_t count;
@@ -127,8 +129,7 @@ static void find_last(const tr_plan *plan, size_t *last) {
             continue;
         }
         const tr_plan_unit *unit = &plan->units[step->unit];
-        uint32_t made = tr__program_flats(&unit->program->backward[step->segment],
-                                          TR_PLACE_PARAM_GRAD);
+        uint32_t made = tr__program_flats(step->payload.program, TR_PLACE_PARAM_GRAD);
         for (int f = 1; f < unit->program->flat_count; f++) {
             if (made >> f & 1) {
                 last[unit->flats[f]] = i + 1;

@@ -133,22 +133,6 @@ static tr_status compile_backward(tr_compiler *c, int segment, tr_program *progr
     return tr__program_compile(c, TR_VARIANT_BACKWARD, calls, count, program);
 }
 
-static void view_of(const tr_graph *graph, const tr_call *node, tr_tensor_desc *in,
-                    tr_tensor_desc *out, tr_op_node *view) {
-    for (int i = 0; i < node->in_count; i++) {
-        in[i] = tr_graph_desc(graph, node->in[i]);
-    }
-    for (int i = 0; i < node->out_count; i++) {
-        out[i] = tr_graph_desc(graph, node->out[i]);
-    }
-    *view = (tr_op_node){.op = node->op,
-                         .attr = node->attr,
-                         .in_count = node->in_count,
-                         .out_count = node->out_count,
-                         .in = in,
-                         .out = out};
-}
-
 static tr_value track_value(const tr_call *node, tr_ref ref) {
     return ref.kind == TR_REF_IN    ? node->in[ref.index]
            : ref.kind == TR_REF_OUT ? node->out[ref.index]
@@ -157,11 +141,10 @@ static tr_value track_value(const tr_call *node, tr_ref ref) {
 
 // The call that brings the node's states up to date; false: it has none.
 static bool track_call(const tr_graph *graph, const tr_call *node, tr_call *call) {
-    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
-    tr_op_node view;
+    tr_node_view view;
     tr_rule rule = {0};
-    view_of(graph, node, in, out, &view);
-    if (!node->op->track || !node->op->track(&view, &rule)) {
+    tr__node_view(graph, node, &view);
+    if (!node->op->track || !node->op->track(&view.node, &rule)) {
         return false;
     }
     *call = (tr_call){.op = rule.op, .segment = node->segment};
@@ -179,7 +162,7 @@ static bool track_call(const tr_graph *graph, const tr_call *node, tr_call *call
     return true;
 }
 
-static tr_status compile_track(tr_compiler *c) {
+static tr_status compile_track(tr_compiler *c, tr_program *program) {
     size_t count = 0;
     tr_call *calls = tr__calloc(c->graph->node_count, sizeof *calls);
     if (!calls) {
@@ -188,51 +171,96 @@ static tr_status compile_track(tr_compiler *c) {
     for (size_t n = 0; n < c->graph->node_count; n++) {
         count += track_call(c->graph, &c->graph->nodes[n], &calls[count]);
     }
-    tr_status status =
-        tr__program_compile(c, TR_VARIANT_TRACK, calls, count, &c->unit->track);
+    tr_status status = tr__program_compile(c, TR_VARIANT_TRACK, calls, count, program);
     tr__free(calls);
     return status;
 }
 
-static tr_status compile_training(tr_compiler *c) {
-    tr_unit_program *unit = c->unit;
-    size_t segments = (size_t)unit->segments;
-    tr_status status = TR_OK;
-    unit->forward = tr__calloc(segments, sizeof *unit->forward);
-    unit->saves_nothing = tr__calloc(segments, sizeof *unit->saves_nothing);
-    unit->evaluate = tr__calloc(segments, sizeof *unit->evaluate);
-    unit->backward = tr__calloc(segments, sizeof *unit->backward);
-    if (!unit->forward || !unit->saves_nothing || !unit->evaluate || !unit->backward) {
-        return no_memory(c);
-    }
-    for (int s = 0; s < unit->segments && status == TR_OK; s++) {
-        status = compile_nodes(c, TR_VARIANT_FORWARD, s, &unit->forward[s]);
-        if (status == TR_OK && (c->request->recompute || !unit->derived.exists)) {
-            status =
-                compile_nodes(c, TR_VARIANT_SAVES_NOTHING, s, &unit->saves_nothing[s]);
-        }
-        if (status == TR_OK) {
-            status = compile_nodes(c, TR_VARIANT_EVALUATE, s, &unit->evaluate[s]);
-        }
-        if (status == TR_OK) {
-            status = compile_backward(c, s, &unit->backward[s]);
+// ---- which programs there are
+
+static bool tracks(const tr_graph *graph) {
+    tr_call call;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        if (track_call(graph, &graph->nodes[n], &call)) {
+            return true;
         }
     }
-    if (status == TR_OK) {
-        status = compile_track(c);
-    }
-    return status == TR_OK && c->request->recompute
-               ? compile_nodes(c, TR_VARIANT_RECOMPUTE, 0, &unit->recompute)
-               : status;
+    return false;
 }
 
-static tr_status compile_inference(tr_compiler *c) {
+static int pieces_of(const tr_compiler *c, tr_variant role) {
+    const tr_compile_request *r = c->request;
+    switch (role) {
+    case TR_VARIANT_FORWARD:
+    case TR_VARIANT_EVALUATE:
+    case TR_VARIANT_BACKWARD:
+        return r->train ? c->unit->segments : 0;
+    case TR_VARIANT_SAVES_NOTHING:
+        return r->train && (r->recompute || !c->unit->derived.exists)
+                   ? c->unit->segments
+                   : 0;
+    case TR_VARIANT_RECOMPUTE:
+        return r->train && r->recompute;
+    case TR_VARIANT_TRACK:
+        return r->train && tracks(c->graph);
+    default:
+        return !r->train;
+    }
+}
+
+static bool list_programs(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    for (int role = 0; role < TR_VARIANTS; role++) {
+        unit->first_of[role + 1] =
+            unit->first_of[role] + pieces_of(c, (tr_variant)role);
+    }
+    unit->programs =
+        tr__calloc((size_t)unit->first_of[TR_VARIANTS], sizeof *unit->programs);
+    return unit->programs != NULL;
+}
+
+static tr_status compile_piece(tr_compiler *c, tr_variant role, int piece) {
+    tr_program *program = &c->unit->programs[c->unit->first_of[role] + piece];
+    program->piece = piece;
+    switch (role) {
+    case TR_VARIANT_BACKWARD:
+        return compile_backward(c, piece, program);
+    case TR_VARIANT_TRACK:
+        return compile_track(c, program);
+    default:
+        return compile_nodes(c, role, piece, program);
+    }
+}
+
+static void find_logits(tr_compiler *c) {
     for (size_t v = 0; v < c->graph->value_count; v++) {
         if (c->graph->values[v].kind == TR_VALUE_LOGITS) {
             c->unit->logits_bytes = tr__value_bytes(c, (tr_value)v);
         }
     }
-    return compile_nodes(c, TR_VARIANT_INFERENCE, 0, &c->unit->inference);
+}
+
+// A segment's programs before those of the next: what a forward packs its backward
+// finds there.
+static tr_status compile_programs(tr_compiler *c) {
+    static const tr_variant order[] = {TR_VARIANT_FORWARD,   TR_VARIANT_SAVES_NOTHING,
+                                       TR_VARIANT_EVALUATE,  TR_VARIANT_BACKWARD,
+                                       TR_VARIANT_INFERENCE, TR_VARIANT_TRACK,
+                                       TR_VARIANT_RECOMPUTE};
+    enum { BY_SEGMENT = 4, ROLES = sizeof order / sizeof *order };
+    tr_status status = list_programs(c) ? TR_OK : no_memory(c);
+    for (int s = 0; s < c->unit->segments; s++) {
+        for (int i = 0; i < BY_SEGMENT && status == TR_OK; i++) {
+            status = s < tr__unit_pieces(c->unit, order[i])
+                         ? compile_piece(c, order[i], s)
+                         : TR_OK;
+        }
+    }
+    for (int i = BY_SEGMENT; i < ROLES && status == TR_OK; i++) {
+        status = tr__unit_pieces(c->unit, order[i]) > 0 ? compile_piece(c, order[i], 0)
+                                                        : TR_OK;
+    }
+    return status;
 }
 
 static tr_status compile_unit(tr_compiler *c) {
@@ -247,10 +275,8 @@ static tr_status compile_unit(tr_compiler *c) {
     if (status == TR_OK) {
         status = tr__compiler_layout(c, forward_values);
     }
-    if (status != TR_OK) {
-        return status;
-    }
-    return c->request->train ? compile_training(c) : compile_inference(c);
+    find_logits(c);
+    return status == TR_OK ? compile_programs(c) : status;
 }
 
 tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
@@ -283,24 +309,14 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     return TR_OK;
 }
 
-static void destroy_programs(tr_program *programs, int segments) {
-    for (int s = 0; programs && s < segments; s++) {
-        tr__program_clear(&programs[s]);
-    }
-    tr__free(programs);
-}
-
 void tr__unit_program_destroy(tr_unit_program *unit) {
     if (!unit) {
         return;
     }
-    destroy_programs(unit->forward, unit->segments);
-    destroy_programs(unit->saves_nothing, unit->segments);
-    destroy_programs(unit->evaluate, unit->segments);
-    destroy_programs(unit->backward, unit->segments);
-    tr__program_clear(&unit->recompute);
-    tr__program_clear(&unit->inference);
-    tr__program_clear(&unit->track);
+    for (int i = 0; unit->programs && i < unit->first_of[TR_VARIANTS]; i++) {
+        tr__program_clear(&unit->programs[i]);
+    }
+    tr__free(unit->programs);
     tr__free(unit->state_offset);
     tr__free(unit->params);
     tr__derivation_clear(&unit->derived);

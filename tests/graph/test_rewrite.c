@@ -1,5 +1,6 @@
 // Rewrites of a unit's graph: what rows of a model put in the places of nodes, and what
 // they may not.
+#include "base/memory.h"
 #include "graph/batch_center.h"
 #include "graph/derive.h"
 #include "graph/rewrite.h"
@@ -181,6 +182,48 @@ static void an_evaluation_has_nodes_of_its_own(void **state) {
     tr__graph_destroy(graph);
 }
 
+// ---- inference
+
+static void build_attention(tr_graph *graph, const void *config) {
+    (void)config;
+    tr_value qkv = tr_graph_input(graph, 0);
+    tr_graph_output(graph, tr_grouped_attention(graph, qkv, 2, 1, 100, 0.5f));
+}
+
+// The cache is one value, which the op reads and writes: a ring, where it has a window.
+static void attention_goes_on_from_a_cache(void **state) {
+    static const tr_model_unit attention = {"a", "a", "a.", build_attention, NULL};
+    static const tr_tensor_desc qkv = {TR_F32, TR_SHAPE3_INIT(TR_BATCH, 8, 16)};
+    static const struct {
+        int64_t positions, piece, room;
+    } cases[] = {{64, 8, 64}, {1000, 8, 128}, {1000, 200, 384}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tr_rewrite_walk walk = {.unit = &attention,
+                                      .variant = TR_REWRITE_CACHE,
+                                      .cache_positions = cases[i].positions,
+                                      .cache_piece = cases[i].piece};
+        tr_graph *graph = NULL;
+        tr_error err = {0};
+        assert_int_equal(tr__graph_of_unit(NULL, &attention, &qkv, 1, &no_data, TR_F32,
+                                           &graph, &err),
+                         TR_OK);
+        assert_int_equal(graph->cache_room, INT64_MAX);
+        size_t values = graph->value_count;
+        assert_int_equal(tr__graph_rewrite(graph, &walk, &err), TR_OK);
+        const tr_call *node = &graph->nodes[0];
+        assert_string_equal(node->op->name, "attention_cached");
+        assert_int_equal(graph->value_count, values + 1);
+        assert_int_equal(graph->values[values].kind, TR_VALUE_CACHE);
+        assert_int_equal(node->in[1], values);
+        assert_int_equal(node->out[1], values);
+        assert_int_equal(node->out[0], graph->output[0]);
+        assert_int_equal(graph->cache_room, cases[i].room);
+        assert_int_equal(graph->values[values].desc.shape.dim[2], cases[i].room);
+        tr__graph_destroy(graph);
+    }
+}
+
 // ---- what may not be
 
 static bool of_other_shape(tr_graph *graph, const tr_rewrite_node *node,
@@ -294,13 +337,36 @@ static void an_evaluation_adds_no_parameter(void **state) {
     }
 }
 
+static void memory_may_fail_at_any_place(void **state) {
+    tr_status status = TR_MEMORY;
+    int failed = 0;
+    (void)state;
+    for (int64_t nth = 1; status != TR_OK; nth++) {
+        tr_graph *graph = NULL;
+        tr_error err = {0};
+        const tr_rewrite_walk walk = {.unit = &unit, .variant = TR_REWRITE_ASKED};
+        tr__memory_fail_at(nth);
+        status = make(adapters, &graph, &err);
+        if (status == TR_OK) {
+            status = tr__graph_rewrite_asked(graph, &walk, &err);
+        }
+        tr__memory_fail_at(0);
+        failed += status != TR_OK;
+        assert_true(status == TR_OK || status == TR_MEMORY);
+        tr__graph_destroy(graph);
+    }
+    assert_true(failed > 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_stand_in_the_place_of_one),
         cmocka_unit_test(variants_follow_each_other),
         cmocka_unit_test(an_evaluation_has_nodes_of_its_own),
+        cmocka_unit_test(attention_goes_on_from_a_cache),
         cmocka_unit_test(a_row_that_does_not_fit_is_refused),
         cmocka_unit_test(an_evaluation_adds_no_parameter),
+        cmocka_unit_test(memory_may_fail_at_any_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,11 +174,92 @@ static void adapters_are_trained_however_the_batch_is_cut(void **state) {
     snapshot_free(&ends[1]);
 }
 
+// ---- an evaluation
+
+enum { HIDDEN = 8 };
+
+static tr_value layer(tr_graph *graph, tr_value x, const char *name, int64_t in,
+                      int64_t out) {
+    const tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
+    tr_value w = tr_graph_param(graph, name, TR_SHAPE2(out, in), draw);
+    return tr_linear(graph, TR_LINEAR_OUT_IN, x, w, TR_NO_VALUE);
+}
+
+// The dropout lies over the first layer's result, which nothing else reads.
+static void build_dropping(tr_graph *graph, const void *config) {
+    (void)config;
+    tr_value x = tr_graph_data(graph, "features");
+    x = tr_dropout(graph, layer(graph, x, "first", OWN_FEATURES, HIDDEN), 0.5f);
+    tr_graph_output(graph, layer(graph, x, "second", HIDDEN, HIDDEN));
+}
+
+static void build_classes(tr_graph *graph, const void *config) {
+    const tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
+    (void)config;
+    tr_value w = tr_graph_param(graph, "weight", TR_SHAPE2(OWN_CLASSES, HIDDEN), draw);
+    tr_linear_cross_entropy(graph, TR_LINEAR_OUT_IN, tr_graph_input(graph, 0), w,
+                            TR_NO_VALUE, tr_graph_data(graph, "labels"));
+}
+
+// 4 x, of nodes that read x when what would lie over it is written.
+static bool give_four(tr_graph *graph, const tr_rewrite_node *node, tr_value *results) {
+    tr_value sum = tr_residual(graph, node->in[0], node->in[0], 0);
+    sum = tr_residual(graph, sum, node->in[0], 0);
+    results[0] = tr_residual(graph, sum, node->in[0], 0);
+    return true;
+}
+
+static const tr_rewrite four_rows[] = {
+    {TR_REWRITE_ASKED, NULL, "dropout", give_four},
+    {0},
+};
+
+static double evaluated(const own_model *own, const samples *data, double factor) {
+    trial t;
+    tr_evaluation evaluation;
+    tr_error err = {0};
+    float values[HIDDEN * HIDDEN];
+    open_model(&t, own, data, NO_RATE);
+    trial_ok(tr_engine_read(t.engine, "low.second", "values", 0, HIDDEN * HIDDEN,
+                            values, &err),
+             &err);
+    for (int i = 0; i < HIDDEN * HIDDEN; i++) {
+        values[i] = (float)factor * values[i];
+    }
+    trial_ok(tr_engine_write(t.engine, "low.second", "values", 0, HIDDEN * HIDDEN,
+                             values, &err),
+             &err);
+    trial_ok(tr_engine_evaluate(t.engine, 0, &evaluation, &err), &err);
+    trial_steps(&t, 1, NULL);
+    trial_close(&t);
+    return evaluation.loss;
+}
+
+static void an_evaluation_has_nodes_of_its_own(void **state) {
+    static const tr_model_unit units[] = {
+        {"low", "low", "low.", build_dropping, NULL},
+        {"high", "high", "high.", build_classes, NULL},
+    };
+    own_model own;
+    samples data;
+    (void)state;
+    own_model_make(&own, false, 0);
+    own.model.units = units;
+    own.model.unit_count = 2;
+    samples_features(&data, SAMPLES, OWN_FEATURES, OWN_CLASSES, 1);
+    double plain = evaluated(&own, &data, 1), four = evaluated(&own, &data, 4);
+    own.model.rewrites = four_rows;
+    assert_true(plain != four);
+    assert_true(evaluated(&own, &data, 1) == four);
+    samples_free(&data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_slopes),
         cmocka_unit_test(other_ops_draw_the_same),
         cmocka_unit_test(adapters_are_trained_however_the_batch_is_cut),
+        cmocka_unit_test(an_evaluation_has_nodes_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

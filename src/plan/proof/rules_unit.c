@@ -72,24 +72,26 @@ static tr_meaning of_micro(const tr_proof *p, tr_meaning_kind kind, int32_t unit
         .kind = kind, .of = unit, .index = p->step->micro, .terms = segments};
 }
 
-// A unit's forwards in this sequence, by segment.
-static const tr_program *forwards_of(const tr_proof *p, int32_t unit) {
-    const tr_unit_program *program = p->plan->units[unit].program;
-    return p->kind == TR_SEQUENCE_INFERENCE  ? &program->inference
-           : p->kind == TR_SEQUENCE_EVALUATE ? program->evaluate
-                                             : program->forward;
+// What the forwards of this sequence are, where they keep what is asked for.
+static tr_variant forwards_of(const tr_proof *p) {
+    return p->kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
+           : p->kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
+                                             : TR_VARIANT_FORWARD;
 }
 
 static uint32_t at(tr_place place) {
     return UINT32_C(1) << place;
 }
 
-// How many of the unit's programs [first, end) work in one of the places (bits).
-static int32_t count_in(const tr_proof *p, int32_t unit, const tr_program *programs,
-                        int first, int end, uint32_t places) {
+// How many of the unit's pieces [first, end) of a role work in one of the places
+// (bits).
+static int32_t count_in(const tr_proof *p, int32_t unit, tr_variant role, int first,
+                        int end, uint32_t places) {
+    const tr_unit_program *of = p->plan->units[unit].program;
     int32_t count = 0;
     for (int s = first; s < end; s++) {
-        const tr_touches *touches = tr__tables_touches(&p->tables, unit, &programs[s]);
+        const tr_touches *touches =
+            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
         count += (touches->places & places) != 0;
     }
     return count;
@@ -105,8 +107,8 @@ static int segments_of_unit(const tr_proof *p, int32_t unit) {
 static tr_meaning input_of(const tr_proof *p, int32_t unit) {
     int32_t before = unit - 1;
     return of_micro(p, TR_MEANS_INPUT, unit,
-                    count_in(p, before, forwards_of(p, before), 0,
-                             segments_of_unit(p, before), at(TR_PLACE_OUTPUT)));
+                    count_in(p, before, forwards_of(p), 0, segments_of_unit(p, before),
+                             at(TR_PLACE_OUTPUT)));
 }
 
 // Where a unit's backward makes the gradient of its input: a unit that hands a gradient
@@ -119,7 +121,7 @@ static uint32_t gradient_places(const tr_unit_program *unit) {
 static tr_meaning input_gradient_of(const tr_proof *p, int32_t unit) {
     const tr_unit_program *program = p->plan->units[unit].program;
     return of_micro(p, TR_MEANS_INPUT_GRADIENT, unit,
-                    count_in(p, unit, program->backward, 0, program->segments,
+                    count_in(p, unit, TR_VARIANT_BACKWARD, 0, program->segments,
                              gradient_places(program)));
 }
 
@@ -277,15 +279,17 @@ static const tr_program *program_of(const tr_proof *p) {
     const tr_plan_step *step = p->step;
     switch (step->kind) {
     case TR_STEP_forward:
-        return step->saves_nothing && is_training(p)
-                   ? &unit->saves_nothing[step->segment]
-                   : &forwards_of(p, step->unit)[step->segment];
+        return tr__unit_piece(unit,
+                              step->saves_nothing && is_training(p)
+                                  ? TR_VARIANT_SAVES_NOTHING
+                                  : forwards_of(p),
+                              step->segment);
     case TR_STEP_backward:
-        return &unit->backward[step->segment];
+        return tr__unit_piece(unit, TR_VARIANT_BACKWARD, step->segment);
     case TR_STEP_recompute:
-        return &unit->recompute;
+        return tr__unit_piece(unit, TR_VARIANT_RECOMPUTE, 0);
     default:
-        return &unit->track;
+        return tr__unit_piece(unit, TR_VARIANT_TRACK, 0);
     }
 }
 
@@ -364,22 +368,9 @@ static bool runs_own(const tr_proof *p) {
 }
 
 static bool has_program(tr_proof *p) {
-    const tr_unit_program *unit = unit_of(p);
-    bool there = true;
-    switch (p->step->kind) {
-    case TR_STEP_forward:
-        there = !is_training(p) || !p->step->saves_nothing || unit->saves_nothing;
-        break;
-    case TR_STEP_recompute:
-        there = is_training(p) && unit->recompute.instructions;
-        break;
-    case TR_STEP_track:
-        there = is_training(p) && unit->track.count > 0;
-        break;
-    default:
-        there = is_training(p) && tr__unit_has_backward(unit);
-        break;
-    }
+    bool trains = p->step->kind == TR_STEP_forward || is_training(p);
+    bool back = p->step->kind != TR_STEP_backward || tr__unit_has_backward(unit_of(p));
+    bool there = trains && back && program_of(p);
     if (!there) {
         tr__proof_wrong(p, "has no program");
     } else if (!runs_own(p)) {
@@ -408,7 +399,7 @@ void tr__rule_forward(tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_unit_program *unit = unit_of(p);
     tr_meaning input = step->unit > 0 ? input_of(p, step->unit) : (tr_meaning){0};
-    const tr_program *forwards = forwards_of(p, step->unit);
+    tr_variant forwards = forwards_of(p);
     check_turn(p, p->walked.forward, step->segment, step->segment - 1);
     tr__bytes_read(p, block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
     tr__wave_name(p, false);
@@ -424,9 +415,9 @@ void tr__rule_forward(tr_proof *p) {
 static tr_meaning saved_by(const tr_proof *p) {
     int32_t unit = p->step->unit;
     const tr_unit_program *program = p->plan->units[unit].program;
-    return of_micro(
-        p, TR_MEANS_SAVED, unit,
-        count_in(p, unit, program->forward, 0, program->segments, at(TR_PLACE_SAVED)));
+    return of_micro(p, TR_MEANS_SAVED, unit,
+                    count_in(p, unit, TR_VARIANT_FORWARD, 0, program->segments,
+                             at(TR_PLACE_SAVED)));
 }
 
 void tr__rule_recompute(tr_proof *p) {
@@ -521,7 +512,7 @@ static void make_gradients(tr_proof *p) {
 static void pass_gradient(tr_proof *p) {
     const tr_unit_program *unit = unit_of(p);
     const tr_plan_step *step = p->step;
-    const tr_program *backward = unit->backward;
+    tr_variant backward = TR_VARIANT_BACKWARD;
     const tr_meaning nothing = {0};
     tr_meaning mine = of_micro(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0), next = {0};
     tr_bytes out = block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);
