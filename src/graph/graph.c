@@ -27,6 +27,7 @@ tr_graph *tr__graph_create(const tr_tensor_desc *inputs, int input_count,
         graph->input_value[i] = TR_NO_VALUE;
     }
     graph->segment_count = 1;
+    graph->cache_room = INT64_MAX;
     return graph;
 }
 
@@ -46,6 +47,7 @@ void tr__graph_destroy(tr_graph *graph) {
     tr__free(graph->params);
     tr__free(graph->values);
     tr__free(graph->nodes);
+    tr__free(graph->asked);
     tr__free(graph);
 }
 
@@ -347,7 +349,10 @@ void tr_graph_output(tr_graph *graph, tr_value value) {
         return;
     }
     bool known = value >= 0 && (size_t)value < graph->value_count;
-    if (!known || graph->values[value].kind != TR_VALUE_NODE) {
+    if (graph->writing.on) {
+        tr_graph_fail(graph, TR_USAGE,
+                      "a rewrite hands on what the node did, and nothing else");
+    } else if (!known || graph->values[value].kind != TR_VALUE_NODE) {
         tr_graph_fail(graph, TR_INTERNAL, "a unit hands on what no op of it made");
     } else if (graph->values[value].wave || graph->values[value].sums) {
         tr_graph_fail(graph, TR_INTERNAL,
@@ -365,6 +370,9 @@ void tr_graph_output(tr_graph *graph, tr_value value) {
 // ---- segments
 
 void tr_graph_segment(tr_graph *graph) {
+    if (graph->writing.on) {
+        tr_graph_fail(graph, TR_USAGE, "a rewrite stays in the segment of its node");
+    }
     graph->cut = graph->node_count > 0;
 }
 
@@ -402,11 +410,26 @@ static int wave_segment(const tr_graph *graph, const tr_call *node) {
     return last;
 }
 
+// What a row writes in a node's place is in the node's segment.
+static bool place_written(tr_graph *graph, tr_call *node, int wave) {
+    node->segment = graph->writing.segment;
+    if (wave == node->segment) {
+        tr_graph_fail(graph, TR_USAGE,
+                      "op %s, which a rewrite puts in a node's place, reads a wave "
+                      "tensor of its own segment",
+                      node->op->name);
+    }
+    return wave != node->segment;
+}
+
 // A node is in the running segment, unless the unit was cut before it or it reads a
 // wave tensor of that segment. Between what adds to a wave tensor and what reads it
 // lies a barrier.
 static bool place_node(tr_graph *graph, tr_call *node) {
     int wave = wave_segment(graph, node);
+    if (graph->writing.on) {
+        return place_written(graph, node, wave);
+    }
     bool next = graph->cut || wave == graph->segment_count - 1;
     if (next && !begin_segment(graph)) {
         return false;
@@ -447,9 +470,21 @@ static bool operands_fit(tr_graph *graph, const tr_op *op, int in_count) {
     return graph->err.status == TR_OK;
 }
 
+uint32_t tr__graph_draw(tr_graph *graph) {
+    tr_writing *writing = &graph->writing;
+    uint32_t *next = writing->on ? &writing->draw : &graph->draw_count;
+    if (*next == (writing->on ? writing->draw_end : TR_GRAPH_DRAWS)) {
+        tr_graph_fail(graph, TR_USAGE,
+                      "a unit, or a rewrite of one of its nodes, has "
+                      "too many random draws");
+        return 0;
+    }
+    return (*next)++;
+}
+
 tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
                      const tr_value *in, int in_count, tr_value *out) {
-    tr_call node = {.op = op, .in_count = in_count};
+    tr_call node = {.op = op, .in_count = in_count, .origin = (int)graph->node_count};
     tr_tensor_desc desc[TR_OP_OUT_MAX] = {0};
     if (graph->err.status != TR_OK || !operands_fit(graph, op, in_count)) {
         return TR_NO_VALUE;
@@ -464,6 +499,9 @@ tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
     if (!place_node(graph, &node)) {
         return TR_NO_VALUE;
     }
+    if (graph->writing.on) {
+        node.origin = graph->writing.origin;
+    }
     for (int i = 0; i < node.out_count; i++) {
         tr_value_info info = {.desc = desc[i],
                               .kind = TR_VALUE_NODE,
@@ -477,6 +515,7 @@ tr_value tr_graph_op(tr_graph *graph, const tr_op *op, const void *attr,
             out[i] = node.out[i];
         }
     }
+    graph->has_loss = graph->has_loss || (op->flags & TR_OP_LOSS);
     graph->nodes[graph->node_count++] = node;
     return node.out[0];
 }

@@ -7,11 +7,12 @@
 #include "plan/passes.h"
 #include "plan/steps_gradients.h"
 
-// The flats whose gradients more than one segment makes.
+// The flats whose gradients more than one piece of the backward makes.
 static uint32_t made_in_parts(const tr_unit_program *unit) {
     uint32_t once = 0, again = 0;
-    for (int s = 0; s < unit->segments; s++) {
-        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
+    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_BACKWARD); i++) {
+        uint32_t flats = tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, i),
+                                           TR_PLACE_PARAM_GRAD);
         again |= once & flats;
         once |= flats;
     }

@@ -25,7 +25,9 @@ static const double cheap_flops_per_byte = 4000;
 static bool is_simple(const tr_unit_program *unit) {
     uint32_t own = 0;
     for (int s = 0; s < unit->segments; s++) {
-        own |= tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD) & 1;
+        own |= tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s),
+                                 TR_PLACE_PARAM_GRAD) &
+               1;
         for (int before = 0; before < s; before++) {
             const tr_operand *a, *b;
             int64_t count;

@@ -57,15 +57,11 @@ static bool keeps_nothing(const writer *w, int u) {
 
 static const tr_program *forward_of(const writer *w, int u, int segment) {
     const tr_unit_program *unit = w->plan->units[u].program;
-    switch (w->editor.kind) {
-    case TR_SEQUENCE_INFERENCE:
-        return &unit->inference;
-    case TR_SEQUENCE_EVALUATE:
-        return &unit->evaluate[segment];
-    default:
-        return keeps_nothing(w, u) ? &unit->saves_nothing[segment]
-                                   : &unit->forward[segment];
-    }
+    tr_variant role = w->editor.kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
+                      : w->editor.kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
+                      : keeps_nothing(w, u) ? TR_VARIANT_SAVES_NOTHING
+                                            : TR_VARIANT_FORWARD;
+    return tr__unit_piece(unit, role, segment);
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
@@ -90,7 +86,8 @@ static bool begins(writer *w, int flat, int u, int64_t micro) {
 static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
     uint32_t touched =
-        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
+        tr__program_flats(tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, segment),
+                          TR_PLACE_PARAM_GRAD);
     bool passing = !tr__plan_accumulates(w->plan);
     for (int f = 0; f < unit->program->flat_count && passing; f++) {
         int flat = unit->flats[f];
@@ -104,8 +101,9 @@ static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
 
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
     clear_gaps(w, u, segment, micro);
-    add_program(w, TR_VERB_backward, u, segment, micro,
-                &w->plan->units[u].program->backward[segment]);
+    add_program(
+        w, TR_VERB_backward, u, segment, micro,
+        tr__unit_piece(w->plan->units[u].program, TR_VARIANT_BACKWARD, segment));
     if (u == w->lowest && segment == 0) {
         add_unload(w, micro);
     }
@@ -189,7 +187,8 @@ static void add_update(writer *w, tr_mark phase, size_t f) {
 static void merge_step(writer *w) {
     for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
         const tr_unit_program *program = w->plan->units[u].program;
-        bool whole = program->track.count > 0 && tr__wave_is_step(program);
+        bool whole =
+            tr__unit_pieces(program, TR_VARIANT_TRACK) > 0 && tr__wave_is_step(program);
         for (int s = 0; whole && s < program->segments; s++) {
             merge_wave(w, u, s, false);
         }
@@ -267,8 +266,9 @@ static void train_step(writer *w) {
     merge_step(w);
     measure_step(w);
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
-        const tr_program *track = &plan->units[u].program->track;
-        if (track->count > 0) {
+        const tr_program *track =
+            tr__unit_piece(plan->units[u].program, TR_VARIANT_TRACK, 0);
+        if (track) {
             add_track(w, u, track);
         }
     }

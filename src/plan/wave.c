@@ -29,8 +29,8 @@ static const tr_op *wave_op(const tr_program *program, int64_t offset, int *outp
 // The op whose output the wave tensor is, and which of them; NULL: none.
 static const tr_op *maker_of(const tr_unit_program *unit, int64_t offset, int *output) {
     const tr_op *op = NULL;
-    for (int s = 0; s < unit->segments && !op; s++) {
-        op = wave_op(&unit->forward[s], offset, output);
+    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_FORWARD) && !op; i++) {
+        op = wave_op(tr__unit_piece(unit, TR_VARIANT_FORWARD, i), offset, output);
     }
     return op;
 }
@@ -60,8 +60,8 @@ static tr_wave_tensor wave_tensor(const tr_unit_program *unit, bool backward,
 bool tr__wave_next(const tr_plan *plan, tr_wave_segment of, size_t *next,
                    tr_wave_tensor *tensor) {
     const tr_unit_program *unit = plan->units[of.unit].program;
-    const tr_program *program =
-        of.backward ? &unit->backward[of.segment] : &unit->forward[of.segment];
+    tr_variant role = of.backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
+    const tr_program *program = tr__unit_piece(unit, role, of.segment);
     tr_place place = of.backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
     const tr_tensor_desc *desc = NULL;
     const tr_operand *result;

@@ -13,8 +13,9 @@ bool test_adds_to_micro_norm(const tr_plan *plan, const tr_plan_step *at,
         return at->label.verb == TR_VERB_backward && at->unit == micro_norm->unit &&
                at->segment == micro_norm->segment;
     }
-    uint32_t made =
-        tr__program_flats(&unit->program->backward[at->segment], TR_PLACE_PARAM_GRAD);
+    uint32_t made = tr__program_flats(
+        tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, at->segment),
+        TR_PLACE_PARAM_GRAD);
     for (int f = 0; f < unit->program->flat_count; f++) {
         if (unit->flats[f] == micro_norm->unit && (made >> f & 1)) {
             return true;

@@ -55,8 +55,9 @@ void test_assert_written_once(const tr_plan *plan) {
             continue;
         }
         const tr_plan_unit *unit = &plan->units[step->unit];
-        uint32_t touched = tr__program_flats(&unit->program->backward[step->segment],
-                                             TR_PLACE_PARAM_GRAD);
+        uint32_t touched = tr__program_flats(
+            tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, step->segment),
+            TR_PLACE_PARAM_GRAD);
         for (int f = 0; f < unit->program->flat_count; f++) {
             int flat = unit->flats[f];
             if (!(touched >> f & 1)) {

@@ -100,7 +100,8 @@ static void nothing_runs_back_below(void **state) {
 }
 
 static size_t calls_of(const tr_plan *plan, int unit, const tr_op *op) {
-    const tr_program *backward = plan->units[unit].program->backward;
+    const tr_program *backward =
+        tr__unit_piece(plan->units[unit].program, TR_VARIANT_BACKWARD, 0);
     size_t count = 0;
     for (size_t i = 0; i < backward->count; i++) {
         count += backward->instructions[i].desc.op == op;

@@ -63,6 +63,15 @@ static void slices_are_cut_without_a_barrier(void **state) {
     }
 }
 
+static uint32_t flats(const tr_unit_program *unit, tr_variant role, int piece,
+                      tr_place place) {
+    const tr_program *program = tr__unit_piece(unit, role, piece);
+    assert_non_null(program);
+    assert_int_equal(program->variant, role);
+    assert_int_equal(program->piece, piece);
+    return tr__program_flats(program, place);
+}
+
 // Each segment needs its own slice, and the unit's own parameters in the first alone.
 // What passes through the slices of the embedding lies in what it hands on; the head's
 // workspace is that of one slice.
@@ -78,12 +87,12 @@ static void a_slice_is_all_that_a_segment_needs(void **state) {
             assert_int_equal(unit->flat_count, 1 + SLICES);
             for (int s = 0; s < SLICES; s++) {
                 uint32_t want = UINT32_C(1) << (1 + s) | (s == 0);
-                assert_int_equal(tr__program_flats(&unit->forward[s], TR_PLACE_PARAM),
+                assert_int_equal(flats(unit, TR_VARIANT_FORWARD, s, TR_PLACE_PARAM),
                                  want);
-                assert_int_equal(tr__program_flats(&unit->evaluate[s], TR_PLACE_PARAM),
+                assert_int_equal(flats(unit, TR_VARIANT_EVALUATE, s, TR_PLACE_PARAM),
                                  want);
                 assert_int_equal(
-                    tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD), want);
+                    flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD), want);
             }
         }
         assert_int_equal(plan->units[0].program->saved_bytes, 0);
@@ -189,14 +198,16 @@ static void the_published_model_in_slices(void **state) {
     tr_plan_request request = test_request(model, 1, 4);
     tr_error err = {0};
     tr_plan *plan = test_plan(&request);
-    int64_t whole = plan->units[13].program->backward[0].temp_bytes;
+    int64_t whole =
+        tr__unit_piece(plan->units[13].program, TR_VARIANT_BACKWARD, 0)->temp_bytes;
     double flops = tr_plan_flops(plan);
     tr_plan_destroy(plan);
     assert_int_equal(tr__model_slice(model, 8, &err), TR_OK);
     plan = test_plan(&request);
     const tr_unit_program *head = plan->units[13].program;
     for (int s = 0; s < 8; s++) {
-        assert_true(head->backward[s].temp_bytes < whole / 5);
+        const tr_program *slice = tr__unit_piece(head, TR_VARIANT_BACKWARD, s);
+        assert_true(slice->temp_bytes < whole / 5);
     }
     // x normalized, its gradient, and 24 bytes of sums and guesses for each row and
     // slice; the gradients of the sums.

@@ -107,7 +107,8 @@ static void expect_blocks(samples *data, const char *precision, const char *want
     trial_open_text(&t, text, data->dataset, NULL);
     for (int u = 1; u <= PRECISION_BLOCKS; u++) {
         bool some = false;
-        const tr_program *program = &t.plan->units[u].program->forward[0];
+        const tr_program *program =
+            tr__unit_piece(t.plan->units[u].program, TR_VARIANT_FORWARD, 0);
         for (size_t i = 0; i < program->count; i++) {
             const char *name = program->instructions[i].desc.op->name;
             some = some || strcmp(name, "linear_fp8") == 0;

@@ -121,10 +121,6 @@ static int attention_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
     return 1;
 }
 
-static void attention_evaluate(void *attr) {
-    ((tr_attention_attr *)attr)->dropout = 0;
-}
-
 // The operations of one product of queries and keys, over the pairs that are seen: of
 // one head, (S + 1) S / 2 pairs of 2 D, less those that the window leaves out.
 static double product(tr_shape qkv, const void *attr) {
@@ -157,10 +153,6 @@ const tr_op tr__op_attention = {
     .infer = attention_infer,
     .backward = attention_backward,
     .recompute_class = {TR_RECOMPUTE_ATTENTION, TR_RECOMPUTE_ATTENTION},
-    .evaluate = attention_evaluate,
-    .cached = &tr__op_attention_cached,
-    .cache = tr__attention_cache,
-    .cache_room = tr__attention_cache_room,
     .reference = &tr__attention_reference,
 };
 

@@ -105,10 +105,7 @@ static inline uint64_t tr__attention_element(const tr_attention_sizes *s, int64_
 
 // Checks attributes and qkv, input 0 (attention.c).
 tr_status tr__attention_check(const tr_op_node *node, tr_error *err);
-// The cache of a node and its room (cached.c), and what attention over it costs.
-tr_tensor_desc tr__attention_cache(const tr_op_node *node, int64_t positions);
-int64_t tr__attention_cache_room(const tr_op_node *node, int64_t positions,
-                                 int64_t piece);
+// What attention over a cache costs (cached.c).
 void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost);
 // The products of the pairs that the mask leaves (attention.c).
 void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost);

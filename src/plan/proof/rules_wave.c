@@ -144,8 +144,8 @@ static bool is_of_segment(tr_proof *p) {
 // more.
 static const tr_touch *next_tensor(const tr_proof *p, size_t *next) {
     const tr_plan_step *step = p->step;
-    const tr_program *program = step->backward ? &unit_of(p)->backward[step->segment]
-                                               : &unit_of(p)->forward[step->segment];
+    tr_variant role = step->backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
+    const tr_program *program = tr__unit_piece(unit_of(p), role, step->segment);
     const tr_touches *touches = tr__tables_touches(&p->tables, step->unit, program);
     tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
     while (*next < touches->count) {
