@@ -104,14 +104,6 @@ static tr_status build(tr_config *config, tr_error *err) {
     return status == TR_OK ? tr__problems_end(&config->problems, err) : status;
 }
 
-tr_status tr__config_problem(tr_config *config, const tr_error *found, tr_error *err) {
-    if (found->status != TR_USAGE) {
-        return tr_fail(err, found->status, "%s", found->message);
-    }
-    tr__problems_add(&config->problems, found);
-    return TR_OK;
-}
-
 // Editors on Windows begin a file of UTF-8 with a mark.
 static size_t mark_bytes(const char *text, size_t bytes) {
     static const char mark[] = "\xEF\xBB\xBF";
