@@ -96,21 +96,24 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
     };
 }
 
-// Launches a pass of as many blocks as its rows need, or of `parts` of their keys, for
-// each of `heads` heads. Blocks have, beside the tiles that they go through two by two,
-// `own` times their rows, and `extra` bytes.
+// How many blocks a pass has: as many as its rows need, or `parts` of their keys, for
+// each of `heads` heads. A block has, beside the tiles that it goes through two by two,
+// `own` times its rows, and `extra` bytes.
+typedef struct extent {
+    int64_t queries, parts, heads, own, extra;
+} extent;
+
 static void launch_pass(const pass *of, const operands *o, const tr_launch *launch,
-                        int64_t queries, int64_t parts, int64_t heads, int64_t own,
-                        int64_t extra, const void *args, size_t bytes) {
+                        const extent *e, const void *args, size_t bytes) {
     const tr_attention_sizes *s = &o->sizes;
     int64_t row = o->piece * (int64_t)tr_dtype_bytes(o->real);
     int real = o->real == TR_F32 ? 0 : o->real == TR_BF16 ? 1 : 2, wide = o->piece > 64;
     int64_t rows = TR_CUDA_ATTEND_ROWS * (real ? of->tiles[wide] : 1);
     tr_cuda_grid grid = {
-        .blocks = {parts > 1 ? parts : tr__ceil_div(queries, rows),
-                   heads * tr__ceil_div(s->depth, o->piece), s->batch},
+        .blocks = {e->parts > 1 ? e->parts : tr__ceil_div(e->queries, rows),
+                   e->heads * tr__ceil_div(s->depth, o->piece), s->batch},
         .threads = {TR_CUDA_ATTEND_THREADS, 1, 1},
-        .shared = own * rows * row + 4 * TR_CUDA_TILE_BYTES + extra,
+        .shared = e->own * rows * row + 4 * TR_CUDA_TILE_BYTES + e->extra,
     };
     tr__cuda_launch(launch, of->of[real][wide], grid, args, bytes);
 }
@@ -129,9 +132,9 @@ tr_cuda_attend_args tr__cuda_attend_args(const tr_op_desc *desc,
 void tr__cuda_attend(const tr_op_desc *desc, const tr_launch *launch,
                      const tr_cuda_attend_args *args) {
     operands o = operands_of(desc, 0);
+    extent e = {args->of.queries, args->parts, args->of.heads, 1, 0};
     launch_pass(args->of.queries <= TR_CUDA_ATTEND_ROWS ? &attend_few : &attend, &o,
-                launch, args->of.queries, args->parts, args->of.heads, 1, 0, args,
-                sizeof *args);
+                launch, &e, args, sizeof *args);
 }
 
 static void launch_attention(const tr_op_desc *desc, void *state,
@@ -182,10 +185,10 @@ static void launch_backward(const tr_op_desc *desc, void *state,
         .dv = dqkv + s->values * bytes,
         .add = launch->accumulate & 1};
     launch_delta(&o, launch);
-    launch_pass(&attend_queries, &o, launch, s->context, 1, s->heads, 2, 0, &args,
-                sizeof args);
-    launch_pass(&attend_keys, &o, launch, s->context, 1, s->pairs, 2, 2 * 3 * rows * 4,
-                &args, sizeof args);
+    extent queries = {s->context, 1, s->heads, 2, 0};
+    extent keys = {s->context, 1, s->pairs, 2, 2 * 3 * rows * 4};
+    launch_pass(&attend_queries, &o, launch, &queries, &args, sizeof args);
+    launch_pass(&attend_keys, &o, launch, &keys, &args, sizeof args);
 }
 
 static size_t delta_bytes(const tr_op_desc *desc, const void *state) {
