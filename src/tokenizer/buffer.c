@@ -3,6 +3,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
+#include <tranche/tokenizer.h>
+
 bool tr__text_reserve(tr_text *text, size_t more) {
     size_t need;
     bool fits = tr__add_size(text->count, more, &need);
@@ -42,4 +44,9 @@ void tr__text_release(tr_text *text) {
 void tr__spans_release(tr_text_spans *spans) {
     tr__free(spans->span);
     *spans = (tr_text_spans){0};
+}
+
+void tr_token_ids_release(tr_token_ids *ids) {
+    tr__free(ids->id);
+    *ids = (tr_token_ids){0};
 }

@@ -25,7 +25,7 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
                        tr_error *err) {
     tr_status status = tr__operand_count(node, 2, 2, err);
     if (status == TR_OK) {
-        status = tr__attention_check(node, err);
+        status = tr__attention_check(node, 0, err);
     }
     if (status == TR_OK) {
         int64_t positions = node->in[1].shape.dim[2];
@@ -42,16 +42,6 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     out[1] = node->in[1];
     *out_count = 2;
     return TR_OK;
-}
-
-// Of a full cache, read once: two products of each query with all keys and values.
-void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    double pairs = (double)desc->in[1].shape.dim[2] * (double)s.context;
-    cost->flops = 4 * pairs * (double)s.width * (double)s.batch;
-    cost->bytes = (double)tr_tensor_bytes(desc->in[0]) +
-                  (double)tr_tensor_bytes(desc->in[1]) +
-                  (double)tr_tensor_bytes(desc->out[0]);
 }
 
 const tr_op tr__op_attention_cached = {
