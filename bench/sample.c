@@ -58,7 +58,8 @@ static double bytes_of(const tr_instruction *at, int64_t position) {
 static double bytes_of_token(const tr_plan *plan, int64_t position) {
     double bytes = 0;
     for (int u = 0; u < plan->unit_count; u++) {
-        const tr_program *program = &plan->units[u].program->inference;
+        const tr_program *program =
+            tr__unit_piece(plan->units[u].program, TR_VARIANT_INFERENCE, 0);
         for (size_t i = 0; i < program->count; i++) {
             bytes += bytes_of(&program->instructions[i], position);
         }

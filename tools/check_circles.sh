@@ -9,7 +9,7 @@
 set -eu
 objects=$1
 rooms=$(cat "$(dirname "$0")/rooms.txt")
-CIRCLES='backend ckpt comm config data exec jinja models ops plan tokenizer'
+CIRCLES='exec ops plan'
 
 missing=$(while IFS= read -r object; do [ -e "$object" ] || echo "$object"; done <"$objects")
 if [ -n "$missing" ]; then

@@ -108,6 +108,8 @@ typedef struct tr_model_unit {
     const void *config; // handed to `build`
 } tr_model_unit;
 
+struct tr_rewrite;
+
 typedef struct tr_model {
     const char *type;           // "gpt2", "mlp", or a name of the caller's
     int unit_count;             // in order; the last one ends with the loss
@@ -122,7 +124,11 @@ typedef struct tr_model {
     // `classes`). Rows from `classes` on are zeros that nothing reads.
     const char *const *token_tensors;
     int64_t padded_classes;
-    bool classifier;         // accuracy is worth telling
+    bool classifier; // accuracy is worth telling
+    // Rows that say what stands in the place of ops of its units
+    // (tranche/extend/rewrite.h), the last one without a function; they come before the
+    // library's own. NULL: none.
+    const struct tr_rewrite *rewrites;
     const char *config_json; // written to checkpoints as config.json; NULL: {}
     void *owned;             // the maker's; freed by `release`
     void (*release)(struct tr_model *model); // NULL: the caller keeps it all

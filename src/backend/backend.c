@@ -104,17 +104,6 @@ bool tr__backend_is_apart(const tr_backend *backend) {
     return backend->discrete && !backend->reach;
 }
 
-tr_status tr__backend_fail_launch(tr_status failed, const char *subject,
-                                  tr_error *err) {
-    return failed == TR_MEMORY
-               ? tr_fail(err, failed,
-                         "the kernel library has no memory of its own for a product of "
-                         "%s: leave more memory free beside the plan's",
-                         subject)
-               : tr_fail(err, failed, "the kernel library failed in a product of %s",
-                         subject);
-}
-
 const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {
     return tr__backend(desc->target.backend)->kernel(desc);
 }

@@ -89,8 +89,6 @@ void tr__backend_launch(const tr_backend *backend, const tr_kernel *kernel,
 void *tr__backend_reach(const tr_backend *backend, void *address);
 // Is its memory where only copies in its queues reach it?
 bool tr__backend_is_apart(const tr_backend *backend);
-// The error of a launch that failed (tr_launch.failed) in the work of `subject`.
-tr_status tr__backend_fail_launch(tr_status failed, const char *subject, tr_error *err);
 
 // That of a number.
 const tr_backend *tr__backend(tr_backend_id id);

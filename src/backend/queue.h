@@ -54,4 +54,7 @@ typedef struct tr_queue_table {
     void (*watch)(tr_device_queue *queue, tr_task_span *spans, int64_t count);
 } tr_queue_table;
 
+// The error of a launch that failed (tr_launch.failed) in the work of `subject`.
+tr_status tr__backend_fail_launch(tr_status failed, const char *subject, tr_error *err);
+
 #endif

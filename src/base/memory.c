@@ -37,6 +37,10 @@ void *tr__calloc(size_t count, size_t size) {
     return calloc(bytes, 1);
 }
 
+void *tr__calloc_besides(size_t bytes) {
+    return calloc(bytes, 1);
+}
+
 void *tr__realloc(void *memory, size_t count, size_t size) {
     size_t bytes = 0;
     if (refused() || !tr__mul_size(count ? count : 1, size ? size : 1, &bytes)) {

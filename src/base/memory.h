@@ -23,6 +23,10 @@ void tr__memory_trim(void);
 // false when there is no memory (the array is as it was).
 int tr__grow(void **array, size_t *capacity, size_t need, size_t size);
 
+// Zeros for what a build with AddressSanitizer does besides: neither counted nor made
+// to fail, since no other build takes it. NULL: there is no memory.
+void *tr__calloc_besides(size_t bytes);
+
 // Fault injection for tests: the nth call from now on (1: the next) fails; 0: none.
 void tr__memory_fail_at(int64_t nth);
 // Calls made so far, by all threads.

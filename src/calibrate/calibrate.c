@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "calibrate/measure.h"
+#include "plan/away.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static tr_status plan_size(const tr_plan_request *request, int64_t micro_batch,
     r.update_slots = 0;
     r.recomputed_units = r.recomputed_ops_units = 0;
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;
-    r.boundary_placement = TR_SPACE_DEVICE;
+    tr__request_nothing_away(&r);
     r.no_overlap = r.reproducible = r.inference = false;
     r.sums = TR_NONE;
     r.measure = TR_MEASURE_NEVER;

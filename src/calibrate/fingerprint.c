@@ -64,8 +64,10 @@ static uint64_t hash_kernels(const tr_measuring *m) {
             const tr_plan_unit *unit = &m->plans[p]->units[u];
             int segments = unit->owns_program ? unit->program->segments : 0;
             for (int s = 0; s < segments; s++) {
-                hash = hash_program(hash, &unit->program->forward[s]);
-                hash = hash_program(hash, &unit->program->backward[s]);
+                hash = hash_program(
+                    hash, tr__unit_piece(unit->program, TR_VARIANT_FORWARD, s));
+                hash = hash_program(
+                    hash, tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, s));
             }
         }
     }

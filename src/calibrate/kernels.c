@@ -93,9 +93,13 @@ static tr_status visit_all(tr_measuring *m, int size, visitor *look, void *what)
         const tr_plan_unit *unit = &plan->units[u];
         int segments = unit->owns_program ? unit->program->segments : 0;
         for (int s = 0; s < segments && status == TR_OK; s++) {
-            status = visit(m, size, &unit->program->forward[s], look, what);
+            status =
+                visit(m, size, tr__unit_piece(unit->program, TR_VARIANT_FORWARD, s),
+                      look, what);
             if (status == TR_OK) {
-                status = visit(m, size, &unit->program->backward[s], look, what);
+                status = visit(m, size,
+                               tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, s),
+                               look, what);
             }
         }
     }

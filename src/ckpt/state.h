@@ -2,6 +2,8 @@
 #ifndef TR_CKPT_STATE_H
 #define TR_CKPT_STATE_H
 
+#include "ckpt/state_numbers.h"
+
 #include <tranche/status.h>
 
 #include <jansson.h>
@@ -9,26 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    TR_STATE_GROUPS_MAX = 32,
-    TR_STATE_NUMBERS_MAX = 64,
-    TR_STATE_NAME_MAX = 32,
-    TR_MANIFEST_FILES_MAX = 512,
-};
-
-// Numbers by name, in the order they were set. Doubles: integers up to 2^53 are exact.
-typedef struct tr_state_numbers {
-    int count;
-    struct {
-        char name[TR_STATE_NAME_MAX];
-        double value;
-    } item[TR_STATE_NUMBERS_MAX];
-} tr_state_numbers;
-
-// Sets or replaces. false: full, or a name that is empty or too long.
-bool tr__state_numbers_set(tr_state_numbers *numbers, const char *name, double value);
-bool tr__state_numbers_get(const tr_state_numbers *numbers, const char *name,
-                           double *value);
+enum { TR_STATE_GROUPS_MAX = 32, TR_MANIFEST_FILES_MAX = 512 };
 
 typedef struct tr_state {
     int64_t step;    // optimizer steps attempted

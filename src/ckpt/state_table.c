@@ -73,6 +73,7 @@ const tr_state_row tr__state_table[] = {
     NAMED("planner.wave", INTEGER, 1, COUNT),
     NAMED("planner.recomputed_ops", INTEGER, 0, 4294967295.0),
     NAMED("planner.boundary_placement", INTEGER, 0, 1),
+    NAMED("planner.saved_placement", INTEGER, 0, 1),
     NAMED("planner.recomputed_units", INTEGER, -1, COUNT),
     // The names that earlier versions wrote for those of placements.
     NAMED("planner.optimizer_home", INTEGER, 0, 2),

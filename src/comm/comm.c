@@ -1,7 +1,4 @@
 // What all transports share: parts, small calls, notices, totals.
-#include "comm/launcher.h"
-#include "comm/mpi.h"
-#include "comm/self.h"
 #include "comm/transport.h"
 
 #include "base/checked.h"
@@ -10,7 +7,7 @@
 
 #include <string.h>
 
-// ---- opening and closing
+// ---- beginning and end
 
 tr_status tr__comm_prepare(tr_comm *comm, const tr_transport *transport, int rank,
                            int ranks, tr_error *err) {
@@ -30,21 +27,6 @@ void tr__comm_release(tr_comm *comm) {
     tr__free(comm);
 }
 
-tr_status tr_comm_open(tr_comm **out, tr_error *err) {
-    tr_process_launcher launcher = tr__launcher_find();
-    *out = NULL;
-    if (!launcher.name || launcher.ranks == 1) {
-        return tr__self_open(out, err);
-    }
-    if (launcher.mute) {
-        return tr_fail(err, TR_COMM,
-                       "%s has started %d ranks that cannot find each other: use srun "
-                       "--mpi=pmix or --mpi=pmi2 (srun --mpi=list shows the choices)",
-                       launcher.name, launcher.ranks);
-    }
-    return tr__mpi_open(&launcher, out, err);
-}
-
 void tr_comm_close(tr_comm *comm) {
     if (comm) {
         comm->transport->close(comm);
@@ -55,11 +37,6 @@ void tr_comm_end(tr_comm *comm, int exit_status) {
     if (comm) {
         comm->transport->end(comm, exit_status);
     }
-}
-
-bool tr_comm_speaks(const tr_comm *comm) {
-    return comm ? comm->transport->speaks(comm)
-                : tr__mpi_speaks_unstarted(tr__launcher_find().rank);
 }
 
 void tr_comm_abandon(tr_comm *comm, const tr_error *error) {

@@ -57,8 +57,13 @@ enum {
 tr_status tr__config_open(const char *path, const tr_key_table *const *tables,
                           size_t table_count, const tr_config_override *overrides,
                           size_t override_count, tr_config **out, tr_error *err);
-// The same for text in memory; `name` stands for the file in messages.
-tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
+// The same for text in memory. name: what stands for the file in messages; NULL: "run
+// file". text: NULL: an empty object.
+typedef struct tr_config_text {
+    const char *name, *text;
+    size_t bytes;
+} tr_config_text;
+tr_status tr__config_parse(const tr_config_text *file,
                            const tr_key_table *const *tables, size_t table_count,
                            const tr_config_override *overrides, size_t override_count,
                            tr_config **out, tr_error *err);

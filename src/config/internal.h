@@ -69,8 +69,8 @@ tr_origin tr__config_path_origin(const tr_config *config, const char *path);
 const char *tr__config_path_source(const tr_config *config, const char *path);
 // Was it given as plain text for the key, so that nobody has spelt the key?
 bool tr__config_is_literal(const tr_config *config, const char *path);
-// Keeps what is wrong in the user's keys, so that all of it can be told together.
-// TR_OK, unless the error is of another kind.
+// problems.c: keeps what is wrong in the user's keys, so that all of it can be told
+// together. TR_OK, unless the error is of another kind.
 tr_status tr__config_problem(tr_config *config, const tr_error *found, tr_error *err);
 // walk.c: every key of the tree to its entry, or a problem.
 tr_status tr__config_walk(tr_config *config, tr_error *err);
@@ -91,7 +91,7 @@ tr_status tr__config_ready(tr_config *config, tr_error *err);
 // `path`.
 void tr__config_where(const tr_config *config, const char *path, char *dst,
                       size_t size);
-// `path` without control characters, shortened.
+// show.c: `path` without control characters, shortened.
 void tr__config_show_path(const char *path, char *dst, size_t size);
 // `value` as JSON, shortened.
 void tr__config_show_value(const json_t *value, char *dst, size_t size);

@@ -104,14 +104,6 @@ static tr_status build(tr_config *config, tr_error *err) {
     return status == TR_OK ? tr__problems_end(&config->problems, err) : status;
 }
 
-tr_status tr__config_problem(tr_config *config, const tr_error *found, tr_error *err) {
-    if (found->status != TR_USAGE) {
-        return tr_fail(err, found->status, "%s", found->message);
-    }
-    tr__problems_add(&config->problems, found);
-    return TR_OK;
-}
-
 // Editors on Windows begin a file of UTF-8 with a mark.
 static size_t mark_bytes(const char *text, size_t bytes) {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -120,10 +112,11 @@ static size_t mark_bytes(const char *text, size_t bytes) {
 }
 
 // The text without what is no JSON, freed by the caller when the config has been built.
-static tr_status make_plain(tr_config *config, const char *text, size_t bytes,
-                            char **plain, tr_error *err) {
-    size_t mark = mark_bytes(text, bytes);
-    config->bytes = bytes - mark;
+static tr_status make_plain(tr_config *config, const tr_config_text *file, char **plain,
+                            tr_error *err) {
+    const char *text = file->text;
+    size_t mark = mark_bytes(text, file->bytes);
+    config->bytes = file->bytes - mark;
     if (config->bytes > TR_CONFIG_BYTES_MAX) {
         config->text = text + mark; // refused where it is loaded
         return TR_OK;
@@ -137,12 +130,12 @@ static tr_status make_plain(tr_config *config, const char *text, size_t bytes,
     return tr__config_plain(config->name, *plain, config->bytes, err);
 }
 
-tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
+tr_status tr__config_parse(const tr_config_text *file,
                            const tr_key_table *const *tables, size_t table_count,
                            const tr_config_override *overrides, size_t override_count,
                            tr_config **out, tr_error *err) {
     tr_config *config = tr__calloc(1, sizeof *config);
-    char *copy = tr__strdup(name ? name : "run file");
+    char *copy = tr__strdup(file->name ? file->name : "run file");
     if (!config || !copy) {
         tr__free(config);
         tr__free(copy);
@@ -154,7 +147,7 @@ tr_status tr__config_parse(const char *name, const char *text, size_t bytes,
     config->overrides = overrides;
     config->override_count = override_count;
     char *plain = NULL;
-    tr_status status = text ? make_plain(config, text, bytes, &plain, err) : TR_OK;
+    tr_status status = file->text ? make_plain(config, file, &plain, err) : TR_OK;
     if (status == TR_OK) {
         status = build(config, err);
     }
@@ -188,8 +181,9 @@ tr_status tr__config_open(const char *path, const tr_key_table *const *tables,
                            problem.message);
         }
     }
-    tr_status status = tr__config_parse(path, text, bytes, tables, table_count,
-                                        overrides, override_count, out, err);
+    tr_config_text file = {path, text, bytes};
+    tr_status status = tr__config_parse(&file, tables, table_count, overrides,
+                                        override_count, out, err);
     tr__free(text);
     return status;
 }

@@ -20,49 +20,78 @@ enum {
     WIDTH_MIN = 64,  // 16-bit numbers; of fewer, chance may make the pattern
 };
 
-// most: the largest at even and at odd places.
-#define DEFINE_MOST(name, type)                                                        \
-    static void name(const unsigned char *raw, int64_t count, bool labels,             \
-                     uint32_t most[2]) {                                               \
-        typedef type lanes __attribute__((vector_size(16)));                           \
-        enum { LANES = 16 / sizeof(type), PARTS = 4, STEP = LANES * PARTS };           \
-        const type single = labels ? (type)TR_NO_TARGET : (type)0;                     \
-        const lanes none = (lanes){0} + single;                                        \
-        lanes top[PARTS] = {{0}};                                                      \
-        int64_t i = 0;                                                                 \
-        for (; i + STEP <= count; i += STEP) {                                         \
-            for (int p = 0; p < PARTS; p++) {                                          \
-                lanes value;                                                           \
-                memcpy(&value, raw + (size_t)(i + p * LANES) * sizeof(type), 16);      \
-                value &= (lanes)(value != none);                                       \
-                lanes more = (lanes)(value > top[p]);                                  \
-                top[p] = (value & more) | (top[p] & ~more);                            \
-            }                                                                          \
-        }                                                                              \
-        for (; i < count; i++) {                                                       \
-            type value;                                                                \
-            memcpy(&value, raw + (size_t)i * sizeof(type), sizeof value);              \
-            value = value == single ? 0 : value;                                       \
-            most[i & 1] = value > most[i & 1] ? value : most[i & 1];                   \
-        }                                                                              \
-        for (int l = 0; l < (int)STEP; l++) {                                          \
-            type value = top[l / (int)LANES][l % (int)LANES];                          \
-            most[l & 1] = value > most[l & 1] ? value : most[l & 1];                   \
-        }                                                                              \
-    }
+// Entries of 1, 2 or 4 bytes, 16 bytes of them at a time.
+typedef uint8_t lanes __attribute__((vector_size(16)));
+typedef uint16_t lanes_u16 __attribute__((vector_size(16)));
+typedef uint32_t lanes_u32 __attribute__((vector_size(16)));
 
-DEFINE_MOST(most_u8, uint8_t)
-DEFINE_MOST(most_u16, uint16_t)
-DEFINE_MOST(most_u32, uint32_t)
+// All bits of the entries that differ, or that are larger in `a`.
+static inline lanes differ(int width, lanes a, lanes b) {
+    return width == 1   ? (lanes)(a != b)
+           : width == 2 ? (lanes)((lanes_u16)a != (lanes_u16)b)
+                        : (lanes)((lanes_u32)a != (lanes_u32)b);
+}
+static inline lanes exceed(int width, lanes a, lanes b) {
+    return width == 1   ? (lanes)(a > b)
+           : width == 2 ? (lanes)((lanes_u16)a > (lanes_u16)b)
+                        : (lanes)((lanes_u32)a > (lanes_u32)b);
+}
+
+static inline lanes all_of(int width, uint32_t entry) {
+    return width == 1   ? (lanes){0} + (uint8_t)entry
+           : width == 2 ? (lanes)((lanes_u16){0} + (uint16_t)entry)
+                        : (lanes)((lanes_u32){0} + entry);
+}
+
+static inline uint32_t entry_at(int width, const void *raw, int64_t index) {
+    uint32_t entry = 0;
+    memcpy(&entry, (const char *)raw + index * width, (size_t)width);
+    return entry;
+}
+
+static inline void raise(uint32_t *most, uint32_t entry) {
+    *most = entry > *most ? entry : *most;
+}
+
+// most: the largest at even and at odd places. Inlined, so that each width has a loop
+// of its own.
+static inline __attribute__((always_inline)) void raise_most(int width,
+                                                             const unsigned char *raw,
+                                                             int64_t count, bool labels,
+                                                             uint32_t most[2]) {
+    enum { PARTS = 4, BYTES = sizeof(lanes) };
+    const uint32_t mask = UINT32_MAX >> (32 - 8 * width);
+    const uint32_t single = labels ? (uint32_t)TR_NO_TARGET & mask : 0;
+    const lanes none = all_of(width, single);
+    const int64_t each = BYTES / width;
+    lanes top[PARTS] = {{0}};
+    int64_t i = 0;
+    for (; i + PARTS * each <= count; i += PARTS * each) {
+        for (int p = 0; p < PARTS; p++) {
+            lanes value;
+            memcpy(&value, raw + i * width + p * BYTES, BYTES);
+            value &= differ(width, value, none);
+            lanes more = exceed(width, value, top[p]);
+            top[p] = (value & more) | (top[p] & ~more);
+        }
+    }
+    for (; i < count; i++) {
+        uint32_t entry = entry_at(width, raw, i);
+        raise(&most[i & 1], entry == single ? 0 : entry);
+    }
+    for (int64_t l = 0; l < PARTS * each; l++) {
+        raise(&most[l & 1], entry_at(width, top, l));
+    }
+}
 
 void tr__scan_most(const unsigned char *raw, int width, int64_t count, bool labels,
                    uint32_t most[2]) {
     if (width == 1) {
-        most_u8(raw, count, labels, most);
+        raise_most(1, raw, count, labels, most);
     } else if (width == 2) {
-        most_u16(raw, count, labels, most);
+        raise_most(2, raw, count, labels, most);
     } else {
-        most_u32(raw, count, labels, most);
+        raise_most(4, raw, count, labels, most);
     }
 }
 
@@ -183,7 +212,7 @@ int tr__scan_width(const unsigned char *raw, int64_t count, uint32_t high) {
     if (count < WIDTH_MIN) {
         return 0;
     }
-    most_u16(raw, count, false, most);
+    tr__scan_most(raw, 2, count, false, most);
     for (int64_t i = 1; i < count; i += 2) {
         larger += (raw[2 * i] | (uint32_t)raw[2 * i + 1] << 8) > high;
     }

@@ -24,15 +24,24 @@ static void pin_staging(tr_executor *ex) {
     }
 }
 
+static bool has_steps(const tr_plan *plan, tr_stream stream) {
+    for (int kind = 0; kind < TR_SEQUENCES; kind++) {
+        const tr_sequence *sequence = &plan->sequences[kind];
+        for (size_t i = 0; i < sequence->count; i++) {
+            if (sequence->steps[i].stream == stream) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static tr_status start_copy_engines(tr_executor *ex, const char *nvme_folder,
                                     tr_error *err) {
     const tr_plan_request *r = &ex->plan->request;
     tr_copy_engine_options copies = {.folder = ""}, file = {.folder = nvme_folder};
-    bool away = r->optimizer_placement != TR_SPACE_DEVICE ||
-                r->param_placement != TR_SPACE_DEVICE ||
-                r->boundary_placement != TR_SPACE_DEVICE;
     tr_status status = TR_OK;
-    if (away && !r->inference && !r->discrete) {
+    if (!r->discrete && has_steps(ex->plan, TR_STREAM_COPY)) {
         status = tr__copy_engine_create(&copies, &ex->copy_engine[TR_STREAM_COPY], err);
     }
     if (status != TR_OK || !tr__plan_uses_nvme(ex->plan)) {

@@ -52,7 +52,7 @@ static place place_in(const tr_plan *plan, const tr_plan_step *step,
                    .visit = back ? 2 * units - 1 - step->unit : step->unit,
                    .segment = back ? segments - 1 - step->segment : step->segment,
                    .instruction = (int64_t)instruction,
-                   .saves_nothing = step->saves_nothing};
+                   .saves_nothing = tr__step_runs(step, TR_VARIANT_SAVES_NOTHING)};
 }
 
 // `x` is of the description `of`.
@@ -160,9 +160,10 @@ void tr__executor_blame(const tr_executor *executor, double first, char *dst,
     int64_t u = back ? 2 * units - 1 - p.visit : p.visit;
     const tr_unit_program *unit = plan->units[u].program;
     int64_t segment = back ? unit->segments - 1 - p.segment : p.segment;
-    const tr_program *program = back              ? &unit->backward[segment]
-                                : p.saves_nothing ? &unit->saves_nothing[segment]
-                                                  : &unit->forward[segment];
+    tr_variant role = back              ? TR_VARIANT_BACKWARD
+                      : p.saves_nothing ? TR_VARIANT_SAVES_NOTHING
+                                        : TR_VARIANT_FORWARD;
+    const tr_program *program = tr__unit_piece(unit, role, (int)segment);
     const tr_instruction *at = &program->instructions[p.instruction];
     snprintf(dst, bytes, "first in micro-batch %lld of the step, ", (long long)p.micro);
     append_tensor(unit, &plan->request.model->units[u], at, &at->out[p.result], dst,

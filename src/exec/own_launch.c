@@ -56,7 +56,7 @@ static void note_all(copies *c, const tr_device_work *work) {
 
 static bool make(copy *c) {
     size_t room = AROUND + c->bytes + AROUND;
-    c->block = tr__calloc(room, 1);
+    c->block = tr__calloc_besides(room);
     if (!c->block) {
         return false;
     }

@@ -11,6 +11,18 @@ static bool is_trained(const tr_graph *graph, const tr_value_info *info) {
            (info->kind == TR_VALUE_INPUT && !graph->input_fixed[info->index]);
 }
 
+// What is one tensor for several micro-batches is added to.
+static void mark_adds(const tr_graph *graph, tr_call *nodes, size_t count) {
+    for (size_t n = 0; n < count; n++) {
+        for (int i = 0; i < nodes[n].out_count; i++) {
+            tr_value out = nodes[n].out[i];
+            const tr_value_info *what = out == TR_NO_VALUE ? NULL : &graph->values[out];
+            nodes[n].first |= (uint32_t)(what && what->wave) << i;
+            nodes[n].accumulate |= (uint32_t)(what && what->sums) << i;
+        }
+    }
+}
+
 // Which values have a gradient at all, and which pass from one segment to another.
 static void look_forward(tr_walk *w) {
     tr_graph *graph = w->graph;
@@ -39,10 +51,7 @@ static void look_forward(tr_walk *w) {
             }
         }
         for (int i = 0; i < node->out_count; i++) {
-            const tr_value_info *what = tr__walk_info(w, node->out[i]);
             w->wants[node->out[i]] = wants;
-            node->first |= (uint32_t)what->wave << i;
-            node->accumulate |= (uint32_t)what->sums << i;
         }
     }
 }
@@ -175,6 +184,8 @@ static bool begin_again(tr_walk *w, uint32_t recomputed) {
 }
 
 static void derive(tr_walk *w, uint32_t recomputed) {
+    mark_adds(w->graph, w->graph->nodes, w->graph->node_count);
+    mark_adds(w->graph, w->graph->asked, w->graph->asked_count);
     run(w);
     if (w->graph->err.status != TR_OK) {
         return;

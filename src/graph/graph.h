@@ -3,8 +3,16 @@
 #define TR_GRAPH_GRAPH_H
 
 #include <tranche/extend/graph.h>
+#include <tranche/extend/rewrite.h>
 
-enum { TR_GRAPH_IO_MAX = 8 };
+enum {
+    TR_GRAPH_IO_MAX = 8,
+    // Numbers of random draws of a unit are below 2^16. Those of the model's own code
+    // are below this; those of rows of rewrites, which stand in the place of a node,
+    // follow from the node (rewrite.c).
+    TR_GRAPH_DRAWS = 1 << 15,
+    TR_GRAPH_CACHES_MAX = 4, // of what a row writes in a node's place
+};
 
 typedef enum tr_value_kind {
     TR_VALUE_INPUT, // from the unit before
@@ -13,9 +21,10 @@ typedef enum tr_value_kind {
     TR_VALUE_STATE,
     TR_VALUE_NODE,   // an op's output
     TR_VALUE_GRAD,   // derived: gradient storage
-    TR_VALUE_TEMP,   // derived: between the rules of one node
-    TR_VALUE_LOGITS, // what a loss's inference op gives
-    TR_VALUE_CACHE,  // what a node keeps of earlier positions (tr_op.cached)
+    TR_VALUE_TEMP,   // derived: between the rules of one node; or between nodes of an
+                     // evaluation that stand in the place of one
+    TR_VALUE_LOGITS, // what stands in the place of a loss in inference
+    TR_VALUE_CACHE,  // what a node keeps of earlier positions
 } tr_value_kind;
 
 typedef struct tr_value_info {
@@ -23,7 +32,7 @@ typedef struct tr_value_info {
     tr_value_kind kind;
     int index; // of the input, tensor of the batch, parameter, state, or output of its
                // node
-    int node;  // TR_VALUE_NODE, TR_VALUE_CACHE: the node
+    int node;  // TR_VALUE_NODE: the node
     int segment; // TR_VALUE_NODE: the segment that writes it
     bool wave;   // one for the whole wave
     bool sums;   // a loss's sums
@@ -41,6 +50,7 @@ typedef struct tr_call {
     // or of a wave tensor: += unless the step is the first to contribute to it.
     uint32_t first;
     int segment;
+    int origin; // of a node: the model's node that it is, or stands in the place of
 } tr_call;
 
 typedef struct tr_param_info {
@@ -64,10 +74,23 @@ typedef struct tr_state_info {
     tr_value value;
 } tr_state_info;
 
+// While a row of rewrites writes in the place of a node.
+typedef struct tr_writing {
+    bool on;
+    tr_rewrite_variant variant;
+    int segment, origin; // of the nodes that it writes
+    uint32_t draw,
+        draw_end; // the number of its next draw, and the first that is not its
+    // The caches that it made, and the results that are these from then on.
+    tr_value cache[TR_GRAPH_CACHES_MAX], cache_after[TR_GRAPH_CACHES_MAX];
+    int cache_count;
+} tr_writing;
+
 struct tr_graph {
     tr_error err;
-    uint32_t draw_count; // random draws so far: their ids
-    tr_dtype real;       // of parameters, and so of what is made of them
+    uint32_t draw_count; // random draws of the model's code so far: their numbers
+    tr_writing writing;
+    tr_dtype real; // of parameters, and so of what is made of them
     tr_tensor_desc inputs[TR_GRAPH_IO_MAX]; // of the unit: outputs of the one before
     int input_count;
     bool input_fixed[TR_GRAPH_IO_MAX]; // nothing trained leads to it: no gradient
@@ -79,6 +102,9 @@ struct tr_graph {
     size_t value_count, value_capacity;
     tr_call *nodes;
     size_t node_count, node_capacity;
+    tr_call *asked; // the nodes of an evaluation, of the same segments
+    size_t asked_count;
+    int64_t cache_room; // positions of its smallest cache; INT64_MAX: there is none
     tr_param_info *params;
     size_t param_count, param_capacity;
     tr_state_info *states;
@@ -88,7 +114,8 @@ struct tr_graph {
     int segment_count;
     bool *barriers; // [segment_count] from 1: a batch barrier lies before the segment
     size_t barrier_capacity;
-    bool cut; // the next node begins a new segment
+    bool has_loss; // as the model's code made it: inference has logits in its place
+    bool cut;      // the next node begins a new segment
 };
 
 // A new graph for a unit with these inputs [input_count] (shapes with TR_BATCH) and
@@ -97,6 +124,9 @@ struct tr_graph {
 tr_graph *tr__graph_create(const tr_tensor_desc *inputs, int input_count,
                            const tr_batch_tensors *batch, tr_dtype real);
 void tr__graph_destroy(tr_graph *graph); // NULL-safe
+
+// The number of the next random draw of an op.
+uint32_t tr__graph_draw(tr_graph *graph);
 
 // How many of the segments [first, end), first >= 1, begin behind a batch barrier:
 // every micro-batch of the wave must have done the segment before. (Others begin where

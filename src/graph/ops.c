@@ -80,7 +80,7 @@ tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout
                           tr_value weight, tr_value bias, float epsilon,
                           tr_value *norm) {
     tr_value out[TR_OP_OUT_MAX] = {TR_NO_VALUE, TR_NO_VALUE};
-    tr_layer_norm_attr attr = {epsilon, dropout, graph->draw_count++};
+    tr_layer_norm_attr attr = {epsilon, dropout, tr__graph_draw(graph)};
     tr_graph_op(graph, &tr__op_residual_norm, &attr, (tr_value[]){r, x, weight, bias},
                 4, out);
     *norm = out[1];
@@ -88,7 +88,7 @@ tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout
 }
 
 tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout) {
-    tr_dropout_attr attr = {dropout, graph->draw_count++};
+    tr_dropout_attr attr = {dropout, tr__graph_draw(graph)};
     return tr_graph_op(graph, &tr__op_residual, &attr, (tr_value[]){r, x}, 2, NULL);
 }
 
@@ -100,7 +100,7 @@ tr_value tr_grouped_attention(tr_graph *graph, tr_value qkv, int heads, int kv_h
                               int window, float dropout) {
     tr_attention_attr attr = {.heads = heads,
                               .dropout = dropout,
-                              .draw_id = graph->draw_count++,
+                              .draw_id = tr__graph_draw(graph),
                               .kv_heads = kv_heads,
                               .window = window};
     return with_positions(graph, &tr__op_attention, &attr, qkv);
@@ -134,7 +134,7 @@ tr_value tr_relu(tr_graph *graph, tr_value x) {
 }
 
 tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
-    tr_dropout_attr attr = {probability, graph->draw_count++};
+    tr_dropout_attr attr = {probability, tr__graph_draw(graph)};
     if (probability == 0) {
         return x;
     }

@@ -3,21 +3,6 @@
 
 #include <string.h>
 
-tr_jinja_arguments tr__jinja_arguments(tr_jinja_run *run, const tr_jinja_nodes *list) {
-    tr_jinja_arguments a = {
-        .value = tr__jinja_take(run, list->count + 1, sizeof *a.value),
-        .named = tr__jinja_take(run, list->count + 1, sizeof *a.named)};
-    for (const tr_jinja_node *n = list->first; a.value && a.named && n; n = n->next) {
-        if (n->kind == TR_NODE_KEYWORD) {
-            a.named[a.named_count++] = (tr_jinja_entry){
-                tr__jinja_of_string(n->name), tr__jinja_evaluate(run, n->first)};
-        } else {
-            a.value[a.count++] = tr__jinja_evaluate(run, n);
-        }
-    }
-    return a;
-}
-
 static size_t count_parameters(const tr_jinja_function *function) {
     size_t count = 0;
     while (count < TR_JINJA_PARAMETERS && function->parameter[count]) {

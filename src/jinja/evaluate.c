@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { DEPTH_MAX = 1000 };
-
 typedef tr_jinja_value evaluate_function(tr_jinja_run *run, const tr_jinja_node *node);
 
 // ---- names and literals
@@ -90,6 +88,21 @@ static tr_jinja_value slice(tr_jinja_run *run, const tr_jinja_node *node) {
 
 // ---- calls
 
+tr_jinja_arguments tr__jinja_arguments(tr_jinja_run *run, const tr_jinja_nodes *list) {
+    tr_jinja_arguments a = {
+        .value = tr__jinja_take(run, list->count + 1, sizeof *a.value),
+        .named = tr__jinja_take(run, list->count + 1, sizeof *a.named)};
+    for (const tr_jinja_node *n = list->first; a.value && a.named && n; n = n->next) {
+        if (n->kind == TR_NODE_KEYWORD) {
+            a.named[a.named_count++] = (tr_jinja_entry){
+                tr__jinja_of_string(n->name), tr__jinja_evaluate(run, n->first)};
+        } else {
+            a.value[a.count++] = tr__jinja_evaluate(run, n);
+        }
+    }
+    return a;
+}
+
 static const tr_jinja_value *find_named(const tr_jinja_arguments *arguments,
                                         tr_jinja_string name) {
     for (size_t i = 0; i < arguments->named_count; i++) {
@@ -143,7 +156,7 @@ static tr_jinja_value call_macro(tr_jinja_run *run, const tr_jinja_macro *macro,
     tr_jinja_buffer text = {0}, *out = run->out;
     run->out = &text;
     run->macros++;
-    tr__jinja_run_body(run, &macro->node->list);
+    run->run_body(run, &macro->node->list);
     run->macros--;
     run->out = out;
     run->scope = scope;
@@ -287,12 +300,7 @@ static evaluate_function *const expressions[TR_NODE_KINDS] = {
 
 tr_jinja_value tr__jinja_evaluate(tr_jinja_run *run, const tr_jinja_node *node) {
     tr_jinja_value value = tr__jinja_none();
-    run->line = node->line;
-    tr__jinja_charge(run, 1);
-    if (++run->depth > DEPTH_MAX) {
-        tr__jinja_fail(run, "calls and expressions are nested too deeply");
-    }
-    if (run->status == TR_OK) {
+    if (tr__jinja_enter(run, node->line)) {
         value = expressions[node->kind](run, node);
     }
     run->depth--;

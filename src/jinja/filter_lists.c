@@ -154,7 +154,7 @@ static tr_jinja_value map_one(tr_jinja_run *run, const tr_jinja_value *item,
     }
     const tr_jinja_function *filter =
         arguments->count > 0 && arguments->value[0].kind == TR_JINJA_TEXT
-            ? tr__jinja_filter(arguments->value[0].as.text)
+            ? run->filter(arguments->value[0].as.text)
             : NULL;
     if (!filter) {
         tr__jinja_fail(run, "map: needs an attribute, or a filter that is supported");

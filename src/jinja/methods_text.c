@@ -391,7 +391,7 @@ static const tr_jinja_function of_text[] = {
     {.name = "isalnum", .call = tr__jinja_text_isalnum},
     {.name = "isalpha", .call = tr__jinja_text_isalpha},
     {.name = "isascii", .call = tr__jinja_text_isascii},
-    {.name = "isdecimal", .call = tr__jinja_text_isdecimal},
+    {.name = "isdecimal", .call = tr__jinja_text_isdigit},
     {.name = "isdigit", .call = tr__jinja_text_isdigit},
     {.name = "islower", .call = tr__jinja_text_islower},
     {.name = "isnumeric", .call = tr__jinja_text_isnumeric},

@@ -6,55 +6,7 @@
 #include "base/memory.h"
 
 #include <jansson.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { DEPTH_MAX = 1000, MEMORY_MAX = 1 << 28 };
-
-static const int64_t steps_max = INT64_C(1) << 26;
-
-void tr__jinja_fail(tr_jinja_run *run, const char *format, ...) {
-    char what[1024];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    if (run->status == TR_OK) {
-        run->status =
-            tr_fail(run->err, TR_DATA, "%s:%d: %s", run->name, run->line, what);
-    }
-}
-
-void tr__jinja_charge(tr_jinja_run *run, int64_t work) {
-    if (work > run->steps) {
-        tr__jinja_fail(run, "the template takes too long (over %lld steps)",
-                       (long long)steps_max);
-        work = run->steps;
-    }
-    run->steps -= work;
-}
-
-void *tr__jinja_take(tr_jinja_run *run, size_t count, size_t size) {
-    void *memory = tr__jinja_arena_take(&run->arena, count, size);
-    if (!memory && run->arena.failed && run->status == TR_OK) {
-        run->status = tr_fail(run->err, TR_MEMORY, "no memory to render %s", run->name);
-    }
-    if (!memory) {
-        tr__jinja_fail(run, "the template needs too much memory (%d MiB at most)",
-                       MEMORY_MAX >> 20);
-    }
-    return memory;
-}
-
-static bool enter(tr_jinja_run *run, int line) {
-    run->line = line;
-    tr__jinja_charge(run, 1);
-    if (++run->depth > DEPTH_MAX) {
-        tr__jinja_fail(run, "calls and expressions are nested too deeply");
-    }
-    return run->status == TR_OK;
-}
 
 // ---- text
 
@@ -268,7 +220,7 @@ static run_statement *const statements[TR_NODE_KINDS] = {
 void tr__jinja_run_body(tr_jinja_run *run, const tr_jinja_nodes *body) {
     for (const tr_jinja_node *node = body->first;
          node && run->jump == TR_JUMP_NONE && run->status == TR_OK; node = node->next) {
-        if (enter(run, node->line)) {
+        if (tr__jinja_enter(run, node->line)) {
             statements[node->kind](run, node);
         }
         run->depth--;
@@ -300,12 +252,14 @@ static tr_status hand_over(const tr_jinja_run *run, tr_jinja_rendered *out,
 tr_status tr__jinja_render(const tr_jinja *jinja, const json_t *variables,
                            const struct tm *now, tr_jinja_rendered *out,
                            tr_error *err) {
-    tr_jinja_run run = {.arena = {.limit = MEMORY_MAX},
+    tr_jinja_run run = {.arena = {.limit = TR_JINJA_MEMORY_MAX},
                         .name = jinja->name,
                         .now = now,
                         .line = 1,
-                        .steps = steps_max,
-                        .err = err};
+                        .steps = TR_JINJA_STEPS_MAX,
+                        .err = err,
+                        .run_body = tr__jinja_run_body,
+                        .filter = tr__jinja_filter};
     *out = (tr_jinja_rendered){0};
     run.out = &run.whole;
     run.scope = tr__jinja_scope_open(&run, NULL);

@@ -29,6 +29,8 @@ typedef enum tr_jinja_jump {
     TR_JUMP_CONTINUE
 } tr_jinja_jump;
 
+struct tr_jinja_function; // jinja/function.h
+
 typedef struct tr_jinja_run {
     tr_jinja_arena arena;
     const char *name; // of the template
@@ -45,9 +47,19 @@ typedef struct tr_jinja_run {
     int64_t steps;           // left
     tr_status status;
     tr_error *err;
+    // What lies above those who call it: the body of a macro that an expression calls,
+    // and the filter that the argument of another one names.
+    void (*run_body)(struct tr_jinja_run *run, const tr_jinja_nodes *body);
+    const struct tr_jinja_function *(*filter)(tr_jinja_string name);
 } tr_jinja_run;
 
-// ---- failures and limits (run.c)
+// ---- failures and limits (limits.c)
+
+enum {
+    TR_JINJA_DEPTH_MAX = 1000,
+    TR_JINJA_MEMORY_MAX = 1 << 28, // bytes
+    TR_JINJA_STEPS_MAX = 1 << 26,
+};
 
 void tr__jinja_fail(tr_jinja_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -55,6 +67,11 @@ void tr__jinja_fail(tr_jinja_run *run, const char *format, ...)
 void tr__jinja_charge(tr_jinja_run *run, int64_t work);
 // Zeroed memory of this rendering; NULL and a failure where there is none.
 void *tr__jinja_take(tr_jinja_run *run, size_t count, size_t size);
+// Begins a statement or an expression; false: it may not run. The caller ends it by
+// `run->depth--`.
+bool tr__jinja_enter(tr_jinja_run *run, int line);
+
+// ---- expressions and statements (evaluate.c, run.c)
 
 tr_jinja_value tr__jinja_evaluate(tr_jinja_run *run, const tr_jinja_node *node);
 void tr__jinja_run_body(tr_jinja_run *run, const tr_jinja_nodes *body);
@@ -93,7 +110,7 @@ void tr__jinja_add_word(tr_jinja_run *run, tr_jinja_buffer *to, const char *word
 // The values of JSON.
 tr_jinja_value tr__jinja_from_json(tr_jinja_run *run, const struct json_t *json);
 
-// ---- reading values (print.c, tojson.c, parts.c)
+// ---- reading values (print.c, iterate.c, parts.c, properties.c, compute.c)
 
 // str(value)
 tr_jinja_string tr__jinja_to_text(tr_jinja_run *run, const tr_jinja_value *value);

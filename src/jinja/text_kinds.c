@@ -56,20 +56,35 @@ static bool space(tr_jinja_run *run, uint32_t c) {
     return tr__jinja_is_space(c);
 }
 
-#define KIND(name, kind)                                                               \
-    tr_jinja_value tr__jinja_text_is##name(tr_jinja_run *run,                          \
-                                           const tr_jinja_value *self,                 \
-                                           const tr_jinja_bound *arguments) {          \
-        (void)arguments;                                                               \
-        return all(run, self->as.text, kind);                                          \
-    }
-KIND(alnum, letter_or_number)
-KIND(alpha, letter)
-KIND(decimal, digit)
-KIND(digit, digit)
-KIND(numeric, numeric)
-KIND(space, space)
-#undef KIND
+tr_jinja_value tr__jinja_text_isalnum(tr_jinja_run *run, const tr_jinja_value *self,
+                                      const tr_jinja_bound *arguments) {
+    (void)arguments;
+    return all(run, self->as.text, letter_or_number);
+}
+
+tr_jinja_value tr__jinja_text_isalpha(tr_jinja_run *run, const tr_jinja_value *self,
+                                      const tr_jinja_bound *arguments) {
+    (void)arguments;
+    return all(run, self->as.text, letter);
+}
+
+tr_jinja_value tr__jinja_text_isdigit(tr_jinja_run *run, const tr_jinja_value *self,
+                                      const tr_jinja_bound *arguments) {
+    (void)arguments;
+    return all(run, self->as.text, digit);
+}
+
+tr_jinja_value tr__jinja_text_isnumeric(tr_jinja_run *run, const tr_jinja_value *self,
+                                        const tr_jinja_bound *arguments) {
+    (void)arguments;
+    return all(run, self->as.text, numeric);
+}
+
+tr_jinja_value tr__jinja_text_isspace(tr_jinja_run *run, const tr_jinja_value *self,
+                                      const tr_jinja_bound *arguments) {
+    (void)arguments;
+    return all(run, self->as.text, space);
+}
 
 tr_jinja_value tr__jinja_text_isascii(tr_jinja_run *run, const tr_jinja_value *self,
                                       const tr_jinja_bound *arguments) {

@@ -26,4 +26,12 @@ typedef struct tr_llama_config {
 tr_status tr__model_llama(const tr_architecture *family, const tr_llama_config *config,
                           tr_model **out, tr_error *err);
 
+struct tr_units; // models/units.h
+// Makes layer i of such a model one of those with a window, where the model has any, or
+// one without.
+void tr__llama_set_layer(struct tr_units *own, int i, bool windowed);
+
+// Tensors whose rows are tokens, NULL at the end.
+extern const char *const tr__llama_token_tensors[];
+
 #endif

@@ -17,12 +17,6 @@ enum { COUNT = sizeof architectures / sizeof *architectures };
 // How many rows of the vocabulary are tokens, where files have more.
 static const char unpadded[] = "unpadded_vocab_size";
 
-void tr_model_destroy(tr_model *model) {
-    if (model && model->release) {
-        model->release(model);
-    }
-}
-
 int64_t tr_model_targets(const tr_model *model) {
     return tr_shape_count(tr_batch_target(&model->batch)->desc.shape);
 }

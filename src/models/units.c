@@ -109,3 +109,9 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
     }
     return put_config(own, keys, good, err);
 }
+
+void tr_model_destroy(tr_model *model) {
+    if (model && model->release) {
+        model->release(model);
+    }
+}

@@ -12,7 +12,7 @@
 #ifndef TR_OPS_CASES_H
 #define TR_OPS_CASES_H
 
-#include <tranche/extend/op.h>
+#include <tranche/extend/rewrite.h>
 
 typedef enum tr_case_fill {
     TR_FILL_NORMAL,   // f32, normal times `scale` (0: 1)
@@ -33,6 +33,7 @@ typedef struct tr_case_input {
 typedef struct tr_case {
     const char *name;
     const tr_op *op;
+    const tr_rewrite *rewrites; // of the op, beside the library's; NULL: none
     _Alignas(8) unsigned char attr[TR_OP_ATTR_BYTES];
     int in_count;
     tr_case_input in[TR_OP_IN_MAX];

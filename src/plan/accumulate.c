@@ -7,11 +7,12 @@
 #include "plan/passes.h"
 #include "plan/steps_gradients.h"
 
-// The flats whose gradients more than one segment makes.
+// The flats whose gradients more than one piece of the backward makes.
 static uint32_t made_in_parts(const tr_unit_program *unit) {
     uint32_t once = 0, again = 0;
-    for (int s = 0; s < unit->segments; s++) {
-        uint32_t flats = tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD);
+    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_BACKWARD); i++) {
+        uint32_t flats = tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, i),
+                                           TR_PLACE_PARAM_GRAD);
         again |= once & flats;
         once |= flats;
     }
@@ -46,17 +47,18 @@ static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
         tr__op_adds(&op, 1, tr__vector(TR_F64, TR_ACCUMULATE_COUNTS),
                     tr__in_statistics(plan, TR_STATISTICS_TOO_LARGE));
     }
-    tr__make_one(
-        editor,
-        (tr_plan_step){.kind = TR_STEP_accumulate, .unit = flat, .micro = micro}, -1,
-        &op);
+    tr_plan_step step = {.label = {.verb = TR_VERB_accumulate},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
+                         .of_micro_batch = true,
+                         .micro = micro};
+    tr__make_one(editor, step, -1, &op);
     tr__edit_renew(editor, grads);
 }
 
 static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
     const tr_plan_unit *unit = &editor->plan->units[backward->unit];
-    uint32_t flats = tr__program_flats(&unit->program->backward[backward->segment],
-                                       TR_PLACE_PARAM_GRAD);
+    uint32_t flats = tr__program_flats(backward->payload.program, TR_PLACE_PARAM_GRAD);
     uint32_t parts = made_in_parts(unit->program);
     for (int k = 0; k < unit->program->flat_count; k++) {
         if (flats >> k & 1) {

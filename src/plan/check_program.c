@@ -271,7 +271,7 @@ static tr_status read_operand(const walk *w, const region *r) {
 static bool may_write(const walk *w, tr_place place) {
     return place != TR_PLACE_PARAM && place != TR_PLACE_DATA &&
            place != TR_PLACE_INPUT &&
-           (place != TR_PLACE_STATE || w->program == &w->unit->track);
+           (place != TR_PLACE_STATE || w->program->variant == TR_VARIANT_TRACK);
 }
 
 // Whatever overlaps is destroyed.
@@ -401,45 +401,49 @@ static tr_status run_backward(walk *w) {
         inputs_of(w, derived->in_place ? TR_PLACE_OUTPUT_GRAD : TR_PLACE_INPUT_GRAD,
                   derived->input_grad);
     tr_status status = TR_OK;
-    for (int s = w->unit->segments - 1; s >= 0 && status == TR_OK; s--) {
-        status = run_program(w, &w->unit->backward[s]);
+    for (int i = tr__unit_pieces(w->unit, TR_VARIANT_BACKWARD);
+         i-- > 0 && status == TR_OK;) {
+        status = run_program(w, tr__unit_piece(w->unit, TR_VARIANT_BACKWARD, i));
     }
     return status == TR_OK ? expect_row(w, &grads) : status;
 }
 
-static tr_status run_forward(walk *w, const tr_program *segments) {
+// All pieces of a role in their order, behind what is there already.
+static tr_status run_role(walk *w, tr_variant role) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < tr__unit_pieces(w->unit, role) && status == TR_OK; i++) {
+        status = run_program(w, tr__unit_piece(w->unit, role, i));
+    }
+    return status;
+}
+
+static tr_status run_forward(walk *w, tr_variant role) {
     row outputs = outputs_of(w, TR_PLACE_OUTPUT, w->unit->graph->output);
     tr_status status = begin(w);
-    for (int s = 0; s < w->unit->segments && status == TR_OK; s++) {
-        status = run_program(w, &segments[s]);
-    }
+    status = status == TR_OK ? run_role(w, role) : status;
     return status == TR_OK ? expect_row(w, &outputs) : status;
 }
 
-static tr_status run_inference(walk *w) {
-    row outputs = outputs_of(w, TR_PLACE_OUTPUT, w->unit->graph->output);
-    tr_status status = begin(w);
-    status = status == TR_OK ? run_program(w, &w->unit->inference) : status;
-    return status == TR_OK ? expect_row(w, &outputs) : status;
+static bool has(const walk *w, tr_variant role) {
+    return tr__unit_pieces(w->unit, role) > 0;
 }
 
 static tr_status check_unit(walk *w) {
-    const tr_unit_program *unit = w->unit;
     tr_status status = TR_OK;
-    if (unit->forward) {
-        status = run_forward(w, unit->forward);
+    if (has(w, TR_VARIANT_FORWARD)) {
+        status = run_forward(w, TR_VARIANT_FORWARD);
         status = status == TR_OK ? run_backward(w) : status;
-        status = status == TR_OK ? run_program(w, &unit->track) : status;
+        status = status == TR_OK ? run_role(w, TR_VARIANT_TRACK) : status;
     }
-    if (status == TR_OK && unit->evaluate) {
-        status = run_forward(w, unit->evaluate);
+    if (status == TR_OK && has(w, TR_VARIANT_EVALUATE)) {
+        status = run_forward(w, TR_VARIANT_EVALUATE);
     }
-    if (status == TR_OK && unit->inference.count > 0) {
-        status = run_inference(w);
+    if (status == TR_OK && has(w, TR_VARIANT_INFERENCE)) {
+        status = run_forward(w, TR_VARIANT_INFERENCE);
     }
-    if (status == TR_OK && unit->recompute.instructions && unit->segments == 1) {
-        status = run_forward(w, unit->saves_nothing);
-        status = status == TR_OK ? run_program(w, &unit->recompute) : status;
+    if (status == TR_OK && has(w, TR_VARIANT_RECOMPUTE) && w->unit->segments == 1) {
+        status = run_forward(w, TR_VARIANT_SAVES_NOTHING);
+        status = status == TR_OK ? run_role(w, TR_VARIANT_RECOMPUTE) : status;
         status = status == TR_OK ? run_backward(w) : status;
     }
     return status;

@@ -59,17 +59,24 @@ static tr_status check_program(const tr_unit_program *unit, const tr_program *pr
     return TR_OK;
 }
 
+static tr_status check_role(const tr_unit_program *unit, tr_variant role,
+                            tr_error *err) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < tr__unit_pieces(unit, role) && status == TR_OK; i++) {
+        status = check_program(unit, tr__unit_piece(unit, role, i), err);
+    }
+    return status;
+}
+
 tr_status tr__check_recomputed(const tr_plan *plan, tr_error *err) {
     tr_status status = TR_OK;
     for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
         const tr_unit_program *unit = plan->units[u].program;
-        if (!plan->units[u].owns_program || !unit->backward) {
+        if (!plan->units[u].owns_program) {
             continue;
         }
-        status = check_program(unit, &unit->recompute, err);
-        for (int s = 0; s < unit->segments && status == TR_OK; s++) {
-            status = check_program(unit, &unit->backward[s], err);
-        }
+        status = check_role(unit, TR_VARIANT_RECOMPUTE, err);
+        status = status == TR_OK ? check_role(unit, TR_VARIANT_BACKWARD, err) : status;
     }
     return status;
 }

@@ -1,10 +1,12 @@
 // Pass: one program for each kind of unit, and each choice of what it recomputes.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/rewrite.h"
 #include "plan/fp8.h"
 #include "plan/freeze.h"
 #include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/unit_graph.h"
 
 #include <string.h>
 
@@ -19,11 +21,13 @@ static uint32_t recomputed_of(const tr_plan_request *r, int unit) {
 }
 
 // An earlier unit of the same kind of which the same is trained, -1: none.
-static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *request) {
+static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *request,
+                     uint64_t hash) {
     const tr_model_unit *units = plan->request.model->units;
     for (int u = 0; u < unit; u++) {
         const tr_unit_program *program = plan->units[u].program;
         if (plan->units[u].owns_program && program->recomputed == request->recomputed &&
+            program->graph_hash == hash &&
             plan->units[u].fp8 == plan->units[unit].fp8 &&
             strcmp(units[u].kind, units[unit].kind) == 0 &&
             units[u].build == units[unit].build &&
@@ -82,9 +86,7 @@ static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *inputs
 
 // The last unit ends with the loss, and no other has one.
 static tr_status check_loss(const tr_plan *plan, int u, tr_error *err) {
-    const tr_graph *graph = plan->units[u].program->graph;
-    size_t nodes = graph->node_count;
-    bool loss = nodes > 0 && (graph->nodes[nodes - 1].op->flags & TR_OP_LOSS);
+    bool loss = plan->units[u].program->graph->has_loss;
     bool last = u + 1 == plan->unit_count;
     if (loss == last) {
         return TR_OK;
@@ -101,14 +103,38 @@ static int64_t piece_of(const tr_plan_request *r) {
     return r->cache_positions > 0 ? tr__max_i64(r->cache_piece, sample->dim[0]) : 0;
 }
 
+// What rows of the model make of the unit, which may differ between units of one kind;
+// 0 where it has none.
+static tr_status rewritten_hash(const tr_plan *plan, int u,
+                                const tr_compile_request *request,
+                                const tr_tensor_desc *inputs, int input_count,
+                                uint64_t *hash, tr_error *err) {
+    tr_graph *graph = NULL;
+    const tr_model *model = plan->request.model;
+    *hash = 0;
+    if (!model->rewrites) {
+        return TR_OK;
+    }
+    tr_status status = tr__unit_graph(request, &model->units[u], inputs, input_count,
+                                      &plan->batch, &graph, err);
+    *hash = status == TR_OK ? tr__graph_hash(graph) : 0;
+    tr__graph_destroy(graph);
+    return status;
+}
+
 // The program of unit u behind these inputs: that of an earlier unit of its kind, or a
 // new one.
 static tr_status compile_one(tr_plan *plan, int u, const tr_compile_request *request,
                              const tr_tensor_desc *inputs, int input_count,
                              tr_error *err) {
     const tr_model_unit *unit = &plan->request.model->units[u];
-    int twin = same_kind(plan, u, request);
-    tr_status status;
+    uint64_t hash = 0;
+    tr_status status =
+        rewritten_hash(plan, u, request, inputs, input_count, &hash, err);
+    int twin = status == TR_OK ? same_kind(plan, u, request, hash) : -1;
+    if (status != TR_OK) {
+        return status;
+    }
     if (twin >= 0) {
         plan->units[u].program = plan->units[twin].program;
         status = same_inputs(plan->units[u].program->graph, inputs, input_count,
@@ -117,6 +143,9 @@ static tr_status compile_one(tr_plan *plan, int u, const tr_compile_request *req
         status = tr__unit_compile(request, unit, inputs, input_count, &plan->batch,
                                   &plan->units[u].program, err);
         plan->units[u].owns_program = status == TR_OK;
+    }
+    if (status == TR_OK && twin < 0) {
+        plan->units[u].program->graph_hash = hash;
     }
     return status == TR_OK ? check_loss(plan, u, err) : status;
 }

@@ -51,7 +51,7 @@ static void defer(writer *w, int32_t flat) {
 
 // Does the step take what an update changes to the device?
 static bool fetches(const tr_plan *plan, const tr_plan_step *step) {
-    return step->shape == TR_STEP_IS_COPY && tr__step_is_of_flat(step) &&
+    return step->shape == TR_STEP_IS_COPY && step->subject == TR_OF_FLAT &&
            tr__step_operand(plan, step, TR_COPY_FROM)->buffer ==
                plan->flats[step->unit].copy.buffer;
 }

@@ -12,17 +12,15 @@ uint64_t tr__exchange_hash(const tr_plan_step *step) {
     }
     const tr_exchange *e = &step->payload.exchange;
     const int64_t numbers[] = {e->kind,     e->type,       e->count,
-                               e->shard,    step->part,    step->unit,
+                               e->shard,    e->part,       step->unit,
                                step->guard, step->segment, step->backward};
-    // The step's group stands for the payload's, too: the proof has found that they are
-    // the same (tr__exchange_work).
-    return tr__hash_more(step->group, numbers, sizeof numbers);
+    return tr__hash_more(e->group, numbers, sizeof numbers);
 }
 
 static void add_step(const tr_plan_step *step, tr_plan_digest *digest) {
     uint64_t hash = tr__exchange_hash(step);
     if (hash != 0) {
-        uint64_t *group = &digest->of_group[step->group & TR_ON_ALL];
+        uint64_t *group = &digest->of_group[step->payload.exchange.group & TR_ON_ALL];
         *group = tr__hash_more(*group, &hash, sizeof hash);
         digest->all = tr__hash_more(digest->all, &hash, sizeof hash);
     }

@@ -1,11 +1,11 @@
 #include "plan/fp8.h"
 
-#include "graph/graph.h"
+#include "graph/rewrite.h"
 
-// A product that can be in 8 bits: in a graph before tr__fp8_graph.
-static bool has_product(const tr_graph *graph) {
+// Is there a product that can be in 8 bits?
+static bool has_product(const tr_model *model, const tr_graph *graph) {
     for (size_t i = 0; i < graph->node_count; i++) {
-        if (graph->nodes[i].op->fp8) {
+        if (tr__rewrite_row(model->rewrites, graph->nodes[i].op, TR_REWRITE_FP8)) {
             return true;
         }
     }
@@ -15,24 +15,21 @@ static bool has_product(const tr_graph *graph) {
 // Builds the unit's graph behind the outputs of the one before; writes its own.
 static tr_status look_at(const tr_plan *plan, int unit, tr_tensor_desc *desc,
                          int *count, bool *is_block, tr_error *err) {
-    const tr_model_unit *model_unit = &plan->request.model->units[unit];
-    tr_graph *graph =
-        tr__graph_create(desc, *count, &plan->batch, plan->request.compute);
-    if (!graph) {
-        return tr_fail(err, TR_MEMORY, "no memory for the graph of unit %s",
-                       model_unit->name);
+    const tr_model *model = plan->request.model;
+    tr_graph *graph = NULL;
+    tr_status status =
+        tr__graph_of_unit(model, &model->units[unit], desc, *count, &plan->batch,
+                          plan->request.compute, &graph, err);
+    if (status != TR_OK) {
+        return status;
     }
-    model_unit->build(graph, model_unit->config);
-    tr_status status = tr_graph_status(graph, err);
-    if (status == TR_OK) {
-        *is_block = has_product(graph);
-        *count = graph->output_count;
-        for (int i = 0; i < graph->output_count; i++) {
-            desc[i] = tr_graph_desc(graph, graph->output[i]);
-        }
+    *is_block = has_product(model, graph);
+    *count = graph->output_count;
+    for (int i = 0; i < graph->output_count; i++) {
+        desc[i] = tr_graph_desc(graph, graph->output[i]);
     }
     tr__graph_destroy(graph);
-    return status;
+    return TR_OK;
 }
 
 // Marks all blocks, and counts them.
@@ -83,13 +80,6 @@ tr_status tr__fp8_units(tr_plan *plan, tr_error *err) {
         }
     }
     return status;
-}
-
-void tr__fp8_graph(tr_graph *graph) {
-    for (size_t i = 0; i < graph->node_count; i++) {
-        const tr_op **op = &graph->nodes[i].op;
-        *op = (*op)->fp8 ? (*op)->fp8 : *op;
-    }
 }
 
 int tr__plan_fp8_units(const tr_plan *plan) {

@@ -78,6 +78,17 @@ static bool is_read_once(const tr_compiler *c, tr_value value) {
     return times == 1;
 }
 
+// In an evaluation, too, nothing reads the value but an op that may write over it.
+static bool is_overwritten(const tr_compiler *c, tr_value value, tr_value by) {
+    int times = 0;
+    for (size_t n = 0; n < c->graph->asked_count; n++) {
+        const tr_call *node = &c->graph->asked[n];
+        bool over = under(c, node) == value && node->out[0] == by;
+        times += over ? 1 : 2 * times_read(node, value);
+    }
+    return times <= 1;
+}
+
 static void share_forward(tr_compiler *c, const tr_call *node) {
     tr_value value = under(c, node);
     if (value == TR_NO_VALUE || !is_of_micro_batch(c, value) ||
@@ -85,7 +96,8 @@ static void share_forward(tr_compiler *c, const tr_call *node) {
         return;
     }
     if (!is_one_of(c->graph->output, c->graph->output_count, value) &&
-        is_read_once(c, value) && !backward_mentions(c, value)) {
+        is_read_once(c, value) && is_overwritten(c, value, node->out[0]) &&
+        !backward_mentions(c, value)) {
         c->alias[value] = node->out[0];
     }
 }

@@ -202,7 +202,6 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
                           tr_region send, tr_region recv, bool adds) {
     const tr_plan *plan = editor->plan;
     tr_step_maker m = begin(editor, step, TR_STEP_IS_EXCHANGE);
-    exchange.group = step.group;
     m.step.payload.exchange = exchange;
     reads(&m, exchange.in_place ? own_part(plan, &exchange, &recv) : send);
     add_operand(&m, recv, adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE, adds);
@@ -212,36 +211,42 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
     return tr__make_end(&m);
 }
 
-int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, int32_t value,
-                        int64_t bytes) {
-    int64_t all = bytes * tr__mesh_members(&editor->plan->request.mesh, step.group);
-    tr_exchange exchange = {.kind = TR_COMM_GATHER,
+int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,
+                        tr_axes group, tr_region first) {
+    int64_t all = first.end * tr__mesh_members(&editor->plan->request.mesh, group);
+    tr_exchange exchange = {.part = part,
+                            .kind = TR_COMM_GATHER,
                             .type = TR_COMM_BYTE,
+                            .group = group,
                             .in_place = true,
                             .count = all,
-                            .shard = bytes};
-    tr_region recv = tr__region(value, all);
+                            .shard = first.end};
+    tr_region recv = tr__region(first.value, all);
     return tr__make_exchange(editor, step, exchange, recv, recv, false);
 }
 
 // ---- the host
 
-static int32_t make_feed(tr_editor *editor, tr_plan_step step, bool gives_back) {
+static int32_t make_feed(tr_editor *editor, int64_t micro, bool gives_back) {
     const tr_plan *plan = editor->plan;
     int ring = editor->kind == TR_SEQUENCE_TRAIN ? 0 : 1;
-    int64_t first = step.micro % plan->slots[ring] * plan->slot_bytes;
+    int64_t first = micro % plan->slots[ring] * plan->slot_bytes;
+    tr_plan_step step = {.label = {.verb = gives_back ? TR_VERB_unload : TR_VERB_load},
+                         .of_micro_batch = true,
+                         .micro = micro,
+                         .stream = TR_STREAM_DATA};
     tr_step_maker m = begin(editor, step, TR_STEP_IS_FEED);
     m.step.payload.gives_back = gives_back;
     writes(&m, (tr_region){plan->data_ring[ring], first, first + plan->slot_bytes});
     return tr__make_end(&m);
 }
 
-int32_t tr__make_load(tr_editor *editor, tr_plan_step step) {
-    return make_feed(editor, step, false);
+int32_t tr__make_load(tr_editor *editor, int64_t micro) {
+    return make_feed(editor, micro, false);
 }
 
-int32_t tr__make_unload(tr_editor *editor, tr_plan_step step) {
-    return make_feed(editor, step, true);
+int32_t tr__make_unload(tr_editor *editor, int64_t micro) {
+    return make_feed(editor, micro, true);
 }
 
 static tr_region statistics(const tr_plan *plan, int64_t first, int64_t count) {
@@ -251,8 +256,9 @@ static tr_region statistics(const tr_plan *plan, int64_t first, int64_t count) {
 }
 
 // Somebody who asks for an end may have noted that in the statistics before.
-int32_t tr__make_report(tr_editor *editor, tr_plan_step step) {
+int32_t tr__make_report(tr_editor *editor) {
     const tr_plan *plan = editor->plan;
+    tr_plan_step step = {.label = {.verb = TR_VERB_report}, .stream = TR_STREAM_DATA};
     tr_step_maker m = begin(editor, step, TR_STEP_IS_HOST);
     m.step.payload.call = TR_HOST_REPORT;
     add_operand(&m, statistics(plan, TR_STATISTICS_ASKED, 1), TR_ACCESS_ADD, false);
@@ -261,7 +267,11 @@ int32_t tr__make_report(tr_editor *editor, tr_plan_step step) {
     return tr__make_end(&m);
 }
 
-int32_t tr__make_decide(tr_editor *editor, tr_plan_step step) {
+int32_t tr__make_decide(tr_editor *editor) {
+    tr_plan_step step = {.label = {.verb = TR_VERB_decide},
+                         .mark = TR_MARK_DECISION,
+                         .stream = TR_STREAM_DATA,
+                         .guard = TR_GUARD_ALWAYS};
     tr_step_maker m = begin(editor, step, TR_STEP_IS_HOST);
     m.step.payload.call = TR_HOST_DECIDE;
     reads(&m, tr__region_all(editor->plan, editor->plan->statistics.buffer));

@@ -72,18 +72,18 @@ int32_t tr__make_read(tr_editor *editor, tr_plan_step step, tr_region stored,
 int32_t tr__make_write(tr_editor *editor, tr_plan_step step, tr_region memory,
                        tr_region stored);
 // Where exchange.in_place, `send` is not looked at. `adds`: contributes to what `recv`
-// holds; else it is written. The exchange's group is the step's.
+// holds; else it is written.
 int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                           tr_region send, tr_region recv, bool adds);
-// So many bytes of each rank of the step's group, one after the other in one value, in
-// which this rank's are at their place.
-int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, int32_t value,
-                        int64_t bytes);
+// So many bytes of each rank of the group, one after the other in one value, in which
+// this rank's are at their place.
+int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,
+                        tr_axes group, tr_region first);
 // The micro-batch's slot of the data ring is taken, is given back.
-int32_t tr__make_load(tr_editor *editor, tr_plan_step step);
-int32_t tr__make_unload(tr_editor *editor, tr_plan_step step);
+int32_t tr__make_load(tr_editor *editor, int64_t micro);
+int32_t tr__make_unload(tr_editor *editor, int64_t micro);
 // The host completes this rank's statistics; decides by those of all ranks.
-int32_t tr__make_report(tr_editor *editor, tr_plan_step step);
-int32_t tr__make_decide(tr_editor *editor, tr_plan_step step);
+int32_t tr__make_report(tr_editor *editor);
+int32_t tr__make_decide(tr_editor *editor);
 
 #endif

@@ -25,7 +25,9 @@ static const double cheap_flops_per_byte = 4000;
 static bool is_simple(const tr_unit_program *unit) {
     uint32_t own = 0;
     for (int s = 0; s < unit->segments; s++) {
-        own |= tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD) & 1;
+        own |= tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s),
+                                 TR_PLACE_PARAM_GRAD) &
+               1;
         for (int before = 0; before < s; before++) {
             const tr_operand *a, *b;
             int64_t count;
@@ -127,8 +129,7 @@ static void find_last(const tr_plan *plan, size_t *last) {
             continue;
         }
         const tr_plan_unit *unit = &plan->units[step->unit];
-        uint32_t made = tr__program_flats(&unit->program->backward[step->segment],
-                                          TR_PLACE_PARAM_GRAD);
+        uint32_t made = tr__program_flats(step->payload.program, TR_PLACE_PARAM_GRAD);
         for (int f = 1; f < unit->program->flat_count; f++) {
             if (made >> f & 1) {
                 last[unit->flats[f]] = i + 1;
@@ -153,8 +154,10 @@ static void measure_tied(tr_editor *editor, int flat) {
     const tr_flat *of = &editor->plan->flats[flat];
     bool pass = tr__flat_grads_pass(editor->plan, flat);
     int32_t grads = pass ? tr__edit_grads(editor, flat) : of->sums.buffer;
-    tr_step_maker m = tr__make_launch(
-        editor, (tr_plan_step){.kind = TR_STEP_micro_norm_tied, .unit = flat}, -1);
+    tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm_tied},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat};
+    tr_step_maker m = tr__make_launch(editor, step, -1);
     add_squares(&m, of->count, (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
     tr__make_end(&m);
 }
@@ -166,11 +169,12 @@ static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
     const tr_step_operand *grads =
         tr__step_block(editor->plan, backward, TR_PLACE_PARAM_GRAD, 0, false);
     int32_t value = grads ? grads->buffer : -1;
-    tr_step_maker m = tr__make_launch(editor,
-                                      (tr_plan_step){.kind = TR_STEP_micro_norm,
-                                                     .unit = backward->unit,
-                                                     .segment = backward->segment},
-                                      -1);
+    tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm},
+                         .subject = TR_OF_UNIT,
+                         .unit = backward->unit,
+                         .segment = backward->segment,
+                         .of_micro_batch = true};
+    tr_step_maker m = tr__make_launch(editor, step, -1);
     const tr_operand *operand;
     int64_t count;
     for (size_t next = 0; (operand = tr__unit_gradient(unit, backward->segment, &next,

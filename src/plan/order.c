@@ -18,22 +18,35 @@ typedef struct writer {
     int lowest;         // the first of this rank's units that has a backward
 } writer;
 
-// A step that runs a program of its unit.
-static void add_program(writer *w, tr_plan_step step, const tr_program *program) {
+// A step that runs a program of a unit on a micro-batch.
+static void add_program(writer *w, tr_verb verb, int u, int segment, int64_t micro,
+                        const tr_program *program) {
+    tr_plan_step step = {.label = {.verb = verb},
+                         .subject = TR_OF_UNIT,
+                         .unit = u,
+                         .of_micro_batch = true,
+                         .segment = segment,
+                         .micro = micro};
     tr__edit_launch(&w->editor, program, &step);
     tr__edit_add(&w->editor, step);
 }
 
+// The unit's states follow an update that was applied.
+static void add_track(writer *w, int u, const tr_program *track) {
+    tr_plan_step step = {.label = {.verb = TR_VERB_track},
+                         .subject = TR_OF_UNIT,
+                         .unit = u,
+                         .guard = TR_GUARD_APPLIED};
+    tr__edit_launch(&w->editor, track, &step);
+    tr__edit_add(&w->editor, step);
+}
+
 static void add_load(writer *w, int64_t micro) {
-    tr__make_load(
-        &w->editor,
-        (tr_plan_step){.kind = TR_STEP_load, .stream = TR_STREAM_DATA, .micro = micro});
+    tr__make_load(&w->editor, micro);
 }
 
 static void add_unload(writer *w, int64_t micro) {
-    tr__make_unload(&w->editor, (tr_plan_step){.kind = TR_STEP_unload,
-                                               .stream = TR_STREAM_DATA,
-                                               .micro = micro});
+    tr__make_unload(&w->editor, micro);
 }
 
 // Nothing that a unit without a backward makes is kept, but from segment to segment.
@@ -44,28 +57,18 @@ static bool keeps_nothing(const writer *w, int u) {
 
 static const tr_program *forward_of(const writer *w, int u, int segment) {
     const tr_unit_program *unit = w->plan->units[u].program;
-    switch (w->editor.kind) {
-    case TR_SEQUENCE_INFERENCE:
-        return &unit->inference;
-    case TR_SEQUENCE_EVALUATE:
-        return &unit->evaluate[segment];
-    default:
-        return keeps_nothing(w, u) ? &unit->saves_nothing[segment]
-                                   : &unit->forward[segment];
-    }
+    tr_variant role = w->editor.kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
+                      : w->editor.kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
+                      : keeps_nothing(w, u) ? TR_VARIANT_SAVES_NOTHING
+                                            : TR_VARIANT_FORWARD;
+    return tr__unit_piece(unit, role, segment);
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
     if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
         add_load(w, micro);
     }
-    add_program(w,
-                (tr_plan_step){.kind = TR_STEP_forward,
-                               .unit = u,
-                               .segment = segment,
-                               .micro = micro,
-                               .saves_nothing = keeps_nothing(w, u)},
-                forward_of(w, u, segment));
+    add_program(w, TR_VERB_forward, u, segment, micro, forward_of(w, u, segment));
 }
 
 // Is the step the first of its scope to make a gradient of the flat?
@@ -83,7 +86,8 @@ static bool begins(writer *w, int flat, int u, int64_t micro) {
 static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
     const tr_plan_unit *unit = &w->plan->units[u];
     uint32_t touched =
-        tr__program_flats(&unit->program->backward[segment], TR_PLACE_PARAM_GRAD);
+        tr__program_flats(tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, segment),
+                          TR_PLACE_PARAM_GRAD);
     bool passing = !tr__plan_accumulates(w->plan);
     for (int f = 0; f < unit->program->flat_count && passing; f++) {
         int flat = unit->flats[f];
@@ -98,10 +102,8 @@ static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
     clear_gaps(w, u, segment, micro);
     add_program(
-        w,
-        (tr_plan_step){
-            .kind = TR_STEP_backward, .unit = u, .segment = segment, .micro = micro},
-        &w->plan->units[u].program->backward[segment]);
+        w, TR_VERB_backward, u, segment, micro,
+        tr__unit_piece(w->plan->units[u].program, TR_VARIANT_BACKWARD, segment));
     if (u == w->lowest && segment == 0) {
         add_unload(w, micro);
     }
@@ -120,9 +122,7 @@ static bool is_barrier(const writer *w, int u, int segment) {
 // wave of its own.
 static void merge_wave(writer *w, int u, int segment, bool backward) {
     if (w->editor.kind == TR_SEQUENCE_TRAIN) {
-        tr__put_wave_merge(
-            &w->editor,
-            (tr_plan_step){.unit = u, .segment = segment, .backward = backward});
+        tr__put_wave_merge(&w->editor, (tr_wave_segment){u, segment, backward});
     }
 }
 
@@ -173,15 +173,12 @@ static void add_update(writer *w, tr_mark phase, size_t f) {
     }
     tr__put_update(
         &w->editor,
-        (tr_plan_step){.kind = phase == TR_MARK_MEASURE ? TR_STEP_direction_norms
-                                                        : TR_STEP_update,
-                       .mark = phase,
+        (tr_plan_step){.mark = phase,
                        .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
                        .guard = TR_GUARD_APPLIED,
                        .unit = (int32_t)f,
                        .first = shards ? flat->first : 0,
-                       .count = shards ? flat->own : flat->count,
-                       .slot = -1},
+                       .count = shards ? flat->own : flat->count},
         &staged);
 }
 
@@ -190,7 +187,8 @@ static void add_update(writer *w, tr_mark phase, size_t f) {
 static void merge_step(writer *w) {
     for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
         const tr_unit_program *program = w->plan->units[u].program;
-        bool whole = program->track.count > 0 && tr__wave_is_step(program);
+        bool whole =
+            tr__unit_pieces(program, TR_VARIANT_TRACK) > 0 && tr__wave_is_step(program);
         for (int s = 0; whole && s < program->segments; s++) {
             merge_wave(w, u, s, false);
         }
@@ -225,23 +223,19 @@ static void clear_statistics(writer *w) {
     tr_op_draft op =
         tr__op_draft(w->plan, TR_STREAM_COMPUTE, &tr__op_zero, &attr, sizeof attr);
     tr__op_writes(&op, 0, tr__vector(TR_F64, count), tr__in_statistics(w->plan, 0));
-    tr__make_one(&w->editor,
-                 (tr_plan_step){.kind = TR_STEP_clear,
-                                .mark = TR_MARK_BEGIN,
-                                .part = TR_PART_STATISTICS},
-                 -1, &op);
+    tr__make_one(
+        &w->editor,
+        (tr_plan_step){.label = tr__label_of_part(TR_VERB_clear, TR_PART_STATISTICS),
+                       .mark = TR_MARK_BEGIN},
+        -1, &op);
 }
 
 // What the update depends on: this rank's statistics, and the decision.
 static void measure_step(writer *w) {
     tr__put_norm(&w->editor,
-                 (tr_plan_step){.kind = TR_STEP_norm, .mark = TR_MARK_NORM});
-    tr__make_report(&w->editor,
-                    (tr_plan_step){.kind = TR_STEP_report, .stream = TR_STREAM_DATA});
-    tr__make_decide(&w->editor, (tr_plan_step){.kind = TR_STEP_decide,
-                                               .mark = TR_MARK_DECISION,
-                                               .stream = TR_STREAM_DATA,
-                                               .guard = TR_GUARD_ALWAYS});
+                 (tr_plan_step){.label = {.verb = TR_VERB_norm}, .mark = TR_MARK_NORM});
+    tr__make_report(&w->editor);
+    tr__make_decide(&w->editor);
 }
 
 static void update_step(writer *w) {
@@ -250,9 +244,10 @@ static void update_step(writer *w) {
         add_update(w, TR_MARK_MEASURE, f);
     }
     if (plan->request.tensor_norms) {
-        tr__put_tensor_norms(&w->editor, (tr_plan_step){.kind = TR_STEP_tensor_norms,
-                                                        .mark = TR_MARK_TOTAL,
-                                                        .guard = TR_GUARD_APPLIED});
+        tr__put_tensor_norms(&w->editor,
+                             (tr_plan_step){.label = {.verb = TR_VERB_tensor_norms},
+                                            .mark = TR_MARK_TOTAL,
+                                            .guard = TR_GUARD_APPLIED});
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
         add_update(w, TR_MARK_UPDATE, f);
@@ -271,13 +266,10 @@ static void train_step(writer *w) {
     merge_step(w);
     measure_step(w);
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
-        const tr_program *track = &plan->units[u].program->track;
-        if (track->count > 0) {
-            add_program(w,
-                        (tr_plan_step){.kind = TR_STEP_track,
-                                       .guard = TR_GUARD_APPLIED,
-                                       .unit = u},
-                        track);
+        const tr_program *track =
+            tr__unit_piece(plan->units[u].program, TR_VARIANT_TRACK, 0);
+        if (track) {
+            add_track(w, u, track);
         }
     }
     update_step(w);

@@ -29,6 +29,8 @@ tr_status tr__pass_defer(tr_plan *plan, tr_error *err);
 tr_status tr__pass_statistics(tr_plan *plan, tr_error *err);
 // The inputs of recomputed units leave the device, and come back.
 tr_status tr__pass_boundary(tr_plan *plan, tr_error *err);
+// And what other units save for their backwards.
+tr_status tr__pass_saved(tr_plan *plan, tr_error *err);
 // Buffers that live always and belong to no flat buffer.
 tr_status tr__pass_kept(tr_plan *plan, tr_error *err);
 // Values are numbered by their first use; those that no step uses are dropped.

@@ -6,10 +6,23 @@
 
 #include "comm/comm.h"
 #include "comm/mesh.h"
+#include "ops/optimizer.h"
 #include "plan/operand.h"
 #include "plan/program.h"
 
 #include <tranche/extend/op.h>
+
+// What of a flat buffer, or of a step, is moved or updated.
+typedef enum tr_part {
+    TR_PART_PARAM, // in a file: what the update changes
+    TR_PART_GRAD,
+    TR_PART_STATISTICS,
+    TR_PART_COPY,  // in 16 bits: what the update rounds that to, and units compute with
+    TR_PART_STATE, // the optimizer's first; the others follow
+    TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
+    TR_PART_NORMS = TR_PARTS, // what each rank has measured: only exchanged
+    TR_PART_WAVE,             // wave tensors: only exchanged
+} tr_part;
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands
 // alone share one.
@@ -27,6 +40,7 @@ typedef struct tr_op_launch {
 
 // Between ranks (comm.h): elements of `type`, of all ranks of the group.
 typedef struct tr_exchange {
+    tr_part part; // what is exchanged of the step's subject
     tr_comm_kind kind;
     tr_comm_type type;
     tr_axes group;

@@ -164,10 +164,13 @@ static tr_status check_placements(const tr_plan_request *r, tr_error *err) {
 }
 
 static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
-    if (r->boundary_placement != TR_SPACE_DEVICE &&
-        r->boundary_placement != TR_SPACE_HOST) {
+    if (r->boundary_placement > TR_SPACE_HOST) {
         return tr_fail(err, TR_USAGE,
                        "inputs of recomputed units on NVMe are not yet supported");
+    }
+    if (r->saved_placement > TR_SPACE_HOST) {
+        return tr_fail(err, TR_USAGE,
+                       "saved activations on NVMe are not yet supported");
     }
     uint32_t known = TR_RECOMPUTE_ALL | TR_RECOMPUTE_NOTHING;
     bool both = (r->recomputed_ops & TR_RECOMPUTE_NOTHING) &&
@@ -347,10 +350,11 @@ static const struct {
     {tr__pass_accumulate, SUMS},   {tr__pass_recompute, ALWAYS},
     {tr__pass_micro_norm, ALWAYS}, {tr__pass_communicate, ALWAYS},
     {tr__pass_stage, STAGING},     {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, ALWAYS},   {tr__pass_number, ALWAYS},
-    {tr__pass_schedule, ALWAYS},   {tr__pass_offsets, ALWAYS},
-    {tr__pass_reuse, ALWAYS},      {tr__pass_kernels, ALWAYS},
-    {tr__pass_traffic, ALWAYS},    {tr__pass_ledger, ALWAYS},
+    {tr__pass_boundary, ALWAYS},   {tr__pass_saved, ALWAYS},
+    {tr__pass_number, ALWAYS},     {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},    {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},    {tr__pass_traffic, ALWAYS},
+    {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

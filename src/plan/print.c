@@ -9,14 +9,13 @@
 
 #include <inttypes.h>
 
-// A run of steps of one kind: one micro-batch through units that follow each other, or
-// one unit over micro-batches that follow each other.
+// A run of steps that do the same: one micro-batch through units that follow each
+// other, or one unit over micro-batches that follow each other.
 typedef struct item {
-    tr_plan_step_kind kind;
-    tr_step_shape shape;
+    tr_step_label label;
     bool saves_nothing;
-    tr_part part;
-    tr_axes group;
+    tr_subject subject;
+    tr_axes group; // of an exchange
     int32_t unit, last_unit;
     int32_t segment;
     int64_t micro, last_micro;
@@ -27,24 +26,21 @@ typedef struct item {
 
 enum { PERIOD_MAX = 512, DEPTH_MAX = 4 };
 
-static bool is_transfer(const tr_plan_step *step) {
-    return step->shape == TR_STEP_IS_FILE;
+static tr_axes group_of(const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_EXCHANGE ? step->payload.exchange.group : 0;
 }
 
-// An update, or its first phase, that is staged, or what is moved for it.
-static bool is_piece(const tr_plan_step *step) {
-    bool kind = is_transfer(step) || step->kind == TR_STEP_update ||
-                step->kind == TR_STEP_direction_norms;
-    return kind && step->slot >= 0;
+static bool same_label(const tr_step_label *a, const tr_step_label *b) {
+    return a->verb == b->verb && a->what == b->what;
 }
 
 static bool extends(const item *last, const tr_plan_step *step) {
-    if (last->kind != step->kind || last->segment != step->segment ||
-        last->saves_nothing != step->saves_nothing || last->part != step->part ||
-        last->group != step->group || is_piece(step) != (last->pieces > 0)) {
+    if (!same_label(&last->label, &step->label) || last->segment != step->segment ||
+        last->saves_nothing != tr__step_runs(step, TR_VARIANT_SAVES_NOTHING) ||
+        last->group != group_of(step) || step->label.piece != (last->pieces > 0)) {
         return false;
     }
-    if (is_piece(step)) {
+    if (step->label.piece) {
         return step->unit == last->last_unit || step->unit == last->last_unit + 1;
     }
     bool same_micro = last->micro == last->last_micro && step->micro == last->micro;
@@ -61,27 +57,27 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
     size_t count = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        bool piece = is_piece(step);
-        if (piece && is_transfer(step)) {
+        bool piece = step->label.piece;
+        if (piece && step->shape == TR_STEP_IS_FILE) {
             continue;
         }
         if (count > 0 && extends(&items[count - 1], step)) {
             items[count - 1].last_unit = step->unit;
             items[count - 1].last_micro = step->micro;
         } else {
-            items[count++] = (item){.kind = step->kind,
-                                    .shape = step->shape,
-                                    .saves_nothing = step->saves_nothing,
-                                    .part = step->part,
-                                    .group = step->group,
-                                    .unit = step->unit,
-                                    .last_unit = step->unit,
-                                    .segment = step->segment,
-                                    .micro = step->micro,
-                                    .last_micro = step->micro,
-                                    .deferred = step->guard == TR_GUARD_DEFERRED,
-                                    .of_micro = tr__step_is_of_micro_batch(step),
-                                    .of_flat = tr__step_is_of_flat(step)};
+            items[count++] =
+                (item){.label = step->label,
+                       .saves_nothing = tr__step_runs(step, TR_VARIANT_SAVES_NOTHING),
+                       .subject = step->subject,
+                       .group = group_of(step),
+                       .unit = step->unit,
+                       .last_unit = step->unit,
+                       .segment = step->segment,
+                       .micro = step->micro,
+                       .last_micro = step->micro,
+                       .deferred = step->guard == TR_GUARD_DEFERRED,
+                       .of_micro = step->of_micro_batch,
+                       .of_flat = (step->subject == TR_OF_FLAT)};
         }
         items[count - 1].pieces += piece;
     }
@@ -101,12 +97,11 @@ static bool is_shifted(const item *a, const item *b, const repeat *by) {
     int64_t micro = a->of_micro ? by->shift : 0;
     int32_t units = a->of_flat ? by->flats : by->units;
     int32_t segments = a->of_flat ? 0 : by->segments;
-    return a->kind == b->kind && a->saves_nothing == b->saves_nothing &&
-           a->part == b->part && a->group == b->group &&
-           a->segment + segments == b->segment && a->unit + units == b->unit &&
-           a->last_unit + units == b->last_unit && a->micro + micro == b->micro &&
-           a->last_micro + micro == b->last_micro && a->pieces == b->pieces &&
-           a->deferred == b->deferred;
+    return same_label(&a->label, &b->label) && a->saves_nothing == b->saves_nothing &&
+           a->group == b->group && a->segment + segments == b->segment &&
+           a->unit + units == b->unit && a->last_unit + units == b->last_unit &&
+           a->micro + micro == b->micro && a->last_micro + micro == b->last_micro &&
+           a->pieces == b->pieces && a->deferred == b->deferred;
 }
 
 static size_t times_repeated(const item *items, size_t count, const repeat *by) {
@@ -173,15 +168,11 @@ static void print_indent(int depth, FILE *to) {
 }
 
 static void print_item(const tr_plan *plan, const item *it, int depth, FILE *to) {
-    const tr_plan_step step = {
-        .kind = it->kind, .shape = it->shape, .part = it->part, .unit = it->unit};
-    bool on_unit = tr__step_subject(plan, &step) != NULL;
+    bool on_unit = it->subject != TR_OF_NOBODY;
     print_indent(depth, to);
-    fputs(tr__plan_step_name(it->kind), to);
-    if (it->kind == TR_STEP_gather || it->kind == TR_STEP_clear || is_transfer(&step) ||
-        tr__step_is_of_boundary(&step)) {
-        bool used = it->part == TR_PART_PARAM || it->part == TR_PART_COPY;
-        fprintf(to, used ? "" : on_unit ? " %s of" : " %s", tr__part_name(it->part));
+    fputs(tr__verb_name(it->label.verb), to);
+    if (it->label.what && !it->label.usual) {
+        fprintf(to, on_unit ? " %s of" : " %s", it->label.what);
     }
     if (on_unit) {
         fprintf(to, " %s", unit_name(plan, it, it->unit));

@@ -53,32 +53,32 @@ static void write_buffers(const tr_plan *plan, const tr_plan_step *step,
 
 static void write_step(const tr_plan *plan, const tr_plan_step *step,
                        tr_json_writer *to) {
-    bool transfers = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
+    const tr_step_label *label = &step->label;
     const char *subject = tr__step_subject(plan, step);
     tr__json_open(to, '{');
-    tr__json_put_text(to, "kind", tr__plan_step_name(step->kind));
+    tr__json_put_text(to, "kind", tr__verb_name(label->verb));
     tr__json_put_text(to, "stream", tr__stream_name(step->stream));
     if (subject) {
         tr__json_put_text(to, "unit", subject);
     }
-    if (step->kind == TR_STEP_gather || transfers) {
-        tr__json_put_text(to, "part", tr__part_name(step->part));
+    if (label->what) {
+        tr__json_put_text(to, "part", label->what);
     }
-    if (step->group) {
-        tr__json_put_text(to, "group", tr__axes_name(step->group));
+    if (step->shape == TR_STEP_IS_EXCHANGE) {
+        tr__json_put_text(to, "group", tr__axes_name(step->payload.exchange.group));
     }
     for (int s = 0; s < TR_STREAMS; s++) {
         if (tr__plan_is_beside(plan, (tr_stream)s)) {
             put_if(to, tr__stream_wait_key((tr_stream)s), step->wait[s]);
         }
     }
-    if (transfers || step->kind == TR_STEP_update) {
+    if (step->shape == TR_STEP_IS_FILE || step->mark == TR_MARK_UPDATE) {
         put_pair(to, "elements", step->first, step->count);
     }
     if (tr__step_is_of_unit(step)) {
         tr__json_put_integer(to, "segment", step->segment);
     }
-    if (tr__step_is_of_micro_batch(step)) {
+    if (step->of_micro_batch) {
         tr__json_put_integer(to, "micro_batch", step->micro);
     }
     write_buffers(plan, step, to);
@@ -112,9 +112,10 @@ static bool same_buffer(const tr_plan *plan, int32_t a, int32_t b) {
 
 static bool same_place(const tr_plan *plan, const tr_plan_step *a,
                        const tr_plan_step *b) {
-    bool same = a->kind == b->kind && a->stream == b->stream && a->unit == b->unit &&
-                a->segment == b->segment && a->part == b->part &&
-                a->group == b->group && a->first == b->first && a->count == b->count &&
+    bool same = a->label.verb == b->label.verb && a->label.what == b->label.what &&
+                a->stream == b->stream && a->unit == b->unit &&
+                a->segment == b->segment && a->first == b->first &&
+                a->count == b->count &&
                 a->payload.operand_count == b->payload.operand_count;
     for (size_t i = 0; same && i < a->payload.operand_count; i++) {
         same = same_buffer(plan, tr__step_operand(plan, a, i)->buffer,
@@ -134,7 +135,7 @@ static bool same_waits(const tr_plan_step *a, const tr_plan_step *b, const fold 
 
 static bool is_next(const tr_plan *plan, const tr_plan_step *a, const tr_plan_step *b,
                     const fold *by) {
-    bool of_micro = tr__step_is_of_micro_batch(a);
+    bool of_micro = a->of_micro_batch;
     return same_place(plan, a, b) && (!of_micro || b->micro == a->micro + by->micro) &&
            same_waits(a, b, by);
 }
@@ -144,7 +145,7 @@ static fold guess(const tr_plan_step *steps, size_t period) {
     fold by = {.period = period, .times = 1};
     for (size_t i = 0; i < period; i++) {
         const tr_plan_step *a = &steps[i], *b = &steps[i + period];
-        bool of_micro = by.micro == 0 && tr__step_is_of_micro_batch(a);
+        bool of_micro = by.micro == 0 && a->of_micro_batch;
         by.micro = of_micro ? b->micro - a->micro : by.micro;
         for (int s = 0; s < TR_STREAMS; s++) {
             bool says = by.wait[s] == 0 && a->wait[s] > 0;

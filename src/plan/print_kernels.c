@@ -36,10 +36,11 @@ static bool add_program(names *n, const tr_program *program) {
 }
 
 static bool add_unit(names *n, const tr_unit_program *unit) {
-    bool good = add_program(n, &unit->recompute) && add_program(n, &unit->inference);
+    bool good = add_program(n, tr__unit_piece(unit, TR_VARIANT_RECOMPUTE, 0)) &&
+                add_program(n, tr__unit_piece(unit, TR_VARIANT_INFERENCE, 0));
     for (int s = 0; s < unit->segments && good; s++) {
-        good = add_program(n, unit->forward ? &unit->forward[s] : NULL) &&
-               add_program(n, unit->backward ? &unit->backward[s] : NULL);
+        good = add_program(n, tr__unit_piece(unit, TR_VARIANT_FORWARD, s)) &&
+               add_program(n, tr__unit_piece(unit, TR_VARIANT_BACKWARD, s));
     }
     return good;
 }

@@ -230,8 +230,19 @@ static bool is_at(const tr_operand *operand, tr_place place) {
     return operand->place == place;
 }
 
+int tr__unit_pieces(const tr_unit_program *unit, tr_variant role) {
+    return unit->first_of[role + 1] - unit->first_of[role];
+}
+
+const tr_program *tr__unit_piece(const tr_unit_program *unit, tr_variant role,
+                                 int piece) {
+    return piece < tr__unit_pieces(unit, role)
+               ? &unit->programs[unit->first_of[role] + piece]
+               : NULL;
+}
+
 bool tr__unit_has_backward(const tr_unit_program *program) {
-    return program->backward && program->derived.exists;
+    return tr__unit_pieces(program, TR_VARIANT_BACKWARD) > 0 && program->derived.exists;
 }
 
 uint32_t tr__program_flats(const tr_program *program, tr_place place) {
@@ -285,7 +296,7 @@ bool tr__program_repeats(const tr_program *program, size_t at,
 
 const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
                                     size_t *next, int64_t *count) {
-    const tr_program *program = &unit->backward[segment];
+    const tr_program *program = tr__unit_piece(unit, TR_VARIANT_BACKWARD, segment);
     const tr_tensor_desc *desc = NULL;
     const tr_operand *result;
     while ((result = tr__program_result(program, *next, &desc)) != NULL) {

@@ -73,20 +73,21 @@ typedef struct tr_program_access {
     tr_step_operand of;
 } tr_program_access;
 
-// Which of a unit's programs it is.
+// What a program of a unit is for: its role.
 typedef enum tr_variant {
     TR_VARIANT_FORWARD,       // keeps what the backward reads
     TR_VARIANT_SAVES_NOTHING, // the forward of a unit that is recomputed
-    TR_VARIANT_EVALUATE,
+    TR_VARIANT_EVALUATE,      // keeps nothing, and nothing random is done
     TR_VARIANT_BACKWARD,
-    TR_VARIANT_RECOMPUTE,
+    TR_VARIANT_RECOMPUTE, // makes again what the forward would have kept
     TR_VARIANT_INFERENCE,
-    TR_VARIANT_TRACK,
+    TR_VARIANT_TRACK, // brings states up to date, after a step that was applied
     TR_VARIANTS
 } tr_variant;
 
 typedef struct tr_program {
-    tr_variant variant;
+    tr_variant variant; // its role, of which it is one piece
+    int piece;          // in the order of the unit's nodes
     tr_instruction *instructions;
     size_t count;
     tr_program_block *blocks;
@@ -106,15 +107,14 @@ typedef struct tr_unit_program {
     const char *kind;
     uint32_t recomputed; // classes of tensors that are recomputed (tr_recompute_class)
     tr_graph *graph;
+    uint64_t graph_hash; // where rows of the model rewrite it, else 0
     tr_derivation derived;
     int segments;
-    tr_program *forward;       // [segments] keeps what the backward reads
-    tr_program *saves_nothing; // [segments] keeps nothing: recomputed units; NULL: none
-    tr_program *evaluate;      // [segments] keeps nothing, and nothing random is done
-    tr_program *backward;      // [segments]
-    tr_program recompute;      // recomputes what the forward would have kept
-    tr_program inference;      // inference, whole unit
-    tr_program track; // brings states up to date, after a step that was applied
+    // All its programs, by role, then by piece: those of a role are [first_of[role],
+    // first_of[role + 1]). Each segment is a piece of forwards, evaluation and
+    // backward; other roles have one piece for the whole unit.
+    tr_program *programs;
+    int first_of[TR_VARIANTS + 1];
     int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
     int64_t input_grad_bytes, output_grad_bytes; // the same, 0: they have no gradients
     int64_t saved_bytes;                         // of one micro-batch
@@ -147,7 +147,7 @@ typedef struct tr_compile_request {
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     bool fp8;                    // and whether the unit multiplies in 8 bits
     bool packs;                  // kernels keep what they make of parameters
-    const tr_plan_request *plan; // says what is frozen; NULL: nothing
+    const tr_plan_request *plan; // says what is frozen, and has the model
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
 } tr_compile_request;
@@ -160,6 +160,11 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
                            tr_error *err);
 void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
 
+// The pieces that the unit has of a role, 0: it has no such program; and one of them,
+// NULL: there is none.
+int tr__unit_pieces(const tr_unit_program *unit, tr_variant role);
+const tr_program *tr__unit_piece(const tr_unit_program *unit, tr_variant role,
+                                 int piece);
 // Does a step have its backward? Else nothing in it, or before it, is trained.
 bool tr__unit_has_backward(const tr_unit_program *program);
 // Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's

@@ -4,7 +4,8 @@
 #include "plan/editor.h"
 #include "plan/passes.h"
 
-// What passes from one segment to the next is kept in any case.
+// What passes from one segment to the next has to stay until the backward, and lies in
+// one block with what is kept for it: to drop the one would be to drop the other.
 static bool is_worth(const tr_plan *plan, int u) {
     const tr_unit_program *unit = plan->units[u].program;
     return unit->saved_bytes > 0 && unit->segments == 1;
@@ -20,14 +21,19 @@ static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
 // The forward keeps nothing.
 static void let_go(tr_editor *editor, tr_plan_step *forward) {
     const tr_unit_program *unit = editor->plan->units[forward->unit].program;
-    forward->saves_nothing = true;
-    tr__edit_launch(editor, &unit->saves_nothing[forward->segment], forward);
+    tr__edit_launch(editor,
+                    tr__unit_piece(unit, TR_VARIANT_SAVES_NOTHING, forward->segment),
+                    forward);
 }
 
 static void add_recompute(tr_editor *editor, const tr_plan_step *backward) {
-    tr_plan_step step = {
-        .kind = TR_STEP_recompute, .unit = backward->unit, .micro = backward->micro};
-    tr__edit_launch(editor, &editor->plan->units[step.unit].program->recompute, &step);
+    tr_plan_step step = {.label = {.verb = TR_VERB_recompute},
+                         .subject = TR_OF_UNIT,
+                         .of_micro_batch = true,
+                         .unit = backward->unit,
+                         .micro = backward->micro};
+    const tr_unit_program *unit = editor->plan->units[step.unit].program;
+    tr__edit_launch(editor, tr__unit_piece(unit, TR_VARIANT_RECOMPUTE, 0), &step);
     tr__edit_add(editor, step);
 }
 

@@ -151,7 +151,7 @@ static tr_operand_role role_of_op(const tr_plan *plan, const tr_plan_step *step,
 // What is sent from within what is received is no operand of its own.
 static tr_operand_role role_in_exchange(const tr_plan *plan, const tr_plan_step *step,
                                         size_t i) {
-    bool wave = step->kind == TR_STEP_gather && step->part == TR_PART_WAVE;
+    bool wave = step->payload.exchange.part == TR_PART_WAVE;
     int32_t received = tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)->buffer;
     bool within = tr__step_operand(plan, step, TR_EXCHANGE_SEND)->buffer == received;
     if (i > TR_EXCHANGE_RECEIVE || (i == TR_EXCHANGE_SEND && within)) {

@@ -51,7 +51,8 @@ static void keep(writer *w, tr_plan_step step) {
     }
 }
 
-static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
+// *slot: of the ring, in which it is staged.
+static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece, int *slot) {
     const tr_plan_request *r = &w->plan->request;
     if (c->at == c->end) {
         return false;
@@ -59,7 +60,7 @@ static bool next_piece(const writer *w, cursor *c, tr_plan_step *piece) {
     *piece = w->old->steps[c->at];
     piece->first += c->done;
     piece->count = tr__min_i64(piece->count - c->done, r->update_elements);
-    piece->slot = (int32_t)(c->number++ % r->update_slots);
+    *slot = (int)(c->number++ % r->update_slots);
     c->done += piece->count;
     if (c->done == w->old->steps[c->at].count) {
         c->at++;
@@ -86,8 +87,8 @@ static tr_region stored(const tr_plan *plan, const tr_plan_step *piece, tr_part 
 }
 
 // Where it is staged.
-static tr_region staged(writer *w, const tr_plan_step *piece, tr_part part) {
-    int32_t *value = &w->ring[piece->slot].value[part];
+static tr_region staged(writer *w, const tr_plan_step *piece, int slot, tr_part part) {
+    int32_t *value = &w->ring[slot].value[part];
     if (*value == TR_STAGED_NOT) {
         *value = tr__edit_value(
             &w->editor, TR_LEDGER_staging, TR_SPACE_HOST,
@@ -97,22 +98,24 @@ static tr_region staged(writer *w, const tr_plan_step *piece, tr_part part) {
 }
 
 // Reads or writes the parts of a piece that are on NVMe.
-static void move(writer *w, const tr_plan_step *piece, bool reads) {
+static void move(writer *w, const tr_plan_step *piece, int slot, bool reads) {
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
     for (int i = 0; i < parts && piece->count > 0; i++) {
         tr_part part = (tr_part)i;
-        tr_plan_step step = {.kind = reads ? TR_STEP_read : TR_STEP_write,
+        tr_verb verb = reads ? TR_VERB_read : TR_VERB_write;
+        tr_plan_step step = {.label = tr__label_of_part(verb, part),
                              .stream = TR_STREAM_NVME,
                              .guard = w->guard,
+                             .subject = TR_OF_FLAT,
                              .unit = piece->unit,
-                             .part = part,
                              .first = piece->first,
-                             .count = piece->count,
-                             .slot = piece->slot};
+                             .count = piece->count};
+        step.label.piece = true;
         if (!needs(piece, reads, part) || !tr__part_is_on_nvme(w->plan, part)) {
             continue;
         }
-        tr_region file = stored(w->plan, piece, part), ring = staged(w, piece, part);
+        tr_region file = stored(w->plan, piece, part),
+                  ring = staged(w, piece, slot, part);
         if (reads) {
             tr__make_read(&w->editor, step, file, ring);
         } else {
@@ -123,13 +126,14 @@ static void move(writer *w, const tr_plan_step *piece, bool reads) {
 
 // The first phase of an update has no use for the copy in 16 bits. A piece of no
 // elements has nothing staged.
-static void put_piece(writer *w, tr_plan_step piece) {
+static void put_piece(writer *w, tr_plan_step piece, int slot) {
     tr_staged at = tr__nothing_staged();
     int parts = TR_PART_STATE + w->plan->request.optimizer_states;
     for (int i = 0; i < parts; i++) {
         bool later = piece.mark == TR_MARK_MEASURE && i == TR_PART_COPY;
         if (!later && tr__part_is_on_nvme(w->plan, (tr_part)i)) {
-            at.value[i] = piece.count > 0 ? staged(w, &piece, (tr_part)i).value : -1;
+            at.value[i] =
+                piece.count > 0 ? staged(w, &piece, slot, (tr_part)i).value : -1;
         }
     }
     tr__put_update(&w->editor, piece, &at);
@@ -139,18 +143,20 @@ static void put_piece(writer *w, tr_plan_step piece) {
 // slots.
 static bool write_piece(writer *w) {
     tr_plan_step ahead, piece;
+    int slot = 0, other = 0;
     int64_t slots = w->plan->request.update_slots;
-    if (w->editor.status != TR_OK || !next_piece(w, &w->updates, &piece)) {
+    if (w->editor.status != TR_OK || !next_piece(w, &w->updates, &piece, &slot)) {
         return false;
     }
     while (w->reads.number < w->updates.number + slots - 1 &&
-           next_piece(w, &w->reads, &ahead)) {
-        move(w, &ahead, true);
+           next_piece(w, &w->reads, &ahead, &other)) {
+        move(w, &ahead, other, true);
     }
     piece.guard = w->guard;
     piece.id = 0;
-    put_piece(w, piece);
-    move(w, &piece, false);
+    piece.label.piece = true;
+    put_piece(w, piece, slot);
+    move(w, &piece, slot, false);
     return true;
 }
 
@@ -194,7 +200,7 @@ static int64_t pieces_through(const writer *w, int32_t flat) {
 // gradients where the update reads them?
 static bool needs_update(const tr_plan *plan, const tr_plan_step *step) {
     bool moves = step->stream == TR_STREAM_NVME || step->stream == TR_STREAM_COPY;
-    return moves && tr__step_is_of_flat(step) && !plan->flats[step->unit].frozen;
+    return moves && step->subject == TR_OF_FLAT && !plan->flats[step->unit].frozen;
 }
 
 static bool is_gap(const tr_plan_step *step) {

@@ -7,13 +7,13 @@
 
 #include <assert.h>
 
-const char *tr__plan_step_name(tr_plan_step_kind kind) {
+const char *tr__verb_name(tr_verb kind) {
     static const char *const names[] = {
 #define TR_STEP_NAME(name) #name,
-        TR_STEP_LIST(TR_STEP_NAME)
+        TR_VERB_LIST(TR_STEP_NAME)
 #undef TR_STEP_NAME
     };
-    return (unsigned)kind < TR_STEP_KINDS ? names[kind] : "";
+    return (unsigned)kind < TR_VERBS ? names[kind] : "";
 }
 
 const char *tr__sequence_name(tr_sequence_kind kind) {
@@ -63,11 +63,16 @@ tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
 
 const char *tr__part_name(tr_part part) {
     static const char *const names[] = {
-        "parameters", "gradients", "statistics", "copy",  "state 0",     "state 1",
-        "state 2",    "state 3",   "norms",      "input", "wave tensors"};
+        "parameters", "gradients", "statistics", "copy",  "state 0",
+        "state 1",    "state 2",   "state 3",    "norms", "wave tensors"};
     static_assert(sizeof names / sizeof *names == TR_PART_WAVE + 1,
                   "every part has its name");
     return (unsigned)part <= TR_PART_WAVE ? names[part] : "";
+}
+
+tr_step_label tr__label_of_part(tr_verb verb, tr_part part) {
+    bool usual = part == TR_PART_PARAM || part == TR_PART_COPY;
+    return (tr_step_label){verb, tr__part_name(part), usual, false};
 }
 
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err) {
@@ -143,75 +148,28 @@ bool tr__step_packs(const tr_plan *plan, const tr_plan_step *step,
     return at->packed.place != TR_PLACE_NONE && writes(plan, step, at->packed.block);
 }
 
-// What a step of a kind works on.
-typedef enum subject { NOBODY, UNIT, FLAT } subject;
-
-static const struct kind {
-    subject subject;
-    bool of_micro_batch;
-} of_kind[TR_STEP_KINDS] = {
-    [TR_STEP_load] = {NOBODY, true},
-    [TR_STEP_unload] = {NOBODY, true},
-    [TR_STEP_forward] = {UNIT, true},
-    [TR_STEP_recompute] = {UNIT, true},
-    [TR_STEP_backward] = {UNIT, true},
-    [TR_STEP_pack] = {UNIT, false},
-    [TR_STEP_merge] = {UNIT, false},
-    [TR_STEP_track] = {UNIT, false},
-    [TR_STEP_micro_norm] = {UNIT, true},
-    [TR_STEP_micro_norm_tied] = {FLAT, false},
-    [TR_STEP_accumulate] = {FLAT, true},
-    [TR_STEP_gradient_squares] = {FLAT, false},
-    [TR_STEP_add] = {FLAT, false},
-    [TR_STEP_clear] = {FLAT, false},
-    [TR_STEP_norm] = {NOBODY, false},
-    [TR_STEP_direction_norms] = {FLAT, false},
-    [TR_STEP_tensor_norms] = {NOBODY, false},
-    [TR_STEP_update] = {FLAT, false},
-    [TR_STEP_gather] = {FLAT, false},
-    [TR_STEP_reduce] = {FLAT, false},
-    [TR_STEP_fetch] = {FLAT, false},
-    [TR_STEP_evict] = {FLAT, false},
-    [TR_STEP_read] = {FLAT, false},
-    [TR_STEP_write] = {FLAT, false},
-    [TR_STEP_report] = {NOBODY, false},
-    [TR_STEP_decide] = {NOBODY, false},
-};
-
-bool tr__step_is_of_boundary(const tr_plan_step *step) {
-    return step->shape == TR_STEP_IS_COPY && step->part == TR_PART_BOUNDARY;
-}
-
 bool tr__step_is_of_wave(const tr_plan_step *step) {
-    return step->kind == TR_STEP_pack || step->kind == TR_STEP_merge ||
-           (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE);
-}
-
-static subject subject_of(const tr_plan_step *step) {
-    bool whole = step->part == TR_PART_STATISTICS || step->part == TR_PART_NORMS;
-    bool may_be = step->kind == TR_STEP_gather || step->kind == TR_STEP_clear;
-    bool unit = tr__step_is_of_boundary(step) || tr__step_is_of_wave(step);
-    return unit ? UNIT : may_be && whole ? NOBODY : of_kind[step->kind].subject;
+    bool exchanges = step->shape == TR_STEP_IS_EXCHANGE;
+    bool ops = step->shape == TR_STEP_IS_LAUNCH && !step->payload.program;
+    return step->subject == TR_OF_UNIT && (exchanges || (ops && !step->of_micro_batch));
 }
 
 bool tr__step_is_of_unit(const tr_plan_step *step) {
-    return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
-           step->kind == TR_STEP_backward || tr__step_is_of_wave(step);
+    bool tracks = tr__step_runs(step, TR_VARIANT_TRACK);
+    return (tr__payload_program(step) && !tracks) || tr__step_is_of_wave(step);
 }
 
-bool tr__step_is_of_flat(const tr_plan_step *step) {
-    return subject_of(step) == FLAT;
-}
-
-bool tr__step_is_of_micro_batch(const tr_plan_step *step) {
-    return of_kind[step->kind].of_micro_batch || tr__step_is_of_boundary(step);
+const tr_op *tr__step_op(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_payload *payload = &step->payload;
+    bool ops = step->shape == TR_STEP_IS_LAUNCH && payload->op_count > 0;
+    return ops ? plan->prepared[plan->launches[payload->op].op].desc.op : NULL;
 }
 
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step) {
-    switch (subject_of(step)) {
-    case FLAT:
+    switch (step->subject) {
+    case TR_OF_FLAT:
         return plan->flats[step->unit].name;
-    case UNIT:
+    case TR_OF_UNIT:
         return plan->request.model->units[step->unit].name;
     default:
         return NULL;

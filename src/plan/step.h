@@ -10,7 +10,7 @@
 
 #include <tranche/extend/plan.h>
 
-// What a step of the plan does.
+// What a step of the plan does, in one word, for people.
 // X(name):
 //   load              waits until the reading thread has filled the micro-batch's slot
 //   gather            brings the ranks' parts of something together: a flat buffer's
@@ -52,7 +52,7 @@
 //   tensor_norms      adds up each tensor's norms from those of its parts
 //   update            runs the optimizer on elements of one flat buffer
 //   track             updates a unit's states
-#define TR_STEP_LIST(X)                                                                \
+#define TR_VERB_LIST(X)                                                                \
     X(load)                                                                            \
     X(read)                                                                            \
     X(fetch)                                                                           \
@@ -74,12 +74,12 @@
     X(clear)                                                                           \
     X(norm) X(direction_norms) X(tensor_norms) X(update) X(track) X(report) X(decide)
 
-typedef enum tr_plan_step_kind {
-#define TR_STEP_ENUM(name) TR_STEP_##name,
-    TR_STEP_LIST(TR_STEP_ENUM)
-#undef TR_STEP_ENUM
-        TR_STEP_KINDS
-} tr_plan_step_kind;
+typedef enum tr_verb {
+#define TR_VERB_ENUM(name) TR_VERB_##name,
+    TR_VERB_LIST(TR_VERB_ENUM)
+#undef TR_VERB_ENUM
+        TR_VERBS
+} tr_verb;
 
 // How a step does it. The executor has one function for each shape.
 typedef enum tr_step_shape {
@@ -122,19 +122,6 @@ typedef enum tr_stream {
     TR_STREAMS
 } tr_stream;
 
-// What a gather brings together, and what a read or write moves.
-typedef enum tr_part {
-    TR_PART_PARAM, // read, write: what the update changes
-    TR_PART_GRAD,
-    TR_PART_STATISTICS,
-    TR_PART_COPY,  // in 16 bits: what the update rounds that to, and units compute with
-    TR_PART_STATE, // the optimizer's first; the others follow
-    TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
-    TR_PART_NORMS = TR_PARTS, // what each rank has measured: only gathered
-    TR_PART_BOUNDARY,         // a unit's inputs: only evicted and fetched
-    TR_PART_WAVE,             // wave tensors: only gathered
-} tr_part;
-
 // When a step is done (exec/guards.h). Flags decide that: was the walk asked for an
 // end, what has the host step decide decided, was the update before deferred to this
 // step?
@@ -146,32 +133,34 @@ typedef enum tr_step_guard {
     TR_GUARD_DEFERRED, // which does it by steps of this kind
 } tr_step_guard;
 
+// A step as people call it. Neither passes nor the executor nor the proof read it.
+typedef struct tr_step_label {
+    tr_verb verb;
+    const char *what; // of its subject: "gradients"; NULL: nothing has to be said
+    bool usual;       // that is what the verb is about where nothing is said
+    bool piece;       // of an update that is staged, or of what is moved for it
+} tr_step_label;
+
+// Whose work a step does. The proof holds it against the bytes of the operands.
+typedef enum tr_subject { TR_OF_NOBODY, TR_OF_UNIT, TR_OF_FLAT } tr_subject;
+
 typedef struct tr_plan_step {
     int32_t id; // unique in its sequence, kept when passes insert others around it
-    tr_plan_step_kind kind;
+    tr_step_label label;
     tr_step_shape shape;
     tr_mark mark;
     tr_stream stream;
     tr_step_guard guard;
-    int32_t unit; // gather (but of wave tensors), reduce, accumulate, update: the flat
-                  // buffer
-    int32_t segment;
-    int64_t micro;      // micro-batch of this rank's step, 0..g-1
-    tr_part part;       // gather, clear, read, write, fetch, evict
-    tr_axes group;      // gather, reduce: on which axes of the mesh the ranks lie that
-                        // exchange (comm/mesh.h); 0: no exchange
-    bool saves_nothing; // forward: keeps nothing for the backward
-    bool backward;      // pack, gather, merge: of the gradients of wave tensors
-    bool apart; // reduce, evict: into a buffer of its own, which a step `add` adds
-    bool whole; // clear, of gradients: all (else: what lies between parameters)
+    tr_subject subject;
+    int32_t unit;         // the unit, or the flat buffer; kernels draw by the unit
+    int32_t segment;      // of the unit
+    int64_t micro;        // micro-batch of this rank's step, 0..g-1; kernels draw by it
+    bool of_micro_batch;  // it works on that alone
+    bool backward;        // of wave tensors: of their gradients
+    int64_t first, count; // elements of the flat buffer that are moved or updated
     // So many of the sequence's steps of each stream must be done, where no earlier
     // step that this one comes after has waited for them (schedule.c).
     int32_t wait[TR_STREAMS];
-    // Read, write, direction_norms, update: elements of the flat buffer, multiples of
-    // 1,024 but for the end, and in which slot of the update's ring they are staged
-    // (-1: in none).
-    int64_t first, count;
-    int32_t slot;
     tr_payload payload; // what it launches or moves
 } tr_plan_step;
 
@@ -202,7 +191,7 @@ typedef enum tr_sequence_kind {
 
 // ---- names
 
-const char *tr__plan_step_name(tr_plan_step_kind kind);
+const char *tr__verb_name(tr_verb kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
 const char *tr__stream_name(tr_stream stream);
 // The key under which a plan's JSON says how many steps of the stream a step waits for.
@@ -217,6 +206,8 @@ bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited)
 // On which stream ranks exchange what lies in the space.
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space);
 const char *tr__part_name(tr_part part);
+// "gather gradients of ...": parameters go without saying.
+tr_step_label tr__label_of_part(tr_verb verb, tr_part part);
 
 // ---- what a step is
 
@@ -224,12 +215,6 @@ const char *tr__part_name(tr_part part);
 bool tr__step_is_of_unit(const tr_plan_step *step);
 // Steps that merge wave tensors, or bring their parts together for it.
 bool tr__step_is_of_wave(const tr_plan_step *step);
-// Steps that move a unit's inputs.
-bool tr__step_is_of_boundary(const tr_plan_step *step);
-// Steps that work on a flat buffer.
-bool tr__step_is_of_flat(const tr_plan_step *step);
-// Steps that work on one micro-batch.
-bool tr__step_is_of_micro_batch(const tr_plan_step *step);
 // The name of the unit or the flat buffer that the step works on, NULL: of none.
 const char *tr__step_subject(const tr_plan *plan, const tr_plan_step *step);
 
@@ -242,6 +227,8 @@ tr_step_operand *tr__step_operand(const tr_plan *plan, const tr_plan_step *step,
 int64_t tr__operand_bytes(const tr_step_operand *operand);
 // The unit's program that the step runs; NULL: none.
 const tr_program *tr__payload_program(const tr_plan_step *step);
+// The first op of those that it launches; NULL: none, or a unit's program.
+const tr_op *tr__step_op(const tr_plan *plan, const tr_plan_step *step);
 // Does it run a unit's program of this variant? A forward, whatever it keeps?
 bool tr__step_runs(const tr_plan_step *step, tr_variant variant);
 bool tr__step_is_forward(const tr_plan_step *step);

@@ -35,11 +35,10 @@ static void zero_gaps(tr_step_maker *m, int32_t value, int flat) {
 
 void tr__put_clear_gradients(tr_editor *editor, int flat, bool whole) {
     int32_t value = tr__edit_stand_in(editor, tr__edit_grads(editor, flat));
-    tr_step_maker m = tr__make_launch(
-        editor,
-        (tr_plan_step){
-            .kind = TR_STEP_clear, .part = TR_PART_GRAD, .unit = flat, .whole = whole},
-        -1);
+    tr_plan_step step = {.label = tr__label_of_part(TR_VERB_clear, TR_PART_GRAD),
+                         .subject = TR_OF_FLAT,
+                         .unit = flat};
+    tr_step_maker m = tr__make_launch(editor, step, -1);
     if (whole) {
         zero_elements(&m, value, 0, editor->plan->flats[flat].count);
     } else {
@@ -59,11 +58,15 @@ static tr_op_draft squares(const tr_plan *plan, tr_stream stream, const tr_flat 
     return op;
 }
 
-int32_t tr__put_squares(tr_editor *editor, tr_plan_step step, tr_location at) {
+int32_t tr__put_squares(tr_editor *editor, tr_plan_step step, int flat,
+                        tr_location at) {
     const tr_plan *plan = editor->plan;
     bool shared = step.stream == TR_STREAM_HOST;
     int32_t work = tr__edit_convert(editor, &step, TR_CONVERT_SQUARES, shared);
-    tr_op_draft op = squares(plan, step.stream, &plan->flats[step.unit], at);
+    tr_op_draft op = squares(plan, step.stream, &plan->flats[flat], at);
+    step.label.verb = TR_VERB_gradient_squares;
+    step.subject = TR_OF_FLAT;
+    step.unit = flat;
     return tr__make_one(editor, step, work, &op);
 }
 

@@ -120,6 +120,8 @@ static tr_op_draft first_phase(const update *u, int32_t measured) {
 
 int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged) {
     bool measures = step.mark == TR_MARK_MEASURE;
+    step.label.verb = measures ? TR_VERB_direction_norms : TR_VERB_update;
+    step.subject = TR_OF_FLAT;
     update u = {editor->plan, &step, &editor->plan->flats[step.unit], staged};
     int32_t norms = measures ? tr__edit_measured(editor) : totals(editor);
     int32_t work = tr__edit_convert(editor, &step,

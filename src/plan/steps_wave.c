@@ -7,7 +7,7 @@
 typedef struct merging {
     tr_editor *editor;
     const tr_plan *plan;
-    tr_plan_step step;
+    tr_wave_segment of;
     tr_wave_range range; // of what ranks exchange
     int64_t parts;       // of each rank
     int64_t wave_bytes;  // of a part
@@ -21,14 +21,21 @@ static tr_tensor_desc block(tr_dtype dtype, int64_t rows, int64_t bytes) {
                             TR_SHAPE2(rows, bytes / (int64_t)tr_dtype_bytes(dtype))};
 }
 
+static tr_plan_step step_of(const merging *m, tr_verb verb) {
+    return (tr_plan_step){.label = {.verb = verb},
+                          .subject = TR_OF_UNIT,
+                          .unit = m->of.unit,
+                          .segment = m->of.segment,
+                          .backward = m->of.backward};
+}
+
 // This rank's parts go to their place among those of all ranks, in words of 8 bytes.
 static void put_pack(const merging *m) {
     const int64_t word = sizeof(int64_t);
-    tr_plan_step step = m->step;
+    tr_plan_step step = step_of(m, TR_VERB_pack);
     tr_pack_attr attr = {m->range.offset / word, m->range.bytes / word};
     tr_location own = {m->gathered, tr__data_rank(&m->plan->request) *
-                                        tr__wave_sent(m->plan, &m->step)};
-    step.kind = TR_STEP_pack;
+                                        tr__wave_sent(m->plan, m->of)};
     tr_op_draft op =
         tr__op_draft(m->plan, step.stream, &tr__op_pack, &attr, sizeof attr);
     tr__op_input(&op, block(TR_I64, m->parts, m->wave_bytes),
@@ -39,20 +46,20 @@ static void put_pack(const merging *m) {
 
 // Where a rank has several parts, they are packed, so this rank's are at their place.
 static void put_gather(const merging *m) {
-    tr_plan_step step = m->step;
-    int64_t own = tr__wave_sent(m->plan, &m->step),
+    tr_plan_step step = step_of(m, TR_VERB_gather);
+    int64_t own = tr__wave_sent(m->plan, m->of),
             all = own * tr__data_ranks(&m->plan->request);
     tr_region sent = {m->wave, m->range.offset, m->range.offset + m->range.bytes};
-    tr_exchange exchange = {.kind = TR_COMM_GATHER,
+    tr_exchange exchange = {.part = TR_PART_WAVE,
+                            .kind = TR_COMM_GATHER,
                             .type = TR_COMM_BYTE,
+                            .group = TR_ON_DATA,
                             .in_place = m->parts > 1,
                             .count = all,
                             .shard = own};
-    step.kind = TR_STEP_gather;
+    step.label = tr__label_of_part(TR_VERB_gather, TR_PART_WAVE);
     step.stream = TR_STREAM_COMM;
     step.guard = TR_GUARD_ALWAYS;
-    step.part = TR_PART_WAVE;
-    step.group = TR_ON_DATA;
     tr__make_exchange(m->editor, step, exchange, sent, tr__region(m->gathered, all),
                       false);
 }
@@ -89,12 +96,10 @@ static void merge_tensor(const merging *m, const tr_wave_tensor *tensor,
 }
 
 static void put_merge(const merging *m) {
-    tr_plan_step step = m->step;
+    tr_step_maker maker = tr__make_launch(m->editor, step_of(m, TR_VERB_merge), -1);
     tr_wave_tensor tensor;
     size_t next = 0;
-    step.kind = TR_STEP_merge;
-    tr_step_maker maker = tr__make_launch(m->editor, step, -1);
-    while (tr__wave_next(m->plan, &m->step, &next, &tensor)) {
+    while (tr__wave_next(m->plan, m->of, &next, &tensor)) {
         if (tr__wave_is_merged(m->plan, &tensor)) {
             merge_tensor(m, &tensor, &maker);
         }
@@ -104,19 +109,19 @@ static void put_merge(const merging *m) {
     }
 }
 
-void tr__put_wave_merge(tr_editor *editor, tr_plan_step step) {
+void tr__put_wave_merge(tr_editor *editor, tr_wave_segment of) {
     const tr_plan *plan = editor->plan;
     const tr_unit_values *values = &plan->unit_values[editor->kind];
     merging m = {.editor = editor,
                  .plan = plan,
-                 .step = step,
-                 .range = tr__wave_range(plan, &step),
+                 .of = of,
+                 .range = tr__wave_range(plan, of),
                  .parts = tr__wave_parts(plan, editor->kind),
-                 .wave_bytes = plan->units[step.unit].program->wave_bytes,
-                 .wave = (step.backward ? values->wave_grad : values->wave)[step.unit],
+                 .wave_bytes = plan->units[of.unit].program->wave_bytes,
+                 .wave = (of.backward ? values->wave_grad : values->wave)[of.unit],
                  .gathered =
                      tr__edit_value(editor, TR_LEDGER_communication, TR_SPACE_DEVICE,
-                                    tr__wave_gathered(plan, &step))};
+                                    tr__wave_gathered(plan, of))};
     if (m.range.bytes > 0) {
         if (m.parts > 1) {
             put_pack(&m);

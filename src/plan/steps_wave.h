@@ -1,11 +1,11 @@
 // How parts of wave tensors become one (wave.h): each rank packs its own, ranks gather
-// them, and each rank merges them. `step` names unit, segment, and whether it is about
-// gradients.
+// them, and each rank merges them.
 #ifndef TR_PLAN_STEPS_WAVE_H
 #define TR_PLAN_STEPS_WAVE_H
 
 #include "plan/maker.h"
+#include "plan/wave.h"
 
-void tr__put_wave_merge(tr_editor *editor, tr_plan_step step);
+void tr__put_wave_merge(tr_editor *editor, tr_wave_segment of);
 
 #endif

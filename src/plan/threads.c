@@ -14,11 +14,12 @@ typedef struct work {
     size_t launches;
 } work;
 
-static void add(work *w, const tr_program *programs, int segments) {
-    for (int s = 0; s < segments; s++) {
-        w->flops += programs[s].cost.flops;
-        w->bytes += programs[s].cost.bytes + programs[s].cost.prepare;
-        w->launches += programs[s].count;
+static void add(work *w, const tr_unit_program *unit, tr_variant role) {
+    for (int i = 0; i < tr__unit_pieces(unit, role); i++) {
+        const tr_program *program = tr__unit_piece(unit, role, i);
+        w->flops += program->cost.flops;
+        w->bytes += program->cost.bytes + program->cost.prepare;
+        w->launches += program->count;
     }
 }
 
@@ -26,8 +27,8 @@ static work of_micro_batch(const tr_plan *plan) {
     work w = {0, 0, 0};
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
         const tr_unit_program *unit = plan->units[u].program;
-        add(&w, unit->forward, unit->segments);
-        add(&w, unit->backward, unit->segments);
+        add(&w, unit, TR_VARIANT_FORWARD);
+        add(&w, unit, TR_VARIANT_BACKWARD);
     }
     return w;
 }

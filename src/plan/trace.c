@@ -9,29 +9,29 @@ enum { TRACE_NAME_MAX = 512 };
 tr_span tr__span_of(const tr_sequence *sequence, int32_t step, tr_stream stream,
                     double begin, double end) {
     const tr_plan_step *at = &sequence->steps[step];
-    return (tr_span){step, at->kind, at->part, at->unit, at->micro, stream, begin, end};
+    return (tr_span){step,     at->label.verb, at->subject,
+                     at->unit, at->micro,      at->of_micro_batch,
+                     stream,   begin,          end};
 }
 
 // "reduce gradients of h.3": what the step does, and to what.
 static void write_name(const tr_plan *plan, const tr_plan_step *step,
                        tr_json_writer *to) {
     char name[TRACE_NAME_MAX];
-    const char *kind = tr__plan_step_name(step->kind);
+    const char *verb = tr__verb_name(step->label.verb);
     const char *subject = tr__step_subject(plan, step);
-    snprintf(name, sizeof name, subject ? "%s %s" : "%s", kind, subject);
+    snprintf(name, sizeof name, subject ? "%s %s" : "%s", verb, subject);
     tr__json_put_text(to, "name", name);
 }
 
 static void write_span(const tr_plan *plan, int64_t rank, const tr_span *span,
                        tr_json_writer *to) {
-    const tr_plan_step step = {.kind = span->kind,
-                               .part = span->part,
-                               .unit = span->unit,
-                               .micro = span->micro};
+    const tr_plan_step step = {
+        .label = {.verb = span->verb}, .subject = span->subject, .unit = span->unit};
     tr__json_line(to, 0);
     tr__json_open(to, '{');
     write_name(plan, &step, to);
-    tr__json_put_text(to, "cat", tr__plan_step_name(span->kind));
+    tr__json_put_text(to, "cat", tr__verb_name(span->verb));
     tr__json_put_text(to, "ph", "X");
     tr__json_put_fixed(to, "ts", span->begin * 1e6);
     tr__json_put_fixed(to, "dur", (span->end - span->begin) * 1e6);
@@ -39,8 +39,8 @@ static void write_span(const tr_plan *plan, int64_t rank, const tr_span *span,
     tr__json_put_integer(to, "tid", span->stream);
     tr__json_put_open(to, "args", '{');
     tr__json_put_integer(to, "step", span->step);
-    if (tr__step_is_of_micro_batch(&step)) {
-        tr__json_put_integer(to, "micro_batch", step.micro);
+    if (span->of_micro_batch) {
+        tr__json_put_integer(to, "micro_batch", span->micro);
     }
     tr__json_close(to, '}');
     tr__json_close(to, '}');

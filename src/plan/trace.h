@@ -10,10 +10,11 @@
 // A step, or an operation of the ranks that it has started, at work on a stream.
 typedef struct tr_span {
     int32_t step; // of the rank's own sequence: ranks may have updates in fewer pieces
-    tr_plan_step_kind kind; // the step's, as what follows
-    tr_part part;
+    tr_verb verb; // the step's, as what follows
+    tr_subject subject;
     int32_t unit;
     int64_t micro;
+    bool of_micro_batch;
     tr_stream stream;
     double begin, end; // seconds since the sequence began
 } tr_span;

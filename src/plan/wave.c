@@ -29,8 +29,8 @@ static const tr_op *wave_op(const tr_program *program, int64_t offset, int *outp
 // The op whose output the wave tensor is, and which of them; NULL: none.
 static const tr_op *maker_of(const tr_unit_program *unit, int64_t offset, int *output) {
     const tr_op *op = NULL;
-    for (int s = 0; s < unit->segments && !op; s++) {
-        op = wave_op(&unit->forward[s], offset, output);
+    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_FORWARD) && !op; i++) {
+        op = wave_op(tr__unit_piece(unit, TR_VARIANT_FORWARD, i), offset, output);
     }
     return op;
 }
@@ -57,18 +57,18 @@ static tr_wave_tensor wave_tensor(const tr_unit_program *unit, bool backward,
                             .own = is_own(op, output)};
 }
 
-bool tr__wave_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+bool tr__wave_next(const tr_plan *plan, tr_wave_segment of, size_t *next,
                    tr_wave_tensor *tensor) {
-    const tr_unit_program *unit = plan->units[step->unit].program;
-    const tr_program *program =
-        step->backward ? &unit->backward[step->segment] : &unit->forward[step->segment];
-    tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
+    const tr_unit_program *unit = plan->units[of.unit].program;
+    tr_variant role = of.backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
+    const tr_program *program = tr__unit_piece(unit, role, of.segment);
+    tr_place place = of.backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
     const tr_tensor_desc *desc = NULL;
     const tr_operand *result;
     while ((result = tr__program_result(program, *next, &desc)) != NULL) {
         size_t at = (*next)++;
         if (result->place == place && !tr__program_repeats(program, at, result)) {
-            *tensor = wave_tensor(unit, step->backward, result->offset, desc);
+            *tensor = wave_tensor(unit, of.backward, result->offset, desc);
             return true;
         }
     }
@@ -93,11 +93,11 @@ bool tr__wave_is_merged(const tr_plan *plan, const tr_wave_tensor *tensor) {
            tr__wave_is_exchanged(plan, tensor);
 }
 
-tr_wave_range tr__wave_range(const tr_plan *plan, const tr_plan_step *step) {
+tr_wave_range tr__wave_range(const tr_plan *plan, tr_wave_segment of) {
     int64_t first = INT64_MAX, end = 0;
     tr_wave_tensor tensor;
     size_t next = 0;
-    while (tr__wave_next(plan, step, &next, &tensor)) {
+    while (tr__wave_next(plan, of, &next, &tensor)) {
         if (tr__wave_is_exchanged(plan, &tensor)) {
             first = tr__min_i64(first, tensor.offset);
             end = tr__max_i64(end, tensor.offset + tensor.bytes);
@@ -107,10 +107,10 @@ tr_wave_range tr__wave_range(const tr_plan *plan, const tr_plan_step *step) {
                    : (tr_wave_range){0, 0};
 }
 
-int64_t tr__wave_sent(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__wave_range(plan, step).bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
+int64_t tr__wave_sent(const tr_plan *plan, tr_wave_segment of) {
+    return tr__wave_range(plan, of).bytes * tr__wave_parts(plan, TR_SEQUENCE_TRAIN);
 }
 
-int64_t tr__wave_gathered(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__wave_sent(plan, step) * tr__data_ranks(&plan->request);
+int64_t tr__wave_gathered(const tr_plan *plan, tr_wave_segment of) {
+    return tr__wave_sent(plan, of) * tr__data_ranks(&plan->request);
 }

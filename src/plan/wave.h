@@ -16,16 +16,22 @@ bool tr__wave_is_step(const tr_unit_program *unit);
 // Are the wave tensor that lies there in a part, and its gradient, each rank's own?
 bool tr__wave_is_own(const tr_unit_program *unit, int64_t offset);
 
+// A segment of a unit that has added to them, in its forward, or in its backward to
+// their gradients.
+typedef struct tr_wave_segment {
+    int32_t unit, segment;
+    bool backward;
+} tr_wave_segment;
+
 // The wave tensors that pack, gather and merge steps are about: those to which the
-// step's segment has added, in the forward, or their gradients. `next`: 0 at first;
-// false: no more.
+// segment has added. `next`: 0 at first; false: no more.
 typedef struct tr_wave_tensor {
     int64_t offset, bytes; // in a part
     tr_tensor_desc desc;
     const tr_op *op; // whose merge rule; NULL: they are added
     bool own;        // the rank's: no other rank's are merged with them
 } tr_wave_tensor;
-bool tr__wave_next(const tr_plan *plan, const tr_plan_step *step, size_t *next,
+bool tr__wave_next(const tr_plan *plan, tr_wave_segment of, size_t *next,
                    tr_wave_tensor *tensor);
 // Are other ranks' parts merged with the tensor; is anything, in training?
 bool tr__wave_is_exchanged(const tr_plan *plan, const tr_wave_tensor *tensor);
@@ -37,9 +43,9 @@ bool tr__wave_is_merged(const tr_plan *plan, const tr_wave_tensor *tensor);
 typedef struct tr_wave_range {
     int64_t offset, bytes; // bytes 0: they exchange nothing
 } tr_wave_range;
-tr_wave_range tr__wave_range(const tr_plan *plan, const tr_plan_step *step);
+tr_wave_range tr__wave_range(const tr_plan *plan, tr_wave_segment of);
 // Bytes of a rank's parts in that block, and of all.
-int64_t tr__wave_sent(const tr_plan *plan, const tr_plan_step *step);
-int64_t tr__wave_gathered(const tr_plan *plan, const tr_plan_step *step);
+int64_t tr__wave_sent(const tr_plan *plan, tr_wave_segment of);
+int64_t tr__wave_gathered(const tr_plan *plan, tr_wave_segment of);
 
 #endif

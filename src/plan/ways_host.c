@@ -49,13 +49,12 @@ void tr__hop_fetch(tr_ways *ways, int flat, tr_issued *issued) {
     int64_t bytes = plan->flats[flat].copy.count * tr__param_bytes(plan);
     tr_region from = fetched_from(ways, flat, bytes),
               to = fetched_to(ways, flat, bytes);
-    issued->of[TR_STREAM_COPY] = tr__make_copy(&ways->editor,
-                                               (tr_plan_step){.kind = TR_STEP_fetch,
-                                                              .stream = TR_STREAM_COPY,
-                                                              .guard = TR_GUARD_ALWAYS,
-                                                              .part = TR_PART_PARAM,
-                                                              .unit = (int32_t)flat},
-                                               from, to);
+    tr_plan_step step = {.label = {.verb = TR_VERB_fetch},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
+                         .stream = TR_STREAM_COPY,
+                         .guard = TR_GUARD_ALWAYS};
+    issued->of[TR_STREAM_COPY] = tr__make_copy(&ways->editor, step, from, to);
 }
 
 // ---- gradients
@@ -108,9 +107,8 @@ static void put_squares_before(tr_ways *ways, int flat) {
                                : tr__ways_made(ways, flat),
                            0};
     }
-    tr__put_squares(
-        &ways->editor,
-        (tr_plan_step){.kind = TR_STEP_gradient_squares, .unit = (int32_t)flat}, at);
+    tr__put_squares(&ways->editor, (tr_plan_step){.stream = TR_STREAM_COMPUTE}, flat,
+                    at);
 }
 
 static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
@@ -119,22 +117,21 @@ static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
         put_squares_before(ways, flat);
     }
     tr_region from = evicted_from(ways, flat), to = evicted_to(ways, flat, apart);
-    return tr__make_copy(&ways->editor,
-                         (tr_plan_step){.kind = TR_STEP_evict,
-                                        .stream = TR_STREAM_COPY,
-                                        .guard = TR_GUARD_ALWAYS,
-                                        .part = TR_PART_GRAD,
-                                        .unit = (int32_t)flat,
-                                        .apart = apart},
-                         from, to);
+    tr_plan_step step = {.label = {.verb = TR_VERB_evict},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
+                         .stream = TR_STREAM_COPY,
+                         .guard = TR_GUARD_ALWAYS};
+    return tr__make_copy(&ways->editor, step, from, to);
 }
 
 static int32_t put_addition(tr_ways *ways, int flat, int32_t from) {
     const tr_flat *of = &ways->editor.plan->flats[flat];
-    tr_plan_step step = {.kind = TR_STEP_add,
+    tr_plan_step step = {.label = {.verb = TR_VERB_add},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
                          .stream = TR_STREAM_HOST,
-                         .guard = TR_GUARD_ALWAYS,
-                         .unit = (int32_t)flat};
+                         .guard = TR_GUARD_ALWAYS};
     return tr__put_addition(&ways->editor, step, of->grad.count, (tr_location){from, 0},
                             (tr_location){of->grad.buffer, 0});
 }
@@ -182,11 +179,7 @@ void tr__hop_square(tr_ways *ways, int flat, tr_issued *issued) {
         tr__region_of_flat(&of->grad, of->first, of->own, tr__sum_bytes(plan));
     (void)issued; // nobody waits for it but the norm
     if (of->offloaded) {
-        tr__put_squares(&ways->editor,
-                        (tr_plan_step){.kind = TR_STEP_gradient_squares,
-                                       .stream = TR_STREAM_HOST,
-                                       .guard = TR_GUARD_ALWAYS,
-                                       .unit = (int32_t)flat},
-                        tr__location(own));
+        tr_plan_step step = {.stream = TR_STREAM_HOST, .guard = TR_GUARD_ALWAYS};
+        tr__put_squares(&ways->editor, step, flat, tr__location(own));
     }
 }

@@ -5,16 +5,15 @@
 #include "plan/ways.h"
 
 // All that this rank has of a part of the flat.
-static tr_plan_step transfer(tr_plan_step_kind kind, const tr_flat_range *range,
-                             tr_part part, int flat) {
-    return (tr_plan_step){.kind = kind,
-                          .stream = TR_STREAM_NVME,
-                          .guard = TR_GUARD_ALWAYS,
-                          .part = part,
-                          .unit = (int32_t)flat,
+static tr_plan_step transfer(tr_verb verb, const tr_flat_range *range, tr_part part,
+                             int flat) {
+    return (tr_plan_step){.label = tr__label_of_part(verb, part),
+                          .subject = TR_OF_FLAT,
+                          .unit = flat,
                           .first = range->first,
                           .count = range->count,
-                          .slot = -1};
+                          .stream = TR_STREAM_NVME,
+                          .guard = TR_GUARD_ALWAYS};
 }
 
 // Perhaps again, before what was read is fetched.
@@ -31,7 +30,7 @@ void tr__hop_read(tr_ways *ways, int flat, tr_issued *issued) {
                                  plan->buffers[range->buffer].bytes);
     }
     issued->of[TR_STREAM_NVME] =
-        tr__make_read(&ways->editor, transfer(TR_STEP_read, range, part, flat),
+        tr__make_read(&ways->editor, transfer(TR_VERB_read, range, part, flat),
                       tr__region(range->buffer, bytes), tr__region(*staged, bytes));
 }
 
@@ -40,6 +39,6 @@ void tr__hop_write(tr_ways *ways, int flat, tr_issued *issued) {
     const tr_flat_range *range = &plan->flats[flat].grad;
     int64_t bytes = tr__nvme_bytes(plan, TR_PART_GRAD, range->count);
     issued->of[TR_STREAM_NVME] = tr__make_write(
-        &ways->editor, transfer(TR_STEP_write, range, TR_PART_GRAD, flat),
+        &ways->editor, transfer(TR_VERB_write, range, TR_PART_GRAD, flat),
         tr__region(ways->of[flat].evicted, bytes), tr__region(range->buffer, bytes));
 }

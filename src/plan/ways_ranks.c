@@ -23,27 +23,31 @@ static tr_comm_type sum_type(const tr_plan *plan) {
 // ---- gathers
 
 static tr_plan_step gather_step(const tr_plan *plan, tr_part part, int flat) {
-    return (tr_plan_step){.kind = TR_STEP_gather,
+    return (tr_plan_step){.label = tr__label_of_part(TR_VERB_gather, part),
+                          .subject = TR_OF_FLAT,
+                          .unit = flat,
                           .stream = tr__exchange_stream(plan, TR_SPACE_DEVICE),
-                          .guard = TR_GUARD_ALWAYS,
-                          .part = part,
-                          .group = TR_ON_DATA,
-                          .unit = (int32_t)flat};
+                          .guard = TR_GUARD_ALWAYS};
 }
 
-static tr_exchange gather_of(const tr_flat *flat, tr_comm_type type) {
-    return (tr_exchange){.kind = TR_COMM_GATHER,
+static tr_exchange gather_of(const tr_plan *plan, tr_part part, int flat,
+                             tr_comm_type type) {
+    const tr_flat *of = &plan->flats[flat];
+    return (tr_exchange){.part = part,
+                         .kind = TR_COMM_GATHER,
                          .type = type,
+                         .group = TR_ON_DATA,
                          .in_place = true,
-                         .count = flat->count,
-                         .shard = flat->shard};
+                         .count = of->count,
+                         .shard = of->shard};
 }
 
 // Parameters of 16 bits as bytes: nothing is added.
-static tr_exchange gather_of_params(const tr_plan *plan, const tr_flat *flat) {
+static tr_exchange gather_of_params(const tr_plan *plan, int flat) {
     bool half = tr__plan_is_half(plan);
     int64_t element = tr__param_bytes(plan);
-    tr_exchange exchange = gather_of(flat, half ? TR_COMM_BYTE : TR_COMM_F32);
+    tr_exchange exchange =
+        gather_of(plan, TR_PART_PARAM, flat, half ? TR_COMM_BYTE : TR_COMM_F32);
     exchange.count *= half ? element : 1;
     exchange.shard *= half ? element : 1;
     return exchange;
@@ -58,7 +62,7 @@ void tr__hop_gather(tr_ways *ways, int flat, tr_issued *issued) {
     bool stay = tr__plan_params_stay(plan),
          fetched = plan->request.param_placement != TR_SPACE_DEVICE;
     int64_t element = tr__param_bytes(plan);
-    tr_exchange exchange = gather_of_params(plan, of);
+    tr_exchange exchange = gather_of_params(plan, flat);
     int32_t params = tr__edit_params(e, flat);
     tr_region from = {-1, 0, 0};
     if (!stay) {
@@ -75,19 +79,23 @@ void tr__hop_gather(tr_ways *ways, int flat, tr_issued *issued) {
 void tr__put_gather_statistics(tr_ways *ways) {
     const tr_plan *plan = ways->editor.plan;
     tr_plan_step step = gather_step(plan, TR_PART_STATISTICS, 0);
+    step.subject = TR_OF_NOBODY;
     step.stream = tr__exchange_stream(plan, TR_SPACE_HOST);
-    step.group = TR_ON_ALL; // every rank says how it fares
-    tr__make_gather(&ways->editor, step, plan->statistics.buffer,
-                    plan->statistics.doubles * (int64_t)sizeof(double));
+    // Every rank says how it fares.
+    tr__make_gather(&ways->editor, step, TR_PART_STATISTICS, TR_ON_ALL,
+                    tr__region(plan->statistics.buffer,
+                               plan->statistics.doubles * (int64_t)sizeof(double)));
 }
 
 void tr__put_gather_norms(tr_ways *ways) {
     const tr_plan *plan = ways->editor.plan;
     tr_plan_step step = gather_step(plan, TR_PART_NORMS, 0);
+    step.subject = TR_OF_NOBODY;
     step.stream = tr__exchange_stream(plan, tr__norms_space(plan));
     step.guard = TR_GUARD_APPLIED;
-    tr__make_gather(&ways->editor, step, tr__edit_measured(&ways->editor),
-                    plan->norms.parts * (int64_t)sizeof(tr_squares));
+    tr__make_gather(&ways->editor, step, TR_PART_NORMS, TR_ON_DATA,
+                    tr__region(tr__edit_measured(&ways->editor),
+                               plan->norms.parts * (int64_t)sizeof(tr_squares)));
 }
 
 // ---- reduces
@@ -114,16 +122,14 @@ static int32_t put_reduce(tr_ways *ways, int flat, bool apart) {
     const tr_flat *of = &plan->flats[flat];
     bool pass = tr__flat_grads_pass(plan, flat);
     int32_t from = pass ? tr__ways_take(ways, flat) : of->sums.buffer;
-    tr_exchange exchange = {.kind = TR_COMM_REDUCE,
-                            .type = sum_type(plan),
-                            .count = of->count,
-                            .shard = of->shard};
-    tr_plan_step step = {.kind = TR_STEP_reduce,
+    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, sum_type(plan));
+    tr_plan_step step = {.label = {.verb = TR_VERB_reduce},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
                          .stream = TR_STREAM_COMM,
-                         .guard = TR_GUARD_ALWAYS,
-                         .group = TR_ON_DATA,
-                         .unit = (int32_t)flat,
-                         .apart = apart};
+                         .guard = TR_GUARD_ALWAYS};
+    exchange.kind = TR_COMM_REDUCE;
+    exchange.in_place = false;
     return tr__make_exchange(e, step, exchange,
                              tr__region(from, of->count * tr__sum_bytes(plan)),
                              reduced_to(ways, flat, apart), true);
@@ -132,10 +138,11 @@ static int32_t put_reduce(tr_ways *ways, int flat, bool apart) {
 static int32_t put_addition(tr_ways *ways, int flat) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
-    tr_plan_step step = {.kind = TR_STEP_add,
+    tr_plan_step step = {.label = {.verb = TR_VERB_add},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat,
                          .stream = TR_STREAM_COMM,
-                         .guard = TR_GUARD_ALWAYS,
-                         .unit = (int32_t)flat};
+                         .guard = TR_GUARD_ALWAYS};
     tr_region sums =
         tr__region_of_flat(&of->sums, of->first, of->own, tr__sum_bytes(plan));
     return tr__put_addition(&ways->editor, step, of->own,
@@ -147,7 +154,7 @@ static int32_t put_addition(tr_ways *ways, int flat) {
 static int32_t put_gather_gradients(tr_ways *ways, int flat) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
-    tr_exchange exchange = gather_of(of, sum_type(plan));
+    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, sum_type(plan));
     tr_region sums = tr__region(of->sums.buffer, of->count * tr__sum_bytes(plan));
     return tr__make_exchange(&ways->editor, gather_step(plan, TR_PART_GRAD, flat),
                              exchange, sums, sums, false);

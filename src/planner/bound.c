@@ -17,7 +17,9 @@ typedef struct shape {
     int units;
     int64_t again;       // recomputed units
     int64_t steps, wave; // g
-    bool away;           // inputs of recomputed units leave the device
+    // What leaves the device between forward and backward: inputs of recomputed units;
+    // what the others save.
+    bool inputs_leave, saved_leave;
 } shape;
 
 static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {
@@ -28,7 +30,8 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
                .again = search->ladder[rung],
                .steps = r->accumulation_steps,
                .wave = r->wave,
-               .away = r->boundary_placement != TR_SPACE_DEVICE};
+               .inputs_leave = r->boundary_placement != TR_SPACE_DEVICE,
+               .saved_leave = r->saved_placement != TR_SPACE_DEVICE};
     if (s.again < 0 || s.again > s.units - 1) {
         s.again = s.units - 1;
     }
@@ -47,8 +50,20 @@ static const tr_unit_figures *unit_of(const shape *s, int u) {
     return is_again(s, u) ? &s->kernels->again[u] : &s->kernels->units[u];
 }
 
-static bool is_away(const shape *s, int u) {
-    return s->away && is_again(s, u) && unit_of(s, u)->input > 0;
+static bool input_leaves(const shape *s, int u) {
+    return s->inputs_leave && is_again(s, u) && unit_of(s, u)->input > 0;
+}
+
+// What the last unit saves is needed at once.
+static bool saved_leave(const shape *s, int u) {
+    return s->saved_leave && !is_again(s, u) && u < s->units - 1;
+}
+
+// Bytes of a unit and a micro-batch that leave.
+static int64_t leaving(const shape *s, int u) {
+    return input_leaves(s, u)  ? unit_of(s, u)->input
+           : saved_leave(s, u) ? unit_of(s, u)->saved
+                               : 0;
 }
 
 // ---- memory
@@ -57,9 +72,9 @@ static bool is_away(const shape *s, int u) {
 static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
     const tr_unit_figures *unit = unit_of(s, u);
     bool below = u > 0 && unit_of(s, u - 1)->keeps_output;
-    bool stays = (unit->keeps_input || is_again(s, u) || below) && !is_away(s, u);
+    bool stays = (unit->keeps_input || is_again(s, u) || below) && !input_leaves(s, u);
     *boundary = stays ? unit->input : 0;
-    return is_again(s, u) ? 0 : unit->saved;
+    return is_again(s, u) || saved_leave(s, u) ? 0 : unit->saved;
 }
 
 // At the backward of each unit live what the units below keep, of the whole wave, and
@@ -74,9 +89,10 @@ static int64_t passing_device(const shape *s) {
         }
         int64_t boundary = 0, kept = kept_of(s, u, &boundary);
         int64_t here = below + s->wave * boundary + unit->backward_workspace;
-        here += last || is_again(s, u) ? unit->saved : s->wave * unit->saved;
+        bool one = last || is_again(s, u) || saved_leave(s, u);
+        here += one ? unit->saved : s->wave * unit->saved;
         here += last ? 0 : s->wave * unit->output;
-        here += is_away(s, u) && unit->keeps_input ? unit->input : 0; // is back
+        here += input_leaves(s, u) && unit->keeps_input ? unit->input : 0; // is back
         here += s->class->moved[u];
         most = tr__max_i64(most, here);
         below += s->wave * (kept + boundary);
@@ -84,17 +100,17 @@ static int64_t passing_device(const shape *s) {
     return most;
 }
 
-// ---- inputs that leave
+// ---- what leaves
 
-// Of a wave, those that would have to come back at once stay (plan/boundary.c): no more
-// of them than this.
+// Of a wave, what would have to come back at once stays (plan/away.c): no more values
+// than this.
 enum { STAY_MOST = 4 };
 
-// Bytes of a wave's inputs that are away at the same time.
+// Bytes of a wave's values that are away at the same time.
 static int64_t bytes_away(const shape *s) {
     int64_t sum = 0, largest = 0;
     for (int u = 0; u < s->units; u++) {
-        int64_t bytes = is_away(s, u) ? unit_of(s, u)->input : 0;
+        int64_t bytes = leaving(s, u);
         sum += bytes;
         largest = tr__max_i64(largest, bytes);
     }
@@ -105,8 +121,8 @@ static int64_t bytes_away(const shape *s) {
 static double seconds_away(const shape *s, const tr_machine *m) {
     double most = 0, all = 0, waves = (double)tr__ceil_div(s->steps, s->wave);
     for (int u = 0; u < s->units; u++) {
-        if (is_away(s, u)) {
-            double bytes = (double)unit_of(s, u)->input;
+        double bytes = (double)leaving(s, u);
+        if (bytes > 0) {
             double one = m->way[TR_WAY_TO_HOST].latency +
                          m->way[TR_WAY_TO_DEVICE].latency +
                          bytes / m->way[TR_WAY_TO_HOST].rate +

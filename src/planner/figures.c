@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "models/models.h"
+#include "plan/away.h"
 #include "plan/passes.h"
 #include "planner/planner.h"
 #include "sim/simulate.h"
@@ -25,7 +26,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
     r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it
-    r.boundary_placement = TR_SPACE_DEVICE;
+    tr__request_nothing_away(&r);
     tr_status status = TR_OK;
     if (search->request->sliced) {
         status = tr__model_slice(search->request->sliced, (int)point->slices, err);
@@ -35,11 +36,11 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
 
 // ---- kernels
 
-static double programs_seconds(const tr_share *share, const tr_program *programs,
-                               int count) {
+static double role_seconds(const tr_share *share, const tr_unit_program *unit,
+                           tr_variant role) {
     double seconds = 0;
-    for (int s = 0; programs && s < count; s++) {
-        seconds += tr__program_seconds(share, &programs[s]);
+    for (int i = 0; i < tr__unit_pieces(unit, role); i++) {
+        seconds += tr__program_seconds(share, tr__unit_piece(unit, role, i));
     }
     return seconds;
 }
@@ -66,18 +67,18 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool ag
         .keeps_output = any(p->derived.reads_output),
         .in_place = p->derived.in_place,
     };
-    for (int s = 0; s < p->segments; s++) {
+    for (int i = 0; i < tr__unit_pieces(p, TR_VARIANT_BACKWARD); i++) {
         out->backward_workspace =
-            tr__max_i64(out->backward_workspace, p->backward[s].temp_bytes);
+            tr__max_i64(out->backward_workspace,
+                        tr__unit_piece(p, TR_VARIANT_BACKWARD, i)->temp_bytes);
     }
     for (int i = 0; i < 2; i++) {
-        out->seconds[i] = programs_seconds(&share[i], p->backward, p->segments);
+        out->seconds[i] = role_seconds(&share[i], p, TR_VARIANT_BACKWARD);
         if (again) {
-            out->seconds[i] +=
-                programs_seconds(&share[i], p->saves_nothing, p->segments) +
-                tr__program_seconds(&share[i], &p->recompute);
+            out->seconds[i] += role_seconds(&share[i], p, TR_VARIANT_SAVES_NOTHING) +
+                               role_seconds(&share[i], p, TR_VARIANT_RECOMPUTE);
         } else {
-            out->seconds[i] += programs_seconds(&share[i], p->forward, p->segments);
+            out->seconds[i] += role_seconds(&share[i], p, TR_VARIANT_FORWARD);
         }
     }
 }

@@ -154,7 +154,7 @@ typedef struct tr_timeline {
     double seconds;
     char column[TR_STREAMS][TR_TIMELINE_COLUMNS + 1]; // "": nothing on that stream
     double busy[TR_STREAMS];                          // seconds at work
-    double kind[TR_STEP_KINDS];
+    double kind[TR_VERBS];
 } tr_timeline;
 
 // How a simulated step spends its time.

@@ -51,9 +51,9 @@ static void print_timeline(const tr_planned *p, FILE *to) {
         }
     }
     fprintf(to, "    ");
-    for (int k = 0; k < TR_STEP_KINDS; k++) {
+    for (int k = 0; k < TR_VERBS; k++) {
         if (t->kind[k] >= 0.0005 * t->seconds) {
-            fprintf(to, "%s%s %.1f %%", comma, tr__plan_step_name((tr_plan_step_kind)k),
+            fprintf(to, "%s%s %.1f %%", comma, tr__verb_name((tr_verb)k),
                     100 * t->kind[k] / t->seconds);
             comma = ", ";
         }

@@ -81,9 +81,9 @@ static void write_timeline(const tr_timeline *t, tr_json_writer *to) {
     }
     tr__json_close(to, '}');
     tr__json_put_open(to, "kinds", '{');
-    for (int k = 0; k < TR_STEP_KINDS; k++) {
+    for (int k = 0; k < TR_VERBS; k++) {
         if (t->kind[k] > 0) {
-            tr__json_put_real(to, tr__plan_step_name((tr_plan_step_kind)k), t->kind[k]);
+            tr__json_put_real(to, tr__verb_name((tr_verb)k), t->kind[k]);
         }
     }
     tr__json_close(to, '}');

@@ -1,5 +1,6 @@
 // Which classes of tensors are worth a try.
 #include "models/models.h"
+#include "plan/away.h"
 #include "plan/passes.h"
 #include "planner/planner.h"
 
@@ -15,8 +16,8 @@ static tr_plan_request alone(const tr_plan_request *of) {
     r.stage = 0;
     r.wave = r.recomputed_units = r.recomputed_ops_units = 0;
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;
-    r.optimizer_placement = r.param_placement = r.grad_placement =
-        r.boundary_placement = TR_SPACE_DEVICE;
+    r.optimizer_placement = r.param_placement = r.grad_placement = TR_SPACE_DEVICE;
+    tr__request_nothing_away(&r);
     return r;
 }
 

@@ -56,7 +56,7 @@ tr_status tr__planner_fullest(const tr_search *search, const tr_planner_option *
         const char *subject = tr__step_subject(plan, step);
         char parts[TEXT];
         say_categories(plan, parts, sizeof parts);
-        snprintf(dst, size, "%s%s%s, with %s", tr__plan_step_name(step->kind),
+        snprintf(dst, size, "%s%s%s, with %s", tr__verb_name(step->label.verb),
                  subject ? " of " : "", subject ? subject : "", parts);
     }
     tr_plan_destroy(plan);

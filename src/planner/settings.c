@@ -187,6 +187,20 @@ static void say_boundary_placement(const tr_point *p, char *dst, size_t size) {
     }
 }
 
+static int64_t get_saved_placement(const tr_point *p) {
+    return p->plan.saved_placement == TR_SPACE_HOST;
+}
+
+static void set_saved_placement(tr_point *p, int64_t value) {
+    p->plan.saved_placement = value ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
+static void say_saved_placement(const tr_point *p, char *dst, size_t size) {
+    if (get_saved_placement(p)) {
+        snprintf(dst, size, "saved activations on the host");
+    }
+}
+
 static int64_t get_recomputed_units(const tr_point *p) {
     return p->plan.recomputed_units;
 }
@@ -265,6 +279,8 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
     [TR_DIMENSION_boundary_placement] = {CHECKPOINT "cpu_checkpointing", TR_YES,
                                          DIMENSION(boundary_placement),
                                          .old_name = "boundary_home"},
+    [TR_DIMENSION_saved_placement] = {CHECKPOINT "cpu_saved", TR_YES,
+                                      DIMENSION(saved_placement)},
     [TR_DIMENSION_recomputed_units] = {CHECKPOINT "number_checkpoints", TR_COUNT,
                                        DIMENSION(recomputed_units),
                                        .also_said_by = "execution.recompute"},

@@ -4,33 +4,33 @@
 #include <string.h>
 
 // One letter for a kind, so that a line can be read.
-static const char letters[TR_STEP_KINDS] = {
-    [TR_STEP_load] = 'l',
-    [TR_STEP_fetch] = 'F',
-    [TR_STEP_gather] = 'G',
-    [TR_STEP_forward] = 'f',
-    [TR_STEP_recompute] = 'r',
-    [TR_STEP_pack] = 'p',
-    [TR_STEP_merge] = 'm',
-    [TR_STEP_backward] = 'b',
-    [TR_STEP_accumulate] = 'o',
-    [TR_STEP_reduce] = 'R',
-    [TR_STEP_evict] = 'E',
-    [TR_STEP_unload] = '.',
-    [TR_STEP_read] = 'I',
-    [TR_STEP_write] = 'O',
-    [TR_STEP_gradient_squares] = 's',
-    [TR_STEP_clear] = '.',
-    [TR_STEP_norm] = 'n',
-    [TR_STEP_update] = 'u',
-    [TR_STEP_add] = 'a',
-    [TR_STEP_report] = '.',
-    [TR_STEP_decide] = '.',
-    [TR_STEP_micro_norm] = 'g',
-    [TR_STEP_micro_norm_tied] = 'g',
-    [TR_STEP_direction_norms] = 'd',
-    [TR_STEP_tensor_norms] = 't',
-    [TR_STEP_track] = 'k',
+static const char letters[TR_VERBS] = {
+    [TR_VERB_load] = 'l',
+    [TR_VERB_fetch] = 'F',
+    [TR_VERB_gather] = 'G',
+    [TR_VERB_forward] = 'f',
+    [TR_VERB_recompute] = 'r',
+    [TR_VERB_pack] = 'p',
+    [TR_VERB_merge] = 'm',
+    [TR_VERB_backward] = 'b',
+    [TR_VERB_accumulate] = 'o',
+    [TR_VERB_reduce] = 'R',
+    [TR_VERB_evict] = 'E',
+    [TR_VERB_unload] = '.',
+    [TR_VERB_read] = 'I',
+    [TR_VERB_write] = 'O',
+    [TR_VERB_gradient_squares] = 's',
+    [TR_VERB_clear] = '.',
+    [TR_VERB_norm] = 'n',
+    [TR_VERB_update] = 'u',
+    [TR_VERB_add] = 'a',
+    [TR_VERB_report] = '.',
+    [TR_VERB_decide] = '.',
+    [TR_VERB_micro_norm] = 'g',
+    [TR_VERB_micro_norm_tied] = 'g',
+    [TR_VERB_direction_norms] = 'd',
+    [TR_VERB_tensor_norms] = 't',
+    [TR_VERB_track] = 'k',
 };
 
 // Seconds of [begin, end) that lie in column c.
@@ -47,7 +47,7 @@ static int column_of(double seconds, double width) {
 }
 
 static void draw_stream(const tr_simulated *s, tr_stream stream, tr_timeline *out) {
-    double at[TR_TIMELINE_COLUMNS][TR_STEP_KINDS] = {{0}};
+    double at[TR_TIMELINE_COLUMNS][TR_VERBS] = {{0}};
     double width = out->seconds / TR_TIMELINE_COLUMNS;
     for (size_t i = 0; i < s->span_count; i++) {
         const tr_span *span = &s->spans[i];
@@ -59,7 +59,7 @@ static void draw_stream(const tr_simulated *s, tr_stream stream, tr_timeline *ou
         out->busy[stream] += span->end - span->begin;
         for (int c = column_of(span->begin, width); c <= column_of(span->end, width);
              c++) {
-            at[c][step->kind] += within(span, width, c);
+            at[c][step->label.verb] += within(span, width, c);
         }
     }
     if (out->busy[stream] == 0) {
@@ -68,7 +68,7 @@ static void draw_stream(const tr_simulated *s, tr_stream stream, tr_timeline *ou
     for (int c = 0; c < TR_TIMELINE_COLUMNS; c++) {
         int most = 0;
         double all = 0;
-        for (int k = 0; k < TR_STEP_KINDS; k++) {
+        for (int k = 0; k < TR_VERBS; k++) {
             most = at[c][k] > at[c][most] ? k : most;
             all += at[c][k];
         }
@@ -78,7 +78,7 @@ static void draw_stream(const tr_simulated *s, tr_stream stream, tr_timeline *ou
 
 void tr__timeline_draw(const tr_simulated *simulated, tr_timeline *out) {
     *out = (tr_timeline){.seconds = simulated->result.seconds};
-    memcpy(out->kind, simulated->kind_seconds, sizeof out->kind);
+    memcpy(out->kind, simulated->verb_seconds, sizeof out->kind);
     for (int stream = 0; stream < TR_STREAMS && out->seconds > 0; stream++) {
         draw_stream(simulated, (tr_stream)stream, out);
     }

@@ -142,6 +142,14 @@ size_t tr__values_boundary_placement(const tr_planner_request *request,
     return units && request->budget[TR_SPACE_HOST] > 0 ? 2 : 1;
 }
 
+size_t tr__values_saved_placement(const tr_planner_request *request,
+                                  const tr_point *point, int64_t *values) {
+    (void)point;
+    values[0] = 0;
+    values[1] = 1;
+    return request->budget[TR_SPACE_HOST] > 0 ? 2 : 1;
+}
+
 // All but the last unit, which is turned around at once; of many units not every
 // number.
 size_t tr__values_recomputed_units(const tr_planner_request *request,

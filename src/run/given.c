@@ -90,8 +90,9 @@ tr_status tr__given_read(const tr_given *given, bool rules_out, tr_config **out,
                                       .rules_out = rules_out && !value->literal,
                                       .source = value->source};
     }
-    tr_status status = tr__config_parse(name, given->text, given->bytes, tr__key_tables,
-                                        TR_KEY_TABLES, all, given->count, out, err);
+    tr_status status =
+        tr__config_parse(&(tr_config_text){name, given->text, given->bytes},
+                         tr__key_tables, TR_KEY_TABLES, all, given->count, out, err);
     tr__free(all);
     return status;
 }

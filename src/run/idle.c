@@ -94,6 +94,14 @@ bool tr__idle_nothing_recomputed(const void *object) {
            tr__config_bool(run->config, "activation_checkpointing.cpu_checkpointing");
 }
 
+bool tr__idle_all_recomputed(const void *object) {
+    const tr_run *run = object;
+    const tr_plan_request *r = &run->request;
+    bool all = r->recomputed_units < 0 ||
+               (r->model && r->recomputed_units >= r->model->unit_count - 1);
+    return all && tr__config_bool(run->config, "activation_checkpointing.cpu_saved");
+}
+
 bool tr__idle_first_units_of_nothing(const void *object) {
     const tr_run *run = object;
     const tr_plan_request *r = &run->request;

@@ -13,6 +13,7 @@ bool tr__idle_no_noise(const void *run);
 bool tr__idle_no_nvme(const void *run);
 bool tr__idle_state_on_device(const void *run);
 bool tr__idle_nothing_recomputed(const void *run);
+bool tr__idle_all_recomputed(const void *run);
 bool tr__idle_first_units_of_nothing(const void *run);
 bool tr__idle_no_schedule(const void *run);
 bool tr__idle_prints_by_steps(const void *run);

@@ -187,6 +187,14 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "false",
      .doc = "those inputs wait in the host's memory"},
+    {.path = "activation_checkpointing.cpu_saved",
+     .idle = tr__idle_all_recomputed,
+     .why = "all units but the last are recomputed, and save nothing; lower "
+            "activation_checkpointing.number_checkpoints",
+     .types = TR_KEY_BOOL,
+     .allow_auto = true,
+     .fallback = "false",
+     .doc = "what the other units save for the backward waits in the host's memory"},
 };
 
 const tr_key_table tr__keys_zero = {.keys = keys, .count = sizeof keys / sizeof *keys};

@@ -235,8 +235,8 @@ static tr_status read_machine(const char *name, const char *text, tr_machine **o
     fill_keys(list);
     const tr_key_table table = {.keys = list->keys, .count = list->count};
     const tr_key_table *const tables[] = {&table};
-    status = text ? tr__config_parse(name, text, strlen(text), tables, 1, NULL, 0,
-                                     &config, err)
+    status = text ? tr__config_parse(&(tr_config_text){name, text, strlen(text)},
+                                     tables, 1, NULL, 0, &config, err)
                   : tr__config_open(name, tables, 1, NULL, 0, &config, err);
     if (status == TR_OK) {
         status = check_there(config, name, err);

@@ -41,11 +41,11 @@ static void print_times(const tr_simulation *r, FILE *to) {
 
 static void print_kinds(const tr_simulated *s, FILE *to) {
     fprintf(to, "\nits steps by kind (copies and exchanges run beside the others)\n");
-    for (int k = 0; k < TR_STEP_KINDS; k++) {
-        if (s->kind_seconds[k] > 0) {
+    for (int k = 0; k < TR_VERBS; k++) {
+        if (s->verb_seconds[k] > 0) {
             fprintf(to, "    %-16s %8" PRId64 " step%-1s %12.6f s\n",
-                    tr__plan_step_name((tr_plan_step_kind)k), s->kind_steps[k],
-                    tr__plural(s->kind_steps[k]), s->kind_seconds[k]);
+                    tr__verb_name((tr_verb)k), s->verb_steps[k],
+                    tr__plural(s->verb_steps[k]), s->verb_seconds[k]);
         }
     }
 }
@@ -190,12 +190,12 @@ static void write_memory(const tr_simulation *r, tr_json_writer *to) {
 static void write_kinds(const tr_simulated *s, tr_json_writer *to) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "kinds", '{');
-    for (int k = 0; k < TR_STEP_KINDS; k++) {
-        if (s->kind_steps[k] > 0) {
+    for (int k = 0; k < TR_VERBS; k++) {
+        if (s->verb_steps[k] > 0) {
             tr__json_line(to, 4);
-            tr__json_put_open(to, tr__plan_step_name((tr_plan_step_kind)k), '{');
-            tr__json_put_integer(to, "steps", s->kind_steps[k]);
-            tr__json_put_real(to, "seconds", s->kind_seconds[k]);
+            tr__json_put_open(to, tr__verb_name((tr_verb)k), '{');
+            tr__json_put_integer(to, "steps", s->verb_steps[k]);
+            tr__json_put_real(to, "seconds", s->verb_seconds[k]);
             tr__json_close(to, '}');
         }
     }

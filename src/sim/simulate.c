@@ -70,7 +70,7 @@ static void finish_job(walk *w, tr_stream on) {
     const tr_plan_step *step = step_at(w, front->step);
     double took = w->now - front->begin;
     add_span(w, front->step, on, front->begin);
-    w->out->kind_seconds[step->kind] += took;
+    w->out->verb_seconds[step->label.verb] += took;
     s->busy += took;
     s->done++;
     s->first = (s->first + 1) % QUEUE;
@@ -206,7 +206,7 @@ static void count_flops(walk *w, const tr_plan_step *step) {
 
 static void run_step(walk *w, int32_t index) {
     const tr_plan_step *step = step_at(w, index);
-    w->out->kind_steps[step->kind]++;
+    w->out->verb_steps[step->label.verb]++;
     for (int s = 0; s < TR_STREAMS; s++) {
         wait_for(w, (tr_stream)s, step->wait[s]);
     }
@@ -221,7 +221,7 @@ static void run_step(walk *w, int32_t index) {
     double begin = w->now;
     compute(w, seconds_of(w, step));
     count_flops(w, step);
-    w->out->kind_seconds[step->kind] += w->now - begin;
+    w->out->verb_seconds[step->label.verb] += w->now - begin;
     add_span(w, index, step->stream, begin);
 }
 

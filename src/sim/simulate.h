@@ -9,8 +9,8 @@ struct tr_simulated {
     const tr_plan *plan;
     const tr_machine *machine;
     tr_simulation result;
-    double kind_seconds[TR_STEP_KINDS]; // at work: of the stream's time
-    int64_t kind_steps[TR_STEP_KINDS];
+    double verb_seconds[TR_VERBS]; // at work: of the stream's time
+    int64_t verb_steps[TR_VERBS];
     tr_span *spans;
     size_t span_count, span_capacity;
 };

@@ -2,6 +2,9 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "tokenizer/ids.h"
+
+#include <tranche/data.h>
 
 bool tr__text_reserve(tr_text *text, size_t more) {
     size_t need;
@@ -42,4 +45,16 @@ void tr__text_release(tr_text *text) {
 void tr__spans_release(tr_text_spans *spans) {
     tr__free(spans->span);
     *spans = (tr_text_spans){0};
+}
+
+void tr_token_ids_release(tr_token_ids *ids) {
+    tr__free(ids->id);
+    *ids = (tr_token_ids){0};
+}
+
+tr_status tr_token_ids_add(tr_token_ids *ids, const int32_t *id, size_t count,
+                           tr_error *err) {
+    return tr__ids_add(ids, id, count)
+               ? TR_OK
+               : tr_fail(err, TR_MEMORY, "no memory for tokens");
 }

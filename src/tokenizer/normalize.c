@@ -99,7 +99,7 @@ static void reorder(pending *p) {
     }
 }
 
-static uint32_t compose_pair(uint32_t a, uint32_t b) {
+static uint32_t compose_pair(const tr_unicode *unicode, uint32_t a, uint32_t b) {
     if (a - LEAD < LEAD_COUNT && b - VOWEL < VOWEL_COUNT) {
         return HANGUL + ((a - LEAD) * VOWEL_COUNT + (b - VOWEL)) * TAIL_COUNT;
     }
@@ -107,17 +107,18 @@ static uint32_t compose_pair(uint32_t a, uint32_t b) {
         b - TAIL - 1 < TAIL_COUNT - 1) {
         return a + (b - TAIL);
     }
-    return tr__unicode_compose(a, b);
+    return tr__unicode_compose(unicode, a, b);
 }
 
-static void compose(pending *p) {
+static void compose(const tr_unicode *unicode, pending *p) {
     size_t out = 0, starter = SIZE_MAX;
     int last = 0; // the class of what stands before and did not compose
     for (size_t i = 0; i < p->count; i++) {
         item next = p->items[i];
         bool blocked = starter == SIZE_MAX ||
                        (out - 1 > starter && (last >= next.order || last == 0));
-        uint32_t both = blocked ? 0 : compose_pair(p->items[starter].c, next.c);
+        uint32_t both =
+            blocked ? 0 : compose_pair(unicode, p->items[starter].c, next.c);
         if (both) {
             p->items[starter].c = both;
             continue;
@@ -131,10 +132,10 @@ static void compose(pending *p) {
     p->count = out;
 }
 
-static void flush(pending *p, tr_form form, tr_text *text) {
+static void flush(const tr_unicode *unicode, pending *p, tr_form form, tr_text *text) {
     reorder(p);
     if (form.compose) {
-        compose(p);
+        compose(unicode, p);
     }
     for (size_t i = 0; i < p->count; i++) {
         tr__text_put(text, p->items[i].c);
@@ -172,7 +173,7 @@ void tr__normalize(const tr_unicode *unicode, tr_form form, const unsigned char 
             }
             decompose(unicode, &p, c, form.compatibility);
         }
-        flush(&p, form, text);
+        flush(unicode, &p, form, text);
         copied = stable = at;
     }
     tr__text_add(text, from + copied, bytes - copied);

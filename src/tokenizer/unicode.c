@@ -1,53 +1,50 @@
 #include "tokenizer/unicode.h"
 
 #include "base/memory.h"
-#include "tokenizer/unicode_data.h"
 
-// The last of `count` rows of `width` numbers whose first one is at most `c`; NULL:
-// there is none. Rows are sorted.
-static const uint32_t *find(const uint32_t *table, size_t count, size_t width,
-                            uint32_t c) {
-    size_t low = 0, high = count / width;
+// The last pair whose first number is at most `c`; NULL: there is none. Pairs are
+// sorted.
+static const uint32_t *find(const tr_unicode_table *table, uint32_t c) {
+    size_t low = 0, high = table->count / 2;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (table[middle * width] <= c) {
+        if (table->number[middle * 2] <= c) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low == 0 ? NULL : table + (low - 1) * width;
+    return low == 0 ? NULL : table->number + (low - 1) * 2;
 }
 
 // Sets the flags of runs: pairs (begin, value), each up to the next one's begin.
-static void fill(uint32_t *flags, const uint32_t *runs, size_t count, uint32_t flag) {
-    for (size_t i = 0; i < count; i += 2) {
-        uint32_t end = i + 2 < count ? runs[i + 2] : TR_CODE_POINTS;
-        uint32_t value = flag == 0 ? runs[i + 1] : runs[i + 1] ? flag : 0;
-        for (uint32_t c = runs[i]; value && c < end; c++) {
+static void fill(uint32_t *flags, const tr_unicode_table *runs, uint32_t flag) {
+    for (size_t i = 0; i < runs->count; i += 2) {
+        const uint32_t *run = runs->number + i;
+        uint32_t end = i + 2 < runs->count ? run[2] : TR_CODE_POINTS;
+        uint32_t value = flag == 0 ? run[1] : run[1] ? flag : 0;
+        for (uint32_t c = run[0]; value && c < end; c++) {
             flags[c] |= value;
         }
     }
 }
 
-tr_status tr__unicode_create(tr_unicode *unicode, tr_error *err) {
-    uint32_t *flags = tr__calloc(TR_CODE_POINTS, sizeof *flags);
-    if (!flags) {
-        return tr_fail(err, TR_MEMORY, "no memory for the tables of Unicode");
-    }
-    fill(flags, tr__unicode_classes, tr__unicode_classes_count, 0);
-    fill(flags, tr__unicode_combining, tr__unicode_combining_count, TR_COMBINES);
-    for (size_t i = 0; i < tr__unicode_lower_count; i += 2) {
-        flags[tr__unicode_lower[i]] |= TR_HAS_LOWER;
+static void fill_all(const tr_unicode_tables *tables, uint32_t *flags) {
+    const tr_unicode_table *decompositions = &tables->decompositions;
+    const tr_unicode_table *compositions = &tables->compositions;
+    fill(flags, &tables->classes, 0);
+    fill(flags, &tables->combining, TR_COMBINES);
+    for (size_t i = 0; i < tables->lower.count; i += 2) {
+        flags[tables->lower.number[i]] |= TR_HAS_LOWER;
     }
     flags[0x130] |= TR_HAS_LOWER;
-    for (size_t i = 0; i < tr__unicode_decompositions_count; i += 2) {
-        bool compatibility = tr__unicode_decompositions[i + 1] >> 31;
-        flags[tr__unicode_decompositions[i]] |=
+    for (size_t i = 0; i < decompositions->count; i += 2) {
+        bool compatibility = decompositions->number[i + 1] >> 31;
+        flags[decompositions->number[i]] |=
             compatibility ? TR_HAS_COMPATIBILITY : TR_HAS_CANONICAL;
     }
-    for (size_t i = 0; i < tr__unicode_compositions_count; i += 3) {
-        flags[tr__unicode_compositions[i + 1]] |= TR_COMPOSES_LEFT;
+    for (size_t i = 0; i < compositions->count; i += 3) {
+        flags[compositions->number[i + 1]] |= TR_COMPOSES_LEFT;
     }
     for (uint32_t c = 0x1161; c < 0x11c3; c++) { // vowels and last consonants of Hangul
         flags[c] |= TR_COMPOSES_LEFT;
@@ -55,12 +52,24 @@ tr_status tr__unicode_create(tr_unicode *unicode, tr_error *err) {
     for (uint32_t c = 0xac00; c < 0xac00 + 11172; c++) {
         flags[c] |= TR_HAS_CANONICAL;
     }
-    unicode->flags = flags;
+}
+
+tr_status tr__unicode_create(tr_unicode *unicode, tr_error *err) {
+    *unicode = (tr_unicode){.flags = tr__calloc(TR_CODE_POINTS, sizeof(uint32_t))};
+    tr_status status =
+        unicode->flags ? tr__unicode_unpack(&unicode->tables, err)
+                       : tr_fail(err, TR_MEMORY, "no memory for the tables of Unicode");
+    if (status != TR_OK) {
+        tr__unicode_release(unicode);
+        return status;
+    }
+    fill_all(&unicode->tables, unicode->flags);
     return TR_OK;
 }
 
 void tr__unicode_release(tr_unicode *unicode) {
     tr__free(unicode->flags);
+    tr__unicode_tables_release(&unicode->tables);
     *unicode = (tr_unicode){0};
 }
 
@@ -70,16 +79,13 @@ size_t tr__unicode_lowercase(const tr_unicode *unicode, uint32_t c, uint32_t *ds
         dst[1] = 0x307;
         return 2;
     }
-    dst[0] = unicode->flags[c] & TR_HAS_LOWER
-                 ? find(tr__unicode_lower, tr__unicode_lower_count, 2, c)[1]
-                 : c;
+    dst[0] = unicode->flags[c] & TR_HAS_LOWER ? find(&unicode->tables.lower, c)[1] : c;
     return 1;
 }
 
 int tr__unicode_combining_class(const tr_unicode *unicode, uint32_t c) {
-    return unicode->flags[c] & TR_COMBINES
-               ? (int)find(tr__unicode_combining, tr__unicode_combining_count, 2, c)[1]
-               : 0;
+    return unicode->flags[c] & TR_COMBINES ? (int)find(&unicode->tables.combining, c)[1]
+                                           : 0;
 }
 
 const uint32_t *tr__unicode_decompose(const tr_unicode *unicode, uint32_t c,
@@ -90,21 +96,22 @@ const uint32_t *tr__unicode_decompose(const tr_unicode *unicode, uint32_t c,
     if (!found) {
         return NULL;
     }
-    const uint32_t *row =
-        find(tr__unicode_decompositions, tr__unicode_decompositions_count, 2, c);
+    const uint32_t *row = find(&unicode->tables.decompositions, c);
     // A character may have two rows, its canonical one first.
     if (!compatibility && row[1] >> 31) {
         row -= 2;
     }
     *count = row[1] >> 16 & 0x7fff;
-    return tr__unicode_decomposed + (row[1] & 0xffff);
+    return unicode->tables.decomposed.number + (row[1] & 0xffff);
 }
 
-uint32_t tr__unicode_compose(uint32_t first, uint32_t second) {
-    size_t low = 0, high = tr__unicode_compositions_count / 3;
+uint32_t tr__unicode_compose(const tr_unicode *unicode, uint32_t first,
+                             uint32_t second) {
+    const tr_unicode_table *table = &unicode->tables.compositions;
+    size_t low = 0, high = table->count / 3;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const uint32_t *row = tr__unicode_compositions + middle * 3;
+        const uint32_t *row = table->number + middle * 3;
         if (row[0] == first && row[1] == second) {
             return row[2];
         }

@@ -3,11 +3,12 @@
 #ifndef TR_TOKENIZER_UNICODE_H
 #define TR_TOKENIZER_UNICODE_H
 
+#include "tokenizer/unicode_data.h"
 #include "tokenizer/utf8.h"
 
 #include <tranche/status.h>
 
-// The first sixteen are in the generated table, in this order.
+// The first sixteen are in the packed table, in this order.
 enum {
     TR_LETTER = 1 << 0,           // \p{L}
     TR_NUMBER = 1 << 1,           // \p{N}
@@ -35,6 +36,7 @@ enum {
 
 typedef struct tr_unicode {
     uint32_t *flags; // [TR_CODE_POINTS]
+    tr_unicode_tables tables;
 } tr_unicode;
 
 tr_status tr__unicode_create(tr_unicode *unicode, tr_error *err);
@@ -49,6 +51,7 @@ int tr__unicode_combining_class(const tr_unicode *unicode, uint32_t c);
 const uint32_t *tr__unicode_decompose(const tr_unicode *unicode, uint32_t c,
                                       bool compatibility, size_t *count);
 // 0: the two do not compose.
-uint32_t tr__unicode_compose(uint32_t first, uint32_t second);
+uint32_t tr__unicode_compose(const tr_unicode *unicode, uint32_t first,
+                             uint32_t second);
 
 #endif

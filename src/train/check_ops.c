@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "graph/graph.h"
+#include "graph/rewrite.h"
 #include "ops/built_in.h"
 
 #include <tranche/extend/op_check.h>
@@ -236,12 +236,9 @@ static tr_status try_new(op_list *list, const own_node *node, tr_error *err) {
 static tr_status try_unit(op_list *list, const tr_model *model, int unit,
                           tr_tensor_desc *desc, int *count, tr_error *err) {
     const tr_model_unit *of = &model->units[unit];
-    tr_graph *graph = tr__graph_create(desc, *count, &model->batch, TR_F32);
-    if (!graph) {
-        return tr_fail(err, TR_MEMORY, "no memory for the graph of unit %s", of->name);
-    }
-    of->build(graph, of->config);
-    tr_status status = tr_graph_status(graph, err);
+    tr_graph *graph = NULL;
+    tr_status status =
+        tr__graph_of_unit(model, of, desc, *count, &model->batch, TR_F32, &graph, err);
     for (size_t i = 0; i < graph->node_count && status == TR_OK; i++) {
         own_node node = {model, graph, &graph->nodes[i], of->kind};
         if (!tr__op_is_built_in(node.call->op)) {

@@ -155,8 +155,8 @@ static void look_at_model(tr_model *model) {
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_unit_program *unit = plan->units[u].program;
         for (int s = 0; s < unit->segments; s++) {
-            look_at_ops(&unit->forward[s]);
-            look_at_ops(&unit->backward[s]);
+            look_at_ops(tr__unit_piece(unit, TR_VARIANT_FORWARD, s));
+            look_at_ops(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s));
         }
     }
     tr_plan_destroy(plan);

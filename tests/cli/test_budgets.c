@@ -145,7 +145,7 @@ static void test_refusals(void **state) {
               "\"zero_optimization\": {\"stage\": 0, \"offload_optimizer\": "
               "{\"device\": \"none\"}, \"offload_param\": {\"device\": \"none\"}},"
               "\"activation_checkpointing\": {\"number_checkpoints\": 0, "
-              "\"cpu_checkpointing\": false}");
+              "\"cpu_checkpointing\": false, \"cpu_saved\": false}");
     fail_with(state, NULL,
               LIST(PLAN, "--set", "execution.wave=1", "--set",
                    "execution.vocabulary_slices=1", "--set",

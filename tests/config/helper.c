@@ -19,8 +19,8 @@ tr_status try_config(const char *text, const char *const *sets, tr_config **out,
         assert_true(count < SETS_MAX);
         overrides[count] = (tr_config_override){.value = sets[count]};
     }
-    return tr__config_parse("run.json", text, strlen(text), tr__key_tables,
-                            TR_KEY_TABLES, overrides, count, out, err);
+    return tr__config_parse(&(tr_config_text){"run.json", text, strlen(text)},
+                            tr__key_tables, TR_KEY_TABLES, overrides, count, out, err);
 }
 
 tr_config *good_config(const char *text, const char *const *sets) {

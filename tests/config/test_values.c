@@ -104,9 +104,9 @@ static void test_idle(void **state) {
     const char *text = "{\"a\": 3, \"b\": \"auto\"}";
     bool yes = true, no = false;
     tr_config *config = NULL;
-    assert_int_equal(
-        tr__config_parse("run", text, strlen(text), tables, 1, NULL, 0, &config, NULL),
-        TR_OK);
+    assert_int_equal(tr__config_parse(&(tr_config_text){"run", text, strlen(text)},
+                                      tables, 1, NULL, 0, &config, NULL),
+                     TR_OK);
     assert_ptr_equal(tr__config_idle(config, &yes, 0), &keys[0]);
     assert_null(tr__config_idle(config, &yes, 1));
     assert_null(tr__config_idle(config, &no, 0));
@@ -206,8 +206,9 @@ static void test_command_line(void **state) {
     const char text[] = "{\"data\": {\"train\": [\"x\", \"y\", \"z\"]}, \"steps\": 2}";
     tr_config *config = NULL;
     tr_error err = {0};
-    assert_int_equal(tr__config_parse("run.json", text, strlen(text), tr__key_tables,
-                                      TR_KEY_TABLES, options, 4, &config, &err),
+    assert_int_equal(tr__config_parse(&(tr_config_text){"run.json", text, strlen(text)},
+                                      tr__key_tables, TR_KEY_TABLES, options, 4,
+                                      &config, &err),
                      TR_OK);
     assert_int_equal(tr__config_count(config, "data.train"), 2);
     assert_string_equal(tr__config_text_at(config, "data.train", 0), "1");

@@ -34,6 +34,8 @@ static const place places[] = {
     {{"activation_checkpointing.cpu_checkpointing=true", "execution.wave=1",
       "activation_checkpointing.number_checkpoints=2"},
      true},
+    {{"activation_checkpointing.cpu_saved=true", "execution.wave=1", PARAM "none"},
+     true},
     {{OPTIMIZER "nvme", NVME, PARAM "nvme"}, false},
     {{OPTIMIZER "nvme", NVME, "memory.nvme.gradients=true"}, false},
     {{OPTIMIZER "cpu", "optimizer.type=Lamb", "execution.recompute=unit"}, false},

@@ -3,7 +3,7 @@
 // step has waited for, no other waits for.
 #include "exec/rig.h"
 #include "exec/walk.h"
-#include "plan/residency.h"
+#include "plan/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,19 +28,19 @@ static const tr_plan_step *step_at(const follower *f, size_t index) {
 static void look(follower *f, const tr_plan_step *step) {
     const tr_copy_engine *copy_engine = f->rig->executor->copy_engine[TR_STREAM_NVME];
     int64_t asked = f->asked[step->wait[TR_STREAM_NVME]];
-    if (step->kind == TR_STEP_update && step->guard == TR_GUARD_DEFERRED && asked > 0) {
+    if (step->label.verb == TR_VERB_update && step->guard == TR_GUARD_DEFERRED &&
+        asked > 0) {
         f->waits++;
         f->early += tr__copy_engine_totals(copy_engine).read < asked;
     }
 }
 
 static void note(follower *f, const tr_plan_step *step) {
-    bool reads = step->kind == TR_STEP_read && step->guard == TR_GUARD_ALWAYS;
+    bool reads = step->label.verb == TR_VERB_read && step->guard == TR_GUARD_ALWAYS;
     if (step->stream == TR_STREAM_NVME) {
         int64_t before = f->asked[f->transfers++];
         f->asked[f->transfers] =
-            before +
-            (reads ? tr__nvme_bytes(f->rig->plan, step->part, step->count) : 0);
+            before + (reads ? tr__step_stored(f->rig->plan, step) : 0);
     }
 }
 

@@ -76,6 +76,7 @@ static void try_model(const tr_model *model, bool reference, draws *d) {
             request.recomputed_ops_units = draw(d, model->unit_count + 1);
             request.recomputed_units = draw(d, 2) ? draw(d, model->unit_count) : 0;
             request.boundary_placement = draw(d, 2) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+            request.saved_placement = draw(d, 2) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
             request.no_overlap = draw(d, 4) == 0;
             try_plan(&request, &plain);
         }

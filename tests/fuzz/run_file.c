@@ -9,8 +9,8 @@
 #include <string.h>
 
 static tr_status parse(const char *text, size_t bytes, tr_config **out, tr_error *err) {
-    return tr__config_parse("run.json", text, bytes, tr__key_tables, TR_KEY_TABLES,
-                            NULL, 0, out, err);
+    return tr__config_parse(&(tr_config_text){"run.json", text, bytes}, tr__key_tables,
+                            TR_KEY_TABLES, NULL, 0, out, err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
+#include "ops/asked.h"
 #include "ops/node.h"
 
 #include <math.h>
@@ -167,13 +168,9 @@ static int try_case(const tr_case *the_case, tr_backend_id on, bool trains) {
 }
 
 static int try_asked(const tr_case *the_case, tr_backend_id on) {
-    const tr_op *op = the_case->op;
-    tr_case asked = *the_case;
-    if (op->evaluate) {
-        op->evaluate(asked.attr);
-    }
-    asked.op = op->inference ? op->inference : op;
-    return op->evaluate || op->inference ? try_case(&asked, on, false) : 0;
+    tr_case asked;
+    return test_asked(the_case, TR_REWRITE_LOGITS, &asked) ? try_case(&asked, on, false)
+                                                           : 0;
 }
 
 static int try_half(const tr_case *the_case, tr_backend_id on, tr_dtype half) {

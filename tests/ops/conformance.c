@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
 #include "draws.h"
+#include "ops/asked.h"
 #include "ops/finite.h"
 #include "ops/node.h"
 
@@ -382,14 +383,16 @@ static int conform_case(const tr_case_list *list, int index, const tr_case *the_
 
 // What the op does when the model is asked rather than trained.
 static int conform_asked(const tr_case_list *list, int index, const tr_case *the_case) {
-    const tr_op *op = the_case->op;
-    tr_case asked = *the_case;
-    if (op->evaluate) {
-        op->evaluate(asked.attr);
+    tr_case asked;
+    int failed = 0;
+    if (test_asked(the_case, TR_REWRITE_LOGITS, &asked)) {
+        failed += conform_case(list, index, &asked, false, 0x1p-23);
     }
-    asked.op = op->inference ? op->inference : op;
-    bool differs = op->evaluate || op->inference;
-    return differs ? conform_case(list, index, &asked, false, 0x1p-23) : 0;
+    if (asked.op != the_case->op) { // a loss
+        test_asked(the_case, TR_REWRITE_ALL_LOGITS, &asked);
+        failed += conform_case(list, index, &asked, false, 0x1p-23);
+    }
+    return failed;
 }
 
 static int conform_half(const tr_case_list *list, int index, const tr_case *the_case,

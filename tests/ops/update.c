@@ -26,8 +26,9 @@ tr_hyper test_hyper_read(const tr_optimizer_settings *of, const char *params) {
     tr_error err = {0};
     snprintf(text, sizeof text, "{\"optimizer\": {\"type\": \"%s\", \"params\": {%s}}}",
              of->types[0], params);
-    tr_status status = tr__config_parse("run.json", text, strlen(text), tr__key_tables,
-                                        TR_KEY_TABLES, NULL, 0, &config, &err);
+    tr_status status =
+        tr__config_parse(&(tr_config_text){"run.json", text, strlen(text)},
+                         tr__key_tables, TR_KEY_TABLES, NULL, 0, &config, &err);
     if (status == TR_OK && of->read) {
         hyper.lr = tr__optimizer_number(config, "lr");
         hyper.weight_decay = tr__optimizer_number(config, "weight_decay");

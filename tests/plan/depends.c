@@ -3,40 +3,46 @@
 #include "plan/roles.h"
 
 bool test_is_compute(const tr_plan_step *step) {
-    return step->kind == TR_STEP_forward || step->kind == TR_STEP_recompute ||
-           step->kind == TR_STEP_backward;
+    return step->label.verb == TR_VERB_forward ||
+           step->label.verb == TR_VERB_recompute ||
+           step->label.verb == TR_VERB_backward;
 }
 
 static bool is_gather(const tr_plan_step *step, tr_part part) {
-    return step->kind == TR_STEP_gather && step->part == part;
+    return step->shape == TR_STEP_IS_EXCHANGE &&
+           step->payload.exchange.kind == TR_COMM_GATHER &&
+           step->payload.exchange.part == part;
 }
 
 // On the way to the update.
 static bool is_next_phase(const tr_plan_step *step, const tr_plan_step *later) {
-    bool changes =
-        later->kind == TR_STEP_direction_norms || later->kind == TR_STEP_update;
-    if (step->kind == TR_STEP_norm || step->kind == TR_STEP_report ||
+    bool changes = later->label.verb == TR_VERB_direction_norms ||
+                   later->label.verb == TR_VERB_update;
+    if (step->label.verb == TR_VERB_norm || step->label.verb == TR_VERB_report ||
         is_gather(step, TR_PART_STATISTICS)) {
-        return changes || later->kind == TR_STEP_decide;
+        return changes || later->label.verb == TR_VERB_decide;
     }
-    if (step->kind == TR_STEP_decide) {
-        return changes || later->kind == TR_STEP_track;
+    if (step->label.verb == TR_VERB_decide) {
+        return changes || later->label.verb == TR_VERB_track;
     }
-    if (step->kind == TR_STEP_direction_norms) {
-        return is_gather(later, TR_PART_NORMS) || later->kind == TR_STEP_tensor_norms;
+    if (step->label.verb == TR_VERB_direction_norms) {
+        return is_gather(later, TR_PART_NORMS) ||
+               later->label.verb == TR_VERB_tensor_norms;
     }
-    return (is_gather(step, TR_PART_NORMS) && later->kind == TR_STEP_tensor_norms) ||
-           (step->kind == TR_STEP_tensor_norms && later->kind == TR_STEP_update);
+    return (is_gather(step, TR_PART_NORMS) &&
+            later->label.verb == TR_VERB_tensor_norms) ||
+           (step->label.verb == TR_VERB_tensor_norms &&
+            later->label.verb == TR_VERB_update);
 }
 
 bool test_is_idle(const tr_plan *plan, const tr_plan_step *step) {
-    bool none =
-        step->kind == TR_STEP_direction_norms && plan->flats[step->unit].count == 0;
-    return none || (step->kind == TR_STEP_norm && step->payload.op_count == 0);
+    bool none = step->label.verb == TR_VERB_direction_norms &&
+                plan->flats[step->unit].count == 0;
+    return none || (step->label.verb == TR_VERB_norm && step->payload.op_count == 0);
 }
 
 bool test_is_ring(const tr_plan_step *step) {
-    return step->kind == TR_STEP_load || step->kind == TR_STEP_unload;
+    return step->label.verb == TR_VERB_load || step->label.verb == TR_VERB_unload;
 }
 
 static bool is_passing(const tr_plan *plan, int32_t buffer) {
@@ -76,14 +82,14 @@ static bool share(const tr_plan *plan, tr_sequence_kind kind,
 
 static bool come_in_turn(const tr_plan_step *step, const tr_plan_step *later) {
     bool data = step->micro == later->micro &&
-                ((step->kind == TR_STEP_load && test_is_compute(later)) ||
-                 (test_is_compute(step) && later->kind == TR_STEP_unload));
-    bool same_ring = test_is_ring(step) && step->kind == later->kind;
+                ((step->label.verb == TR_VERB_load && test_is_compute(later)) ||
+                 (test_is_compute(step) && later->label.verb == TR_VERB_unload));
+    bool same_ring = test_is_ring(step) && step->label.verb == later->label.verb;
     bool merges = (tr__step_is_of_wave(step) || tr__step_is_of_wave(later)) &&
                   step->unit == later->unit &&
                   (test_is_compute(step) || test_is_compute(later));
-    bool sums = (step->kind == TR_STEP_clear && step->part == TR_PART_STATISTICS) ||
-                later->kind == TR_STEP_norm || is_next_phase(step, later);
+    bool sums = step->mark == TR_MARK_BEGIN || later->label.verb == TR_VERB_norm ||
+                is_next_phase(step, later);
     return data || same_ring || merges || sums;
 }
 
@@ -146,8 +152,9 @@ bool test_never_meet(const tr_plan *plan, int a, int b) {
 }
 
 bool test_is_cut(const tr_plan_step *step) {
-    return step->kind == TR_STEP_update || step->kind == TR_STEP_read ||
-           step->kind == TR_STEP_write || step->kind == TR_STEP_direction_norms;
+    return step->label.verb == TR_VERB_update || step->label.verb == TR_VERB_read ||
+           step->label.verb == TR_VERB_write ||
+           step->label.verb == TR_VERB_direction_norms;
 }
 
 int32_t test_needed(const tr_plan *plan, const tr_sequence *sequence, size_t i,

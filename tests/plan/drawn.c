@@ -117,5 +117,6 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     r.fp8.first_blocks_bf16 = draw(&d, 2);
     r.fp8.repack = one_in(&d, 3);
     r.peers = discrete && tr_mesh_ranks(&r.mesh) > 1 && one_in(&d, 2);
+    r.saved_placement = !r.inference && one_in(&d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return r;
 }

@@ -26,10 +26,10 @@ const tr_sequence *test_training(const tr_plan *plan) {
     return &plan->sequences[TR_SEQUENCE_TRAIN];
 }
 
-int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind) {
+int64_t test_count_steps(const tr_plan *plan, tr_verb verb) {
     int64_t count = 0;
     for (size_t i = 0; i < test_training(plan)->count; i++) {
-        count += test_training(plan)->steps[i].kind == kind;
+        count += test_training(plan)->steps[i].label.verb == verb;
     }
     return count;
 }
@@ -52,12 +52,13 @@ void test_assert_written_once(const tr_plan *plan) {
     assert_true(written && begun);
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        if (step->kind != TR_STEP_backward) {
+        if (step->label.verb != TR_VERB_backward) {
             continue;
         }
         const tr_plan_unit *unit = &plan->units[step->unit];
-        uint32_t touched = tr__program_flats(&unit->program->backward[step->segment],
-                                             TR_PLACE_PARAM_GRAD);
+        uint32_t touched = tr__program_flats(
+            tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, step->segment),
+            TR_PLACE_PARAM_GRAD);
         for (int f = 0; f < unit->program->flat_count; f++) {
             int flat = unit->flats[f];
             if (!(touched >> f & 1)) {
@@ -82,11 +83,12 @@ void test_assert_data(const tr_plan *plan) {
     int64_t loaded = 0, unloaded = 0;
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        if (step->kind == TR_STEP_load) {
+        if (step->label.verb == TR_VERB_load) {
             assert_int_equal(step->micro, loaded++);
-        } else if (step->kind == TR_STEP_unload) {
+        } else if (step->label.verb == TR_VERB_unload) {
             assert_int_equal(step->micro, unloaded++);
-        } else if (step->kind == TR_STEP_forward || step->kind == TR_STEP_backward) {
+        } else if (step->label.verb == TR_VERB_forward ||
+                   step->label.verb == TR_VERB_backward) {
             assert_true(step->micro < loaded && step->micro >= unloaded);
         }
         assert_true(loaded - unloaded <= plan->request.wave);
@@ -97,16 +99,16 @@ void test_assert_data(const tr_plan *plan) {
 void test_assert_end(const tr_plan *plan) {
     const tr_sequence *sequence = test_training(plan);
     size_t updates = plan->flat_count, first = tr__sequence_update(sequence);
-    assert_int_equal(sequence->steps[0].kind, TR_STEP_clear);
+    assert_int_equal(sequence->steps[0].label.verb, TR_VERB_clear);
     assert_int_equal(first, sequence->count - updates);
-    assert_int_equal(sequence->steps[first - 3].kind, TR_STEP_norm);
-    assert_int_equal(sequence->steps[first - 2].kind, TR_STEP_report);
-    assert_int_equal(sequence->steps[first - 1].kind, TR_STEP_decide);
-    assert_int_equal(test_count_steps(plan, TR_STEP_decide), 1);
-    assert_int_equal(test_count_steps(plan, TR_STEP_norm), 1);
+    assert_int_equal(sequence->steps[first - 3].label.verb, TR_VERB_norm);
+    assert_int_equal(sequence->steps[first - 2].label.verb, TR_VERB_report);
+    assert_int_equal(sequence->steps[first - 1].label.verb, TR_VERB_decide);
+    assert_int_equal(test_count_steps(plan, TR_VERB_decide), 1);
+    assert_int_equal(test_count_steps(plan, TR_VERB_norm), 1);
     for (size_t i = 0; i < updates; i++) {
         const tr_plan_step *step = &sequence->steps[first + i];
-        assert_int_equal(step->kind, TR_STEP_update);
+        assert_int_equal(step->label.verb, TR_VERB_update);
         assert_int_equal(step->unit, i);
     }
 }
@@ -115,12 +117,12 @@ void test_assert_recomputed(const tr_plan *plan) {
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
         bool again =
-            plan->units[step->kind == TR_STEP_update ? 0 : step->unit].recomputed;
-        if (step->kind == TR_STEP_forward) {
-            assert_int_equal(step->saves_nothing, again);
+            plan->units[step->label.verb == TR_VERB_update ? 0 : step->unit].recomputed;
+        if (step->label.verb == TR_VERB_forward) {
+            assert_int_equal(tr__step_runs(step, TR_VARIANT_SAVES_NOTHING), again);
         }
-        if (step->kind == TR_STEP_backward && again) {
-            assert_int_equal((step - 1)->kind, TR_STEP_recompute);
+        if (step->label.verb == TR_VERB_backward && again) {
+            assert_int_equal((step - 1)->label.verb, TR_VERB_recompute);
             assert_int_equal((step - 1)->unit, step->unit);
             assert_int_equal((step - 1)->micro, step->micro);
         }

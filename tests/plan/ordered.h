@@ -14,7 +14,7 @@ extern const test_request_case test_cases[TEST_CASES];
 tr_plan *test_plan_case(const tr_model *model, const test_request_case *c);
 
 const tr_sequence *test_training(const tr_plan *plan);
-int64_t test_count_steps(const tr_plan *plan, tr_plan_step_kind kind);
+int64_t test_count_steps(const tr_plan *plan, tr_verb kind);
 
 // As it is printed; for the caller to free.
 char *test_plan_text(const tr_plan *plan, bool json, size_t *length);

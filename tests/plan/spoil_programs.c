@@ -8,6 +8,13 @@
 typedef void (*program_spoiler)(tr_plan *plan, const test_finder *find,
                                 tr_program *program);
 
+// A unit of several segments is not recomputed from its boundary, and what a step of
+// `track` does to states is checked where it runs.
+static bool is_checked(const tr_unit_program *unit, tr_variant role) {
+    bool again = role == TR_VARIANT_SAVES_NOTHING || role == TR_VARIANT_RECOMPUTE;
+    return role != TR_VARIANT_TRACK && (!again || unit->segments == 1);
+}
+
 static void each_program(tr_plan *plan, const test_finder *find,
                          program_spoiler spoil) {
     for (int u = 0; u < plan->unit_count; u++) {
@@ -15,18 +22,11 @@ static void each_program(tr_plan *plan, const test_finder *find,
         if (!plan->units[u].owns_program) {
             continue;
         }
-        for (int k = 0; k < unit->segments && !plan->request.inference; k++) {
-            spoil(plan, find, &unit->forward[k]);
-            spoil(plan, find, &unit->evaluate[k]);
-            spoil(plan, find, &unit->backward[k]);
-            if (unit->saves_nothing && unit->segments == 1) {
-                spoil(plan, find, &unit->saves_nothing[k]);
+        for (int i = 0; i < unit->first_of[TR_VARIANTS]; i++) {
+            if (is_checked(unit, unit->programs[i].variant)) {
+                spoil(plan, find, &unit->programs[i]);
             }
         }
-        if (unit->segments == 1) {
-            spoil(plan, find, &unit->recompute);
-        }
-        spoil(plan, find, &unit->inference);
     }
 }
 
@@ -152,9 +152,11 @@ void test_spoil_recomputed(tr_plan *plan, const test_finder *find) {
     for (int u = 0; u < plan->unit_count && !plan->request.inference; u++) {
         tr_unit_program *unit = plan->units[u].program;
         if (plan->units[u].owns_program) {
-            recompute_otherwise(plan, find, unit->graph, &unit->recompute);
-            for (int k = 0; k < unit->segments; k++) {
-                recompute_otherwise(plan, find, unit->graph, &unit->backward[k]);
+            for (int i = 0; i < unit->first_of[TR_VARIANTS]; i++) {
+                tr_variant role = unit->programs[i].variant;
+                if (role == TR_VARIANT_RECOMPUTE || role == TR_VARIANT_BACKWARD) {
+                    recompute_otherwise(plan, find, unit->graph, &unit->programs[i]);
+                }
             }
         }
     }

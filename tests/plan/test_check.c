@@ -330,12 +330,24 @@ static void buffers_outside_of_the_arena_are_found(void **state) {
     spoil_all(displace);
 }
 
+// Does a step touch the last byte of the buffer? Staging may be larger than what is
+// left of a part at its end.
+static bool is_full(const tr_plan *plan, int32_t buffer) {
+    bool full = false;
+    for (size_t i = 0; i < plan->operand_count; i++) {
+        full = full || (plan->operands[i].buffer == buffer &&
+                        plan->operands[i].end == plan->buffers[buffer].bytes);
+    }
+    return full;
+}
+
 static void shrink(tr_plan *plan, const subject *s) {
     for (size_t i = 0; i < plan->buffer_count; i++) {
         tr_buffer *x = &plan->buffers[i];
+        bool matters = is_full(plan, (int32_t)i) || x->category != TR_LEDGER_staging;
         if (x->sequence >= 0) {
             x->bytes--;
-            must_find(plan, s, "a buffer too small", (int)i, 0);
+            must_find_if(matters, plan, s, "a buffer too small", (int)i, 0);
             x->bytes++;
         }
     }
@@ -366,7 +378,7 @@ static void remove_each(tr_plan *plan, const subject *s, tr_sequence *sequence) 
         memmove(at, at + 1, after * sizeof *at);
         sequence->count--;
         must_find_if(!test_is_idle(plan, &step), plan, s, "a step left out", (int)i,
-                     (int)step.kind);
+                     (int)step.label.verb);
         memmove(at + 1, at, after * sizeof *at);
         *at = step;
         sequence->count++;
@@ -393,7 +405,7 @@ static void double_each(tr_plan *plan, const subject *s, tr_sequence *sequence) 
         memcpy(longer.steps + i + 1, whole.steps + i,
                (whole.count - i) * sizeof *whole.steps);
         *sequence = longer;
-        must_find(plan, s, "a step done twice", (int)i, (int)whole.steps[i].kind);
+        must_find(plan, s, "a step done twice", (int)i, (int)whole.steps[i].label.verb);
         *sequence = whole;
     }
     free(longer.steps);
@@ -425,8 +437,8 @@ static void hasten_each(tr_plan *plan, const subject *s, tr_sequence *sequence) 
             }
             // The norm reads no data: whether they are given back before it is the
             // same.
-            bool changes = whole[k].kind != TR_STEP_norm ||
-                           whole[i].kind != TR_STEP_unload || i + 1 != k;
+            bool changes = whole[k].label.verb != TR_VERB_norm ||
+                           whole[i].label.verb != TR_VERB_unload || i + 1 != k;
             memmove(sequence->steps + i + 1, whole + i, (k - i) * sizeof *whole);
             sequence->steps[i] = whole[k];
             must_find_if(changes, plan, s, "a step too early", (int)i, (int)k);
@@ -469,14 +481,14 @@ static void move_micro_norms(tr_plan *plan, const subject *s) {
             continue;
         }
         micro_norms++;
-        tied += step.kind == TR_STEP_micro_norm_tied;
+        tied += step.label.verb == TR_VERB_micro_norm_tied;
         for (size_t k = 0; k < train->count; k++) {
             const tr_plan_step *at = &train->steps[k];
             bool adds = test_adds_to_micro_norm(plan, at, &step);
             if (k < i && adds) {
                 must_find_moved(plan, s, "a micro_norm too early", i, k);
             } else if (k > i && (adds || test_takes_micro_norm(plan, at, &step) ||
-                                 at->kind == TR_STEP_norm)) {
+                                 at->label.verb == TR_VERB_norm)) {
                 must_find_moved(plan, s, "a micro_norm too late", i, k);
             }
         }
@@ -582,13 +594,6 @@ static void flip_flags(tr_plan *plan, const subject *s) {
                 operand->mode = right;
             }
         }
-        bool keeps = step->kind == TR_STEP_forward &&
-                     plan->units[step->unit].program->saved_bytes > 0;
-        if (keeps) {
-            step->saves_nothing = !step->saves_nothing;
-            must_find(plan, s, "a forward that keeps the wrong things", (int)i, 0);
-            step->saves_nothing = !step->saves_nothing;
-        }
     }
 }
 
@@ -600,11 +605,10 @@ static void wrong_flags_are_found(void **state) {
 static void misnumber_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step right = sequence->steps[i], *step = &sequence->steps[i];
-        bool moves = tr__step_is_of_boundary(step);
-        bool has_micro = test_is_compute(step) || test_is_ring(step) || moves;
-        bool has_unit = test_is_compute(step) || moves ||
-                        step->kind == TR_STEP_update || tr__step_is_of_wave(step) ||
-                        step->kind == TR_STEP_direction_norms;
+        bool has_micro = test_is_compute(step) || test_is_ring(step);
+        bool has_unit = test_is_compute(step) || step->label.verb == TR_VERB_update ||
+                        tr__step_is_of_wave(step) ||
+                        step->label.verb == TR_VERB_direction_norms;
         for (int by = -1; by <= 1; by += 2) {
             step->micro += by;
             if (has_micro) {
@@ -647,10 +651,10 @@ static void miscount_each(tr_plan *plan, const subject *s, tr_sequence *sequence
             must_find(plan, s, "more or fewer elements", (int)i, by);
             *step = right;
         }
-        bool moves = step->kind == TR_STEP_read || step->kind == TR_STEP_write;
-        for (int part = -1; moves && part <= TR_PARTS; part++) {
-            step->part = (tr_part)part;
-            if (step->part != right.part) {
+        bool exchanges = step->shape == TR_STEP_IS_EXCHANGE;
+        for (int part = 0; exchanges && part <= TR_PART_WAVE; part++) {
+            step->payload.exchange.part = (tr_part)part;
+            if (step->payload.exchange.part != right.payload.exchange.part) {
                 must_find(plan, s, "another part", (int)i, part);
             }
         }

@@ -118,13 +118,11 @@ static void check_program(const tr_program *program) {
 }
 
 static void check_unit(const tr_unit_program *unit) {
-    for (int s = 0; s < unit->segments; s++) {
-        check_program(&unit->forward[s]);
-        check_program(&unit->saves_nothing[s]);
-        check_program(&unit->evaluate[s]);
-        check_program(&unit->backward[s]);
+    assert_int_equal(unit->first_of[TR_VARIANTS],
+                     4 * unit->segments + 1 + tr__unit_pieces(unit, TR_VARIANT_TRACK));
+    for (int i = 0; i < unit->first_of[TR_VARIANT_TRACK]; i++) {
+        check_program(&unit->programs[i]);
     }
-    check_program(&unit->recompute);
 }
 
 static void check_model(tr_model *model, bool reference) {
@@ -142,7 +140,9 @@ static void check_model(tr_model *model, bool reference) {
     request.train_batch_size = request.micro_batch;
     plan = test_plan(&request);
     for (int u = 0; u < plan->unit_count; u++) {
-        check_program(&plan->units[u].program->inference);
+        const tr_unit_program *unit = plan->units[u].program;
+        check_program(tr__unit_piece(unit, TR_VARIANT_INFERENCE, 0));
+        assert_int_equal(unit->first_of[TR_VARIANTS], 1);
     }
     tr_plan_destroy(plan);
     tr_model_destroy(model);

@@ -35,11 +35,11 @@ static int64_t elements_of(const tr_plan *plan, bool frozen) {
     return count;
 }
 
-static size_t steps_of(const tr_plan *plan, tr_plan_step_kind kind) {
+static size_t steps_of(const tr_plan *plan, tr_verb kind) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     size_t count = 0;
     for (size_t i = 0; i < train->count; i++) {
-        count += train->steps[i].kind == kind;
+        count += train->steps[i].label.verb == kind;
     }
     return count;
 }
@@ -86,20 +86,22 @@ static void nothing_runs_back_below(void **state) {
         for (size_t i = 0; i < train->count; i++) {
             const tr_plan_step *step = &train->steps[i];
             bool low = tr__step_is_of_unit(step) && step->unit < 2;
-            assert_true(!low || (step->kind == TR_STEP_forward && step->saves_nothing));
+            assert_true(!low || tr__step_runs(step, TR_VARIANT_SAVES_NOTHING) ||
+                        tr__step_is_of_wave(step));
             assert_true(!low || !tr__step_find(plan, step, TR_OPERAND_SAVED));
         }
-        assert_int_equal(steps_of(plan, TR_STEP_backward), 2 * 3);
-        assert_int_equal(steps_of(plan, TR_STEP_recompute), recomputed * 3);
+        assert_int_equal(steps_of(plan, TR_VERB_backward), 2 * 3);
+        assert_int_equal(steps_of(plan, TR_VERB_recompute), recomputed * 3);
         assert_int_equal(plan->units[2].program->input_grad_bytes, 0);
-        assert_int_equal(steps_of(plan, TR_STEP_unload), 3);
+        assert_int_equal(steps_of(plan, TR_VERB_unload), 3);
         tr_plan_destroy(plan);
     }
     tr_model_destroy(model);
 }
 
 static size_t calls_of(const tr_plan *plan, int unit, const tr_op *op) {
-    const tr_program *backward = plan->units[unit].program->backward;
+    const tr_program *backward =
+        tr__unit_piece(plan->units[unit].program, TR_VARIANT_BACKWARD, 0);
     size_t count = 0;
     for (size_t i = 0; i < backward->count; i++) {
         count += backward->instructions[i].desc.op == op;
@@ -142,10 +144,11 @@ static void frozen_weights_have_no_products(void **state) {
     (void)state;
     assert_int_equal(products_of_weights(plan, 1), 4);
     assert_int_equal(products_of_weights(plan, 2), 0);
-    assert_int_equal(steps_of(plan, TR_STEP_backward), 4 * 3);
+    assert_int_equal(steps_of(plan, TR_VERB_backward), 4 * 3);
     for (size_t i = 0; i < plan->sequences[TR_SEQUENCE_TRAIN].count; i++) {
         const tr_plan_step *step = &plan->sequences[TR_SEQUENCE_TRAIN].steps[i];
-        assert_true(step->kind != TR_STEP_update || !plan->flats[step->unit].frozen);
+        assert_true(step->label.verb != TR_VERB_update ||
+                    !plan->flats[step->unit].frozen);
     }
     tr_plan_destroy(plan);
     tr_model_destroy(model);
@@ -233,7 +236,7 @@ static void spoilt_plans_are_found(void **state) {
     plan->flats[trained].frozen = false;
     for (size_t i = 0; i < plan->sequences[TR_SEQUENCE_TRAIN].count; i++) {
         tr_plan_step *step = &plan->sequences[TR_SEQUENCE_TRAIN].steps[i], was = *step;
-        if (step->kind == TR_STEP_update) {
+        if (step->label.verb == TR_VERB_update) {
             step->unit = frozen;
             expect_found(plan, "changes what is frozen");
         }

@@ -114,12 +114,12 @@ static void leave_out(const ranks *r, tr_sequence *sequence, size_t place) {
 }
 
 static void regroup(const ranks *r, tr_plan_step *step) {
-    tr_axes right = step->group;
+    tr_axes right = step->payload.exchange.group;
     for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
-        step->group = group;
+        step->payload.exchange.group = group;
         assert_true(is_found(r) == (group != right));
     }
-    step->group = right;
+    step->payload.exchange.group = right;
 }
 
 // False: it is the same exchange, twice.
@@ -193,7 +193,8 @@ static void ranks_that_wait_in_a_circle_are_found(void **state) {
     size_t count = find_exchanges(sequence, places, 64);
     tr_plan_step *first = &sequence->steps[places[0]], step = *first;
     tr_plan_step *last = &sequence->steps[places[count - 1]];
-    assert_true(first->group == TR_ON_DATA && last->group == TR_ON_ALL);
+    assert_true(first->payload.exchange.group == TR_ON_DATA &&
+                last->payload.exchange.group == TR_ON_ALL);
     *first = *last;
     *last = step;
     assert_int_equal(match(&r, &err), TR_INTERNAL);
@@ -230,7 +231,8 @@ static void a_digest_is_of_a_group(void **state) {
     *last = b;
     // The last two are of the data group and of all.
     tr_plan_step *before = &sequence->steps[places[count - 2]], c = *before;
-    assert_true(c.group == TR_ON_DATA && b.group == TR_ON_ALL);
+    assert_true(c.payload.exchange.group == TR_ON_DATA &&
+                b.payload.exchange.group == TR_ON_ALL);
     *before = b;
     *last = c;
     tr__plan_exchanges(r.plans[0], &wrong);

@@ -23,11 +23,11 @@ static tr_plan_request norms_request(const tr_model *model, int64_t ranks, int s
     return request;
 }
 
-static int count_kind(const tr_plan *plan, tr_plan_step_kind kind) {
+static int count_kind(const tr_plan *plan, tr_verb kind) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     int count = 0;
     for (size_t i = 0; i < train->count; i++) {
-        count += train->steps[i].kind == kind;
+        count += train->steps[i].label.verb == kind;
     }
     return count;
 }
@@ -131,12 +131,12 @@ static void what_it_sends(void **state) {
         int flats = (int)with->flat_count;
         assert_int_equal(with->traffic.gather, without->traffic.gather + sent);
         assert_int_equal(with->traffic.reduce, without->traffic.reduce);
-        assert_int_equal(count_kind(with, TR_STEP_direction_norms), flats);
-        assert_int_equal(count_kind(with, TR_STEP_tensor_norms), 1);
-        assert_int_equal(count_kind(without, TR_STEP_direction_norms), 0);
-        assert_int_equal(count_kind(without, TR_STEP_tensor_norms), 0);
-        assert_int_equal(count_kind(with, TR_STEP_gather),
-                         count_kind(without, TR_STEP_gather) + (stage > 0));
+        assert_int_equal(count_kind(with, TR_VERB_direction_norms), flats);
+        assert_int_equal(count_kind(with, TR_VERB_tensor_norms), 1);
+        assert_int_equal(count_kind(without, TR_VERB_direction_norms), 0);
+        assert_int_equal(count_kind(without, TR_VERB_tensor_norms), 0);
+        assert_int_equal(count_kind(with, TR_VERB_gather),
+                         count_kind(without, TR_VERB_gather) + (stage > 0));
         tr_plan_destroy(with);
         tr_plan_destroy(without);
     }
@@ -144,11 +144,10 @@ static void what_it_sends(void **state) {
 }
 
 // The first step of a kind, of a flat buffer (-1: of any).
-static const tr_plan_step *first_of(const tr_plan *plan, tr_plan_step_kind kind,
-                                    int32_t flat) {
+static const tr_plan_step *first_of(const tr_plan *plan, tr_verb kind, int32_t flat) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     size_t i = 0;
-    while (train->steps[i].kind != kind ||
+    while (train->steps[i].label.verb != kind ||
            (flat >= 0 && train->steps[i].unit != flat)) {
         i++;
     }
@@ -161,12 +160,12 @@ static void what_it_touches(void **state) {
     tr_model *model = test_model_mlp();
     tr_plan_request request = norms_request(model, 1, 0);
     tr_plan *plan = test_plan(&request);
-    const tr_plan_step *measure = first_of(plan, TR_STEP_direction_norms, 0);
+    const tr_plan_step *measure = first_of(plan, TR_VERB_direction_norms, 0);
     double elements = (double)plan->flats[0].count;
     // Parameters, gradients, two states twice, and what is measured.
     double parts = 16. * (double)tr__norms_parts(plan, &plan->flats[0]);
     assert_true(tr__step_bytes(plan, measure) == elements * 6 * 4 + parts);
-    const tr_plan_step *total = first_of(plan, TR_STEP_tensor_norms, -1);
+    const tr_plan_step *total = first_of(plan, TR_VERB_tensor_norms, -1);
     double all = (double)(plan->norms.parts + (int64_t)plan->param_count);
     assert_true(tr__step_bytes(plan, total) == 16. * all);
     tr_plan_destroy(plan);
@@ -207,9 +206,9 @@ static void what_is_on_nvme_moves_twice(void **state) {
     assert_int_equal(twice->traffic.nvme, once->traffic.nvme + phase);
     assert_true(defers(once) && !defers(twice));
     // Pieces of 2460, 3050 and 255 parameters.
-    assert_int_equal(count_kind(twice, TR_STEP_direction_norms), 7);
-    assert_int_equal(count_kind(twice, TR_STEP_update), 7);
-    assert_int_equal(count_kind(once, TR_STEP_update), 2 * 7);
+    assert_int_equal(count_kind(twice, TR_VERB_direction_norms), 7);
+    assert_int_equal(count_kind(twice, TR_VERB_update), 7);
+    assert_int_equal(count_kind(once, TR_VERB_update), 2 * 7);
     tr_plan_destroy(once);
     tr_plan_destroy(twice);
     tr_model_destroy(model);

@@ -23,14 +23,14 @@ static tr_plan *plan_of(const tr_model *model, int64_t micros, int64_t wave,
 }
 
 // How many steps of the kind on the unit pack what others read, and how many read it.
-static void count(const tr_plan *plan, tr_plan_step_kind kind, int unit, tr_place place,
+static void count(const tr_plan *plan, tr_verb kind, int unit, tr_place place,
                   int *packs, int *reads) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     *packs = *reads = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         const tr_step_operand *packed = tr__step_block(plan, step, place, 0, false);
-        if (step->kind == kind && step->unit == unit && packed) {
+        if (step->label.verb == kind && step->unit == unit && packed) {
             ++*(packed->mode == TR_ACCESS_WRITE ? packs : reads);
         }
     }
@@ -43,10 +43,10 @@ static void assert_packs(const tr_plan *plan, int times) {
             continue;
         }
         units++;
-        count(plan, TR_STEP_forward, u, TR_PLACE_PACKED, &packs, &reads);
+        count(plan, TR_VERB_forward, u, TR_PLACE_PACKED, &packs, &reads);
         assert_int_equal(packs, times);
         assert_int_equal(reads, MICROS - times);
-        count(plan, TR_STEP_backward, u, TR_PLACE_PACKED_BACKWARD, &packs, &reads);
+        count(plan, TR_VERB_backward, u, TR_PLACE_PACKED_BACKWARD, &packs, &reads);
         assert_int_equal(packs, times);
         assert_int_equal(reads, MICROS - times);
     }

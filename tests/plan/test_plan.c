@@ -98,7 +98,7 @@ static void recomputed_units_keep_their_boundary_only(void **state) {
         request.recomputed_units = units < 4 ? units : -1;
         tr_plan *plan = test_plan(&request);
         int64_t blocks = units < 4 ? tr__max_i64(units - 1, 0) : 2;
-        assert_int_equal(test_count_steps(plan, TR_STEP_recompute), 4 * blocks);
+        assert_int_equal(test_count_steps(plan, TR_VERB_recompute), 4 * blocks);
         // One that is made again lives at a time; of the others, those of the wave.
         int64_t most = tr__max_i64((2 - blocks) * 2, blocks > 0);
         assert_int_equal(device(plan, TR_LEDGER_activations) / block_bytes(1) <= most,
@@ -182,13 +182,13 @@ static void the_published_model_wastes_nothing(void **state) {
 
 // Each micro-batch goes through each unit once, forward and backward, and those of a
 // wave follow each other.
-static void assert_passes(const tr_plan *plan, tr_plan_step_kind kind) {
+static void assert_passes(const tr_plan *plan, tr_verb kind) {
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
     for (int u = 0; u < plan->unit_count; u++) {
         int64_t next = 0;
         for (size_t i = 0; i < test_training(plan)->count; i++) {
             const tr_plan_step *step = &test_training(plan)->steps[i];
-            if (step->kind != kind || step->unit != u) {
+            if (step->label.verb != kind || step->unit != u) {
                 continue;
             }
             assert_int_equal(step->micro, next);
@@ -198,8 +198,8 @@ static void assert_passes(const tr_plan *plan, tr_plan_step_kind kind) {
     }
     for (size_t i = 0; i + 1 < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i], *after = step + 1;
-        bool same =
-            step->kind == kind && after->kind == kind && step->unit == after->unit;
+        bool same = step->label.verb == kind && after->label.verb == kind &&
+                    step->unit == after->unit;
         assert_true(!same || step->micro / wave == after->micro / wave);
     }
 }
@@ -209,8 +209,8 @@ static void steps_are_in_order(void **state) {
     tr_model *gpt2 = test_model_small_gpt2(0.1), *mlp = test_model_mlp();
     for (int i = 0; i < 2 * TEST_CASES; i++) {
         tr_plan *plan = test_plan_case(i % 2 ? gpt2 : mlp, &test_cases[i / 2]);
-        assert_passes(plan, TR_STEP_forward);
-        assert_passes(plan, TR_STEP_backward);
+        assert_passes(plan, TR_VERB_forward);
+        assert_passes(plan, TR_VERB_backward);
         test_assert_written_once(plan);
         test_assert_data(plan);
         test_assert_end(plan);
@@ -234,9 +234,9 @@ static void a_barrier_needs_the_whole_wave(void **state) {
     assert_int_equal(plan->request.wave, 3);
     for (size_t i = 0; i < test_training(plan)->count && at < 7; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        if (step->unit == 0 &&
-            (step->kind == TR_STEP_forward || step->kind == TR_STEP_merge)) {
-            bool barrier = step->kind == TR_STEP_merge;
+        if (step->unit == 0 && (step->label.verb == TR_VERB_forward ||
+                                step->label.verb == TR_VERB_merge)) {
+            bool barrier = step->label.verb == TR_VERB_merge;
             assert_int_equal(barrier ? -1 : step->micro, want[at]);
             assert_int_equal(step->segment, at > 3);
             at++;
@@ -250,7 +250,7 @@ static void a_barrier_needs_the_whole_wave(void **state) {
     request.wave = 0;
     request.recomputed_units = -1; // saves nothing where segments pass on what is saved
     plan = test_plan(&request);
-    assert_int_equal(test_count_steps(plan, TR_STEP_recompute), 0);
+    assert_int_equal(test_count_steps(plan, TR_VERB_recompute), 0);
     tr_plan_destroy(plan);
 }
 

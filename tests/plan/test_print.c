@@ -71,8 +71,8 @@ static void assert_json_steps(const tr_plan *plan, const json_t *root,
         const char *unit = json_string_value(json_object_get(step, "unit"));
         const json_t *output = json_object_get(step, "output");
         assert_string_equal(json_string_value(json_object_get(step, "kind")),
-                            tr__plan_step_name(want->kind));
-        if (want->kind == TR_STEP_forward) {
+                            tr__verb_name(want->label.verb));
+        if (want->label.verb == TR_VERB_forward) {
             assert_string_equal(unit, plan->request.model->units[want->unit].name);
         }
         const tr_step_operand *made = tr__step_find(plan, want, TR_OPERAND_OUTPUT);
@@ -129,8 +129,8 @@ static void assert_step_at(const tr_plan_step *want, const json_t *step,
                            const json_t *each, int64_t time) {
     const json_t *wait = json_object_get(step, "wait");
     assert_string_equal(json_string_value(json_object_get(step, "kind")),
-                        tr__plan_step_name(want->kind));
-    if (tr__step_is_of_micro_batch(want)) {
+                        tr__verb_name(want->label.verb));
+    if (want->of_micro_batch) {
         assert_int_equal(whole_of(step, "micro_batch") +
                              time * whole_of(each, "micro_batch"),
                          want->micro);

@@ -51,7 +51,7 @@ static void note(spoiler *s, bool found, bool harmless, size_t step, int way) {
         const tr_plan_step *at = &s->plan->sequences[s->kind].steps[step];
         fail_msg("request %d: %s: %s step %d (%s), way %d, is not found",
                  (int)s->request, s->count->what, tr__sequence_name(s->kind), (int)step,
-                 tr__plan_step_name(at->kind), way);
+                 tr__verb_name(at->label.verb), way);
     }
 }
 
@@ -292,7 +292,7 @@ static void spoil_guards(spoiler *s) {
         for (int guard = TR_GUARD_RUNNING; guard <= TR_GUARD_DEFERRED; guard++) {
             step->guard = (tr_step_guard)guard;
             bool computes = right == TR_GUARD_RUNNING && guard == TR_GUARD_ALWAYS;
-            bool stages = guard == TR_GUARD_ALWAYS && step->kind == TR_STEP_read;
+            bool stages = guard == TR_GUARD_ALWAYS && step->label.verb == TR_VERB_read;
             bool harmless = (computes || stages) &&
                             (!goes || !test_outlives(s->plan, &s->accesses, i));
             if (step->guard != right) {
@@ -345,19 +345,22 @@ static void spoil_order(spoiler *s) {
     }
 }
 
-// Of an exchange any other group than its own, and of other steps any group.
+// Of an exchange any other group than its own.
 static void spoil_groups(spoiler *s) {
     tr_sequence *sequence = &s->plan->sequences[s->kind];
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i];
-        tr_axes right = step->group;
-        for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
-            step->group = group;
+        bool exchanges = step->shape == TR_STEP_IS_EXCHANGE;
+        tr_axes right = exchanges ? step->payload.exchange.group : 0;
+        for (tr_axes group = 0; exchanges && group <= TR_ON_ALL; group++) {
+            step->payload.exchange.group = group;
             if (group != right) {
                 note(s, is_found(s->plan), false, i, (int)group);
             }
         }
-        step->group = right;
+        if (exchanges) {
+            step->payload.exchange.group = right;
+        }
     }
 }
 

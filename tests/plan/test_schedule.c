@@ -46,7 +46,7 @@ static void compare_waits(const comparison *c, tr_stream stream, totals *t) {
             fail_msg("request %d, %s step %d (%s) needs %d steps of stream %s, and "
                      "waits for %d",
                      (int)c->request, tr__sequence_name(c->kind), (int)i,
-                     tr__plan_step_name(step->kind), needed, tr__stream_name(stream),
+                     tr__verb_name(step->label.verb), needed, tr__stream_name(stream),
                      counted);
         }
         issued += step->stream == stream;

@@ -13,18 +13,18 @@
 
 // The segments of a unit, for all micro-batches of a wave one after the other, and the
 // next wave after it: no barrier between them, and no wave that must be.
-static void assert_segments(const tr_plan *plan, tr_plan_step_kind kind, int u) {
+static void assert_segments(const tr_plan *plan, tr_verb kind, int u) {
     int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
     int segments = plan->units[u].program->segments;
     int64_t first = 0, micro = 0;
     int done = 0;
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        if (step->kind != kind || step->unit != u) {
+        if (step->label.verb != kind || step->unit != u) {
             continue;
         }
         int64_t end = tr__min_i64(first + wave, g);
-        bool backward = kind == TR_STEP_backward;
+        bool backward = kind == TR_VERB_backward;
         assert_int_equal(step->segment, backward ? segments - 1 - done : done);
         assert_int_equal(step->micro, micro);
         if (++micro == end) {
@@ -48,10 +48,10 @@ static void slices_are_cut_without_a_barrier(void **state) {
         int units[] = {0, plan->unit_count - 1};
         for (int k = 0; k < 2; k++) {
             assert_int_equal(plan->units[units[k]].program->segments, count);
-            assert_segments(plan, TR_STEP_forward, units[k]);
-            assert_segments(plan, TR_STEP_backward, units[k]);
+            assert_segments(plan, TR_VERB_forward, units[k]);
+            assert_segments(plan, TR_VERB_backward, units[k]);
         }
-        assert_int_equal(test_count_steps(plan, TR_STEP_merge), 0);
+        assert_int_equal(test_count_steps(plan, TR_VERB_merge), 0);
         assert_int_equal(plan->request.wave, test_cases[i % TEST_CASES].wave);
         assert_int_equal(tr__plan_slices(plan), count);
         test_assert_written_once(plan);
@@ -61,6 +61,15 @@ static void slices_are_cut_without_a_barrier(void **state) {
         tr_plan_destroy(plan);
         tr_model_destroy(model);
     }
+}
+
+static uint32_t flats(const tr_unit_program *unit, tr_variant role, int piece,
+                      tr_place place) {
+    const tr_program *program = tr__unit_piece(unit, role, piece);
+    assert_non_null(program);
+    assert_int_equal(program->variant, role);
+    assert_int_equal(program->piece, piece);
+    return tr__program_flats(program, place);
 }
 
 // Each segment needs its own slice, and the unit's own parameters in the first alone.
@@ -78,12 +87,12 @@ static void a_slice_is_all_that_a_segment_needs(void **state) {
             assert_int_equal(unit->flat_count, 1 + SLICES);
             for (int s = 0; s < SLICES; s++) {
                 uint32_t want = UINT32_C(1) << (1 + s) | (s == 0);
-                assert_int_equal(tr__program_flats(&unit->forward[s], TR_PLACE_PARAM),
+                assert_int_equal(flats(unit, TR_VARIANT_FORWARD, s, TR_PLACE_PARAM),
                                  want);
-                assert_int_equal(tr__program_flats(&unit->evaluate[s], TR_PLACE_PARAM),
+                assert_int_equal(flats(unit, TR_VARIANT_EVALUATE, s, TR_PLACE_PARAM),
                                  want);
                 assert_int_equal(
-                    tr__program_flats(&unit->backward[s], TR_PLACE_PARAM_GRAD), want);
+                    flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD), want);
             }
         }
         assert_int_equal(plan->units[0].program->saved_bytes, 0);
@@ -114,7 +123,8 @@ static int64_t count_reductions(const tr_plan *plan, bool slice) {
     int64_t count = 0;
     for (size_t i = 0; i < test_training(plan)->count; i++) {
         const tr_plan_step *step = &test_training(plan)->steps[i];
-        count += step->kind == TR_STEP_reduce && plan->flats[step->unit].slice == slice;
+        count += step->label.verb == TR_VERB_reduce &&
+                 plan->flats[step->unit].slice == slice;
     }
     return count;
 }
@@ -188,14 +198,16 @@ static void the_published_model_in_slices(void **state) {
     tr_plan_request request = test_request(model, 1, 4);
     tr_error err = {0};
     tr_plan *plan = test_plan(&request);
-    int64_t whole = plan->units[13].program->backward[0].temp_bytes;
+    int64_t whole =
+        tr__unit_piece(plan->units[13].program, TR_VARIANT_BACKWARD, 0)->temp_bytes;
     double flops = tr_plan_flops(plan);
     tr_plan_destroy(plan);
     assert_int_equal(tr__model_slice(model, 8, &err), TR_OK);
     plan = test_plan(&request);
     const tr_unit_program *head = plan->units[13].program;
     for (int s = 0; s < 8; s++) {
-        assert_true(head->backward[s].temp_bytes < whole / 5);
+        const tr_program *slice = tr__unit_piece(head, TR_VARIANT_BACKWARD, s);
+        assert_true(slice->temp_bytes < whole / 5);
     }
     // x normalized, its gradient, and 24 bytes of sums and guesses for each row and
     // slice; the gradients of the sums.

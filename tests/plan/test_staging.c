@@ -16,7 +16,7 @@ static tr_plan *on_nvme(const tr_model *model, int64_t ranks) {
 
 // Where the step reads parameters to, that are fetched from there; -1: nowhere.
 static int32_t staged_by(const tr_plan *plan, const tr_plan_step *step) {
-    bool reads = step->kind == TR_STEP_read && step->slot < 0;
+    bool reads = step->label.verb == TR_VERB_read && !step->label.piece;
     return reads ? tr__step_operand(plan, step, TR_FILE_MEMORY)->buffer : -1;
 }
 
@@ -38,7 +38,7 @@ static int most_staged(const tr_plan *plan, tr_sequence_kind kind, size_t first)
 static size_t first_forward(const tr_plan *plan) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     size_t i = 0;
-    while (train->steps[i].kind != TR_STEP_forward) {
+    while (train->steps[i].label.verb != TR_VERB_forward) {
         i++;
     }
     return i;

@@ -37,10 +37,11 @@ static counts count(const tr_plan *plan, tr_sequence_kind kind) {
     counts c = {0};
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        bool gather = step->kind == TR_STEP_gather && step->part == TR_PART_WAVE;
-        c.packs += step->kind == TR_STEP_pack;
+        bool gather = step->shape == TR_STEP_IS_EXCHANGE &&
+                      step->payload.exchange.part == TR_PART_WAVE;
+        c.packs += step->label.verb == TR_VERB_pack;
         c.gathers += gather;
-        c.merges += step->kind == TR_STEP_merge;
+        c.merges += step->label.verb == TR_VERB_merge;
         assert_int_equal(step->stream == TR_STREAM_COMM && gather, gather);
     }
     return c;
@@ -106,12 +107,12 @@ static void assert_refused(const tr_plan *plan, const char *what, size_t step,
 static const char *missed(const tr_plan_step *step) {
     const char *gradient = step->backward ? "the gradients of " : "";
     static char text[80];
-    if (step->kind == TR_STEP_merge) {
+    if (step->label.verb == TR_VERB_merge) {
         return step->backward ? "needs merged gradients of wave tensors"
                               : "needs merged wave tensors";
     }
     snprintf(text, sizeof text, "needs %s parts of %swave tensors",
-             step->kind == TR_STEP_pack ? "this rank's" : "all ranks'", gradient);
+             step->label.verb == TR_VERB_pack ? "this rank's" : "all ranks'", gradient);
     return text;
 }
 
@@ -158,7 +159,8 @@ static void misplace_each(tr_plan *plan) {
         }
         at[0] = second;
         at[1] = first;
-        at[0].wait[TR_STREAM_COMM] -= second.kind == TR_STEP_merge; // for the gather
+        at[0].wait[TR_STREAM_COMM] -=
+            second.label.verb == TR_VERB_merge; // for the gather
         assert_refused(plan, "the other order", i, missed(&first));
         at[0] = at[1] = first;
         assert_refused(plan, "there twice", i, "");
@@ -174,7 +176,7 @@ static void misname_each(tr_plan *plan) {
     tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < train->count; i++) {
         tr_plan_step *at = &train->steps[i], right = *at;
-        if (at->kind != TR_STEP_merge) {
+        if (at->label.verb != TR_VERB_merge) {
             continue;
         }
         at->segment = !at->segment;

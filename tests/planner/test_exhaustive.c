@@ -79,15 +79,19 @@ static tr_planner_request without(tr_planner_request request, unsigned which) {
 enum {
     RECOMPUTED_OPS = 1u << TR_DIMENSION_recomputed_ops,
     BOUNDARY = 1u << TR_DIMENSION_boundary_placement,
+    SAVED = 1u << TR_DIMENSION_saved_placement,
+    AWAY = BOUNDARY | SAVED,
 };
 
 static void test_one_rank(void **state) {
     (void)state;
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
-    check_budgets(test_planner_request(model, machine, 3, 1));
+    check_budgets(without(test_planner_request(model, machine, 3, 1), SAVED));
+    check_budgets(without(test_planner_request(model, machine, 4, 1),
+                          RECOMPUTED_OPS | BOUNDARY)); // saved activations leave
     check_budgets(
-        without(test_planner_request(model, machine, 6, 1), RECOMPUTED_OPS | BOUNDARY));
+        without(test_planner_request(model, machine, 6, 1), RECOMPUTED_OPS | AWAY));
     tr_machine_close(machine);
     tr_model_destroy(model);
 }
@@ -97,7 +101,7 @@ static void test_two_ranks(void **state) {
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
     check_budgets(
-        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | BOUNDARY));
+        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | AWAY));
     tr_machine_close(machine);
     tr_model_destroy(model);
 }
@@ -107,7 +111,7 @@ static void test_slices(void **state) {
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
     tr_planner_request request =
-        without(test_planner_request(model, machine, 2, 2), RECOMPUTED_OPS | BOUNDARY);
+        without(test_planner_request(model, machine, 2, 2), RECOMPUTED_OPS | AWAY);
     request.sliced = model;
     check_budgets(request);
     tr_machine_close(machine);
@@ -121,12 +125,12 @@ static void test_frozen(void **state) {
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
     tr_planner_request request =
-        without(test_planner_request(model, machine, 3, 1), RECOMPUTED_OPS);
+        without(test_planner_request(model, machine, 3, 1), RECOMPUTED_OPS | SAVED);
     request.plan.frozen = low;
     request.plan.frozen_count = 2;
     check_budgets(request);
     request =
-        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | BOUNDARY);
+        without(test_planner_request(model, machine, 4, 2), RECOMPUTED_OPS | AWAY);
     request.plan.frozen = part;
     request.plan.frozen_count = 1;
     check_budgets(request);
@@ -139,7 +143,7 @@ static void test_reproducible(void **state) {
     tr_model *model = test_model_of_four();
     tr_machine *machine = test_slow_machine();
     tr_planner_request request =
-        without(test_planner_request(model, machine, 3, 1), RECOMPUTED_OPS);
+        without(test_planner_request(model, machine, 3, 1), RECOMPUTED_OPS | SAVED);
     request.plan.reproducible = true;
     check_budgets(request);
     tr_machine_close(machine);
@@ -148,7 +152,7 @@ static void test_reproducible(void **state) {
 
 static tr_planner_request on_nvme(const tr_model *model, const tr_machine *machine) {
     tr_planner_request request =
-        without(test_planner_request(model, machine, 2, 1), RECOMPUTED_OPS | BOUNDARY);
+        without(test_planner_request(model, machine, 2, 1), RECOMPUTED_OPS | AWAY);
     request.budget[TR_SPACE_NVME] = TR_UNLIMITED;
     return request;
 }
@@ -203,7 +207,7 @@ static void test_bounds(void **state) {
         tr_planner_request request =
             test_planner_request(model, machine, 2 * ranks, ranks);
         check_bounds(&request);
-        request = without(request, RECOMPUTED_OPS | BOUNDARY);
+        request = without(request, RECOMPUTED_OPS | AWAY);
         request.plan.reproducible = true;
         check_bounds(&request);
         request.plan.reproducible = false;

@@ -138,8 +138,9 @@ static void test_one_cycle_shapes(void **state) {
 static tr_config *open_config(const char *text) {
     tr_config *config = NULL;
     tr_error err = {0};
-    if (tr__config_parse("run.json", text, strlen(text), tr__key_tables, TR_KEY_TABLES,
-                         NULL, 0, &config, &err) != TR_OK) {
+    if (tr__config_parse(&(tr_config_text){"run.json", text, strlen(text)},
+                         tr__key_tables, TR_KEY_TABLES, NULL, 0, &config,
+                         &err) != TR_OK) {
         fail_msg("%s", err.message);
     }
     return config;

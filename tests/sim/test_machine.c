@@ -152,7 +152,8 @@ static void test_roofline(void **state) {
     tr_model *model = test_model_mlp();
     tr_plan_request request = test_request(model, 2, 1);
     tr_plan *plan = test_plan(&request);
-    const tr_program *program = plan->units[0].program->forward;
+    const tr_program *program =
+        tr__unit_piece(plan->units[0].program, TR_VARIANT_FORWARD, 0);
     assert_int_equal(program->count, 1); // y [2, 7] = x [2, 6] weight [7, 6] + bias
     double flops = 2 * 2 * 7 * 6, bytes = 4 * (12 + 42 + 7 + 14);
     assert_true(program->cost.flops == flops && program->cost.bytes == bytes);
@@ -184,7 +185,8 @@ static void test_fp8(void **state) {
     request.compute = TR_BF16;
     request.fp8.enabled = true;
     tr_plan *plan = test_plan(&request);
-    const tr_program *program = plan->units[1].program->forward;
+    const tr_program *program =
+        tr__unit_piece(plan->units[1].program, TR_VARIANT_FORWARD, 0);
     double flops = 2 * 2 * 5 * 7, prepare = 3 * 2 * (14 + 35);
     assert_true(program->cost.flops == flops && program->cost.prepare == prepare);
     for (int i = 0; i < 2; i++) {
@@ -219,7 +221,8 @@ static void test_launches(void **state) {
         test_machine("{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": "
                      "{\"flops\": 1e30, \"bytes\": 1e30, \"launch\": 1}}");
     tr_share one = tr__machine_share(m, 1, 1 << 20);
-    const tr_program *program = plan->units[1].program->forward;
+    const tr_program *program =
+        tr__unit_piece(plan->units[1].program, TR_VARIANT_FORWARD, 0);
     int products = 0;
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
@@ -245,13 +248,14 @@ static void test_packed(void **state) {
     tr_machine *m = test_machine("{\"name\": \"m\", \"ranks_per_node\": 1, "
                                  "\"compute\": {\"flops\": 1, \"bytes\": 1e3}}");
     tr_share one = tr__machine_share(m, 1, 1 << 20);
-    const tr_program *program = plan->units[0].program->forward;
+    const tr_program *program =
+        tr__unit_piece(plan->units[0].program, TR_VARIANT_FORWARD, 0);
     double pack = 3 * 2 * 42, seconds[2] = {0, 0};
     assert_true(program->cost.pack == pack && program->cost.prepare == 3 * 2 * 12);
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        if (step->kind == TR_STEP_forward && step->unit == 0) {
+        if (step->label.verb == TR_VERB_forward && step->unit == 0) {
             seconds[step->micro] = tr__step_seconds(&one, plan, step);
         }
     }

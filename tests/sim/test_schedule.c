@@ -151,23 +151,22 @@ static tr_machine *open_machine(const char *path) {
     return machine;
 }
 
-// Seconds of a span beside those of a kind.
-static double beside_kind(const tr_simulated *s, const tr_span *span,
-                          tr_plan_step_kind kind) {
+// Seconds of a span beside those of a verb.
+static double beside_verb(const tr_simulated *s, const tr_span *span, tr_verb verb) {
     double seconds = 0;
     for (size_t i = 0; i < s->span_count; i++) {
         const tr_span *other = &s->spans[i];
         double begin = span->begin > other->begin ? span->begin : other->begin;
         double end = span->end < other->end ? span->end : other->end;
-        seconds += other->kind == kind && end > begin ? end - begin : 0;
+        seconds += other->verb == verb && end > begin ? end - begin : 0;
     }
     return seconds;
 }
 
-static double beside(const tr_simulated *s, tr_plan_step_kind a, tr_plan_step_kind b) {
+static double beside(const tr_simulated *s, tr_verb a, tr_verb b) {
     double seconds = 0;
     for (size_t i = 0; i < s->span_count; i++) {
-        seconds += s->spans[i].kind == a ? beside_kind(s, &s->spans[i], b) : 0;
+        seconds += s->spans[i].verb == a ? beside_verb(s, &s->spans[i], b) : 0;
     }
     return seconds;
 }
@@ -188,12 +187,12 @@ static void test_update_beside_forwards(void **state) {
     tr_simulated *left = test_simulate(plan, machine);
     const tr_simulation *with = tr_simulated_result(left);
     assert_true(with->host_seconds > 0);
-    assert_true(beside(left, TR_STEP_update, TR_STEP_forward) > 0);
+    assert_true(beside(left, TR_VERB_update, TR_VERB_forward) > 0);
     assert_true(with->exposed_host_seconds < with->host_seconds);
     machine->host_is_device = true;
     tr_simulated *in_order = test_simulate(plan, machine);
     const tr_simulation *without = tr_simulated_result(in_order);
-    assert_true(beside(in_order, TR_STEP_update, TR_STEP_forward) == 0);
+    assert_true(beside(in_order, TR_VERB_update, TR_VERB_forward) == 0);
     assert_true(without->host_seconds == 0);
     assert_near(without->compute_seconds, with->compute_seconds + with->host_seconds,
                 nearly);
@@ -278,8 +277,8 @@ static void test_nvme(void **state) {
             tr_machine *machine = test_clockwork(more);
             tr_simulated *simulated = test_simulate(plan, machine);
             const tr_simulation *r = tr_simulated_result(simulated);
-            int64_t reads = simulated->kind_steps[TR_STEP_read];
-            int64_t writes = simulated->kind_steps[TR_STEP_write];
+            int64_t reads = simulated->verb_steps[TR_VERB_read];
+            int64_t writes = simulated->verb_steps[TR_VERB_write];
             double waited =
                 r->exposed_seconds + r->exposed_copy_seconds + r->exposed_nvme_seconds;
             assert_true(reads > 0 && writes > 0);
@@ -467,10 +466,11 @@ static void test_better_is_faster(void **state) {
 static int64_t parts_bytes(const tr_plan *plan, const tr_plan_step *step) {
     int64_t parts =
         tr__wave_parts(plan, TR_SEQUENCE_TRAIN) * tr_mesh_ranks(&plan->request.mesh);
+    tr_wave_segment of = {step->unit, step->segment, step->backward};
     tr_wave_tensor tensor, another;
     size_t next = 0;
-    assert_true(tr__wave_next(plan, step, &next, &tensor));
-    assert_false(tr__wave_next(plan, step, &next, &another));
+    assert_true(tr__wave_next(plan, of, &next, &tensor));
+    assert_false(tr__wave_next(plan, of, &next, &another));
     return (tensor.bytes + 7) / 8 * 8 * parts;
 }
 
@@ -481,14 +481,18 @@ static double sent_by_all(const tr_plan *plan) {
     double sums = (double)tr_dtype_bytes(plan->request.sums), bytes = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        if (step->kind == TR_STEP_gather && step->part == TR_PART_WAVE) {
+        const tr_exchange *exchange = &step->payload.exchange;
+        if (step->shape != TR_STEP_IS_EXCHANGE) {
+            continue;
+        }
+        if (exchange->part == TR_PART_WAVE) {
             bytes += (double)parts_bytes(plan, step);
-        } else if (step->kind == TR_STEP_gather && step->part == TR_PART_STATISTICS) {
+        } else if (exchange->part == TR_PART_STATISTICS) {
             bytes += 8 * (double)(plan->statistics.doubles *
                                   tr_mesh_ranks(&plan->request.mesh));
-        } else if (step->kind == TR_STEP_gather && step->part == TR_PART_PARAM) {
+        } else if (exchange->part == TR_PART_PARAM) {
             bytes += 4 * (double)plan->flats[step->unit].count;
-        } else if (step->kind == TR_STEP_gather || step->kind == TR_STEP_reduce) {
+        } else {
             bytes += sums * (double)plan->flats[step->unit].count;
         }
     }
@@ -550,7 +554,7 @@ static void test_full_queue(void **state) {
     tr_simulated *simulated = test_simulate(plan, machine);
     const tr_simulation *r = tr_simulated_result(simulated);
     int64_t messages =
-        simulated->kind_steps[TR_STEP_gather] + simulated->kind_steps[TR_STEP_reduce];
+        simulated->verb_steps[TR_VERB_gather] + simulated->verb_steps[TR_VERB_reduce];
     assert_true(messages > TR_COMM_QUEUE);
     assert_near(r->seconds, 2 * (double)messages, nearly);
     assert_near(r->communication_seconds, r->seconds, nearly);

@@ -34,7 +34,7 @@ static void cuts_differ_by_rounding(void **state) {
     precision_samples(&data);
     precision_run(&s, &data, 0, &uncut);
     double most = distance_of_rounding(&s, &data, &uncut) / 2;
-    assert_true(most > 0 && most < 0.2);
+    assert_true(most > 0 && most < 0.5);
     for (int64_t micro = 1; micro <= 5; micro += 2) { // 5: the last one is short
         s.micro = micro;
         s.wave = 2;
@@ -107,7 +107,8 @@ static void expect_blocks(samples *data, const char *precision, const char *want
     trial_open_text(&t, text, data->dataset, NULL);
     for (int u = 1; u <= PRECISION_BLOCKS; u++) {
         bool some = false;
-        const tr_program *program = &t.plan->units[u].program->forward[0];
+        const tr_program *program =
+            tr__unit_piece(t.plan->units[u].program, TR_VARIANT_FORWARD, 0);
         for (size_t i = 0; i < program->count; i++) {
             const char *name = program->instructions[i].desc.op->name;
             some = some || strcmp(name, "linear_fp8") == 0;

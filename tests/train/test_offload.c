@@ -32,10 +32,13 @@ static const char *const recompute[] = {
     "\"auto\"", "\"none\"", "[\"norm\", \"attention\", \"product\"]", "\"unit\""};
 enum { RECOMPUTE = sizeof recompute / sizeof *recompute };
 
+static bool is_resident(const homes *h) {
+    return strcmp(h->optimizer, "none") == 0 && strcmp(h->params, "none") == 0;
+}
+
 // One of them for each kind of run, and the resident one keeps everything.
 static const char *recompute_of(const homes *h) {
-    bool resident = strcmp(h->optimizer, "none") == 0;
-    return recompute[resident ? 1 : (int)(h->wave + h->recomputed) % RECOMPUTE];
+    return recompute[is_resident(h) ? 1 : (int)(h->wave + h->recomputed) % RECOMPUTE];
 }
 
 static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
@@ -50,21 +53,23 @@ static void print_run(const world *w, const homes *h, char text[TEXT_MAX]) {
         snprintf(model, sizeof model,
                  "{\"model_type\": \"mlp\", \"layer_sizes\": [7, 19, 33, 5]}");
     }
-    snprintf(text, TEXT_MAX,
-             "{\"model\": %s, %s\"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
-             "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
-             "\"reproducible\": %s, \"threads\": 2, \"recompute\": %s}, "
-             "\"zero_optimization\": {"
-             "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
-             "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
-             "{\"path\": \"/tmp\", \"gradients\": %s}}, \"activation_checkpointing\": "
-             "{\"number_checkpoints\": %d, \"cpu_checkpointing\": %s}, "
-             "\"optimizer\": %s, \"out\": \"unused\"}",
-             model, w->precision ? w->precision : "", STEPS, (int)w->batch,
-             (int)w->micro, (int)h->wave, w->reproducible ? "true" : "false",
-             recompute_of(h), h->overlap ? "true" : "false", h->optimizer, h->params,
-             h->gradients ? "true" : "false", (int)h->recomputed,
-             h->recomputed ? "true" : "false", w->optimizer);
+    snprintf(
+        text, TEXT_MAX,
+        "{\"model\": %s, %s\"steps\": %d, \"seed\": 3, \"train_batch_size\": %d, "
+        "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
+        "\"reproducible\": %s, \"threads\": 2, \"recompute\": %s}, "
+        "\"zero_optimization\": {"
+        "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}, "
+        "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
+        "{\"path\": \"/tmp\", \"gradients\": %s}}, \"activation_checkpointing\": "
+        "{\"number_checkpoints\": %d, \"cpu_checkpointing\": %s, \"cpu_saved\": %s}, "
+        "\"optimizer\": %s, \"out\": \"unused\"}",
+        model, w->precision ? w->precision : "", STEPS, (int)w->batch, (int)w->micro,
+        (int)h->wave, w->reproducible ? "true" : "false", recompute_of(h),
+        h->overlap ? "true" : "false", h->optimizer, h->params,
+        h->gradients ? "true" : "false", (int)h->recomputed,
+        h->recomputed ? "true" : "false", is_resident(h) ? "false" : "true",
+        w->optimizer);
 }
 
 static int64_t carried(const trial *t, tr_stream stream) {

@@ -32,6 +32,7 @@ typedef struct places {
     int64_t units;         // made again whole
     int64_t classes_units; // units that the classes are of, 0: all
     bool boundaries;       // inputs of those units on the host
+    bool saved;            // what the other units save, too
     bool overlap, defers;
     bool beside; // the host's stream has a thread
     char classes[LIST_MAX];
@@ -66,7 +67,7 @@ static void print_run(const world *w, const places *p, char text[TEXT_MAX]) {
              "\"execution\": {\"wave\": %d, \"reproducible\": %s, \"threads\": 2, "
              "\"recompute\": [%s], \"recompute_units\": %d}, "
              "\"activation_checkpointing\": {\"number_checkpoints\": %d, "
-             "\"cpu_checkpointing\": %s}, \"zero_optimization\": {"
+             "\"cpu_checkpointing\": %s, \"cpu_saved\": %s}, \"zero_optimization\": {"
              "\"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\", "
              "\"ratio\": %g}, "
              "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
@@ -75,8 +76,9 @@ static void print_run(const world *w, const places *p, char text[TEXT_MAX]) {
              model, STEPS, (int)w->batch, (int)w->micro, w->half ? "true" : "false",
              w->sums, (int)p->wave, w->reproducible ? "true" : "false", p->classes,
              (int)p->classes_units, (int)p->units, p->boundaries ? "true" : "false",
-             p->overlap ? "true" : "false", p->optimizer, p->ratio > 0 ? p->ratio : 1,
-             p->params, p->gradients ? "true" : "false", w->optimizer);
+             p->saved ? "true" : "false", p->overlap ? "true" : "false", p->optimizer,
+             p->ratio > 0 ? p->ratio : 1, p->params, p->gradients ? "true" : "false",
+             w->optimizer);
 }
 
 static bool chance(uint64_t *random, int64_t one_in) {
@@ -121,6 +123,7 @@ static places draw_places(const world *w, uint64_t *random) {
                 .units = chance(random, 2) ? test_between(random, 1, 5) : 0,
                 .classes_units = test_between(random, 0, 4),
                 .boundaries = chance(random, 2),
+                .saved = chance(random, 2),
                 .overlap = !chance(random, 4),
                 .defers = chance(random, 2),
                 .beside = chance(random, 2)};

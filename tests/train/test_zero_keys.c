@@ -132,6 +132,11 @@ static bool inputs_on_host(const tr_plan *plan, const tr_run *run) {
     return bytes_of(plan, TR_SPACE_HOST, TR_LEDGER_boundary) > 0;
 }
 
+static bool saved_on_host(const tr_plan *plan, const tr_run *run) {
+    (void)run;
+    return bytes_of(plan, TR_SPACE_HOST, TR_LEDGER_activations) > 0;
+}
+
 #define ZERO       "zero_optimization."
 #define ON_CPU     ZERO "offload_optimizer.device=cpu"
 #define CHECKPOINT "activation_checkpointing."
@@ -158,6 +163,7 @@ static const meaning meanings[] = {
      "true",
      {CHECKPOINT "number_checkpoints=4", "execution.wave=4"},
      inputs_on_host},
+    {CHECKPOINT "cpu_saved", "true", {"execution.wave=4"}, saved_on_host},
 };
 enum { MEANINGS = sizeof meanings / sizeof *meanings };
 

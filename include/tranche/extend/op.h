@@ -1,12 +1,13 @@
 // One op: its shape rule, its backward rule as data, and its kernels.
 //
 // An op is a constant table (`tr_op`). A model's graph holds nodes: each is an op with
-// attributes and operands. The graph derives the backward from the rules of its ops. A
-// backend finds the kernel of an op; the op's table itself has only the reference,
-// which defines what the op does. The plan asks the chosen kernel for its cost and its
-// workspace; the executor only launches it. A kernel does not allocate, wait or fail
-// while it is launched: errors belong into `supports` or `prepare`. (For libraries that
-// fail see tr_launch.failed.)
+// attributes and operands. The graph derives the backward from the rules of its ops.
+// What stands in an op's place in evaluation, in inference or in 8 bits says a row of
+// another table (tranche/extend/rewrite.h). A backend finds the kernel of an op; the
+// op's table itself has only the reference, which defines what the op does. The plan
+// asks the chosen kernel for its cost and its workspace; the executor only launches it.
+// A kernel does not allocate, wait or fail while it is launched: errors belong into
+// `supports` or `prepare`. (For libraries that fail see tr_launch.failed.)
 //
 // For those who write ops, models of ops in C, planners or backends. It may change with
 // every version of the library: compile again what includes it (extend/version.h).
@@ -53,7 +54,7 @@ typedef struct tr_run_context {
     uint64_t sample; // global sample index of the micro-batch's first row
     int64_t rows;    // of the micro-batch that are there; those after them are missing
     uint32_t unit;   // index of the unit in the model
-    // In an inference with caches (tr_op.cached): the position, in its text, of the
+    // In an inference with caches (TR_REWRITE_CACHE): the position, in its text, of the
     // first token of each sample. 0 elsewhere.
     int64_t position;
     float loss_seed; // what the loss's backward is multiplied with: scale / 2^k
@@ -224,29 +225,6 @@ struct tr_op {
     // that reads wave outputs (TR_OUT) and changes states, which are inputs (TR_IN).
     // Returns false if the node has none. NULL: none.
     bool (*track)(const tr_op_node *node, tr_rule *rule);
-    // Changes the attributes to those outside of training (dropout: does nothing).
-    // NULL: they stay the same.
-    void (*evaluate)(void *attr);
-    // Of a loss: the op that runs in its place, on the same inputs, in inference. Its
-    // output 0 is the logits. That op's own `inference` gives the logits of all rows.
-    const tr_op *inference;
-    // If positions of a text depend on each other: the op that runs in this op's place
-    // in an inference with a cache (tr_plan_request.cache_positions). It has the same
-    // attributes. The cache is one more input, and one more output after output 0. The
-    // op reads what the cache holds of positions before run->position, and writes what
-    // it makes of the positions from there on. NULL: the op has no cache.
-    const tr_op *cached;
-    // Of an op whose product can take operands of 8 bits: the op that runs in its place
-    // in the units that multiply so (tr_plan_request.fp8), with the same attributes and
-    // operands. NULL: there is none.
-    const tr_op *fp8;
-    // The description of a node's cache for this number of positions. Set together with
-    // `cached`.
-    tr_tensor_desc (*cache)(const tr_op_node *node, int64_t positions);
-    // The number of positions for which a node's cache needs room, in a text of
-    // `positions` that is computed in pieces of up to `piece`. In a cache of fewer than
-    // `positions`, later ones replace the earliest. NULL: all positions.
-    int64_t (*cache_room)(const tr_op_node *node, int64_t positions, int64_t piece);
     // The definition of the op in plain C, with sums in double, for any shape. It runs
     // if a backend on the host's memory has no kernel of its own.
     const tr_kernel *reference;

@@ -78,6 +78,8 @@ typedef struct tr_plan_request {
                                   // TR_RECOMPUTE_DEFAULT in the others; 0: in all
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_placement;
+    // Where what the other units save for their backwards waits meanwhile.
+    tr_space saved_placement;
     int optimizer_states; // f32 buffers per parameter
     // Parameters that are not trained (frozen): patterns (* and ?) of their names in
     // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have

@@ -29,6 +29,7 @@ extern "C" {
     X(wave)                                                                            \
     X(recomputed_ops)     /* classes of tensors that units recompute */                \
     X(boundary_placement) /* 1: inputs of recomputed units wait on the host */         \
+    X(saved_placement)    /* 1: so does what the other units save */                   \
     X(recomputed_units)
 
 typedef enum tr_dimension_name {

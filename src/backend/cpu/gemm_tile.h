@@ -165,32 +165,70 @@ static inline __attribute__((always_inline)) void tr__tile_run(const tr_tile *t,
 }
 
 // Each in a function of its own, so that the compiler gives all registers to one loop.
-#define TR_TILE(name, vectors, first, from)                                            \
-    static __attribute__((noinline)) void name(const tr_tile *t) {                     \
-        tr__tile_run(t, vectors, first, from);                                         \
-    }
-#define TR_TILE_VECTORS_UP_TO_3(name, first, from)                                     \
-    TR_TILE(name##_1, 1, first, from)                                                  \
-    TR_TILE(name##_2, 2, first, from)                                                  \
-    TR_TILE(name##_3, 3, first, from)
-
-TR_TILE_VECTORS_UP_TO_3(tr__tile_packed, false, TR_TILE_A_PACKED)
-TR_TILE_VECTORS_UP_TO_3(tr__tile_rows, false, TR_TILE_A_ROWS)
-TR_TILE_VECTORS_UP_TO_3(tr__tile_steps, false, TR_TILE_A_STEPS)
-TR_TILE_VECTORS_UP_TO_3(tr__tile_first_packed, true, TR_TILE_A_PACKED)
-TR_TILE_VECTORS_UP_TO_3(tr__tile_first_rows, true, TR_TILE_A_ROWS)
-TR_TILE_VECTORS_UP_TO_3(tr__tile_first_steps, true, TR_TILE_A_STEPS)
+static __attribute__((noinline)) void tr__tile_packed_1(const tr_tile *t) {
+    tr__tile_run(t, 1, false, TR_TILE_A_PACKED);
+}
+static __attribute__((noinline)) void tr__tile_packed_2(const tr_tile *t) {
+    tr__tile_run(t, 2, false, TR_TILE_A_PACKED);
+}
+static __attribute__((noinline)) void tr__tile_packed_3(const tr_tile *t) {
+    tr__tile_run(t, 3, false, TR_TILE_A_PACKED);
+}
+static __attribute__((noinline)) void tr__tile_rows_1(const tr_tile *t) {
+    tr__tile_run(t, 1, false, TR_TILE_A_ROWS);
+}
+static __attribute__((noinline)) void tr__tile_rows_2(const tr_tile *t) {
+    tr__tile_run(t, 2, false, TR_TILE_A_ROWS);
+}
+static __attribute__((noinline)) void tr__tile_rows_3(const tr_tile *t) {
+    tr__tile_run(t, 3, false, TR_TILE_A_ROWS);
+}
+static __attribute__((noinline)) void tr__tile_steps_1(const tr_tile *t) {
+    tr__tile_run(t, 1, false, TR_TILE_A_STEPS);
+}
+static __attribute__((noinline)) void tr__tile_steps_2(const tr_tile *t) {
+    tr__tile_run(t, 2, false, TR_TILE_A_STEPS);
+}
+static __attribute__((noinline)) void tr__tile_steps_3(const tr_tile *t) {
+    tr__tile_run(t, 3, false, TR_TILE_A_STEPS);
+}
+static __attribute__((noinline)) void tr__tile_first_packed_1(const tr_tile *t) {
+    tr__tile_run(t, 1, true, TR_TILE_A_PACKED);
+}
+static __attribute__((noinline)) void tr__tile_first_packed_2(const tr_tile *t) {
+    tr__tile_run(t, 2, true, TR_TILE_A_PACKED);
+}
+static __attribute__((noinline)) void tr__tile_first_packed_3(const tr_tile *t) {
+    tr__tile_run(t, 3, true, TR_TILE_A_PACKED);
+}
+static __attribute__((noinline)) void tr__tile_first_rows_1(const tr_tile *t) {
+    tr__tile_run(t, 1, true, TR_TILE_A_ROWS);
+}
+static __attribute__((noinline)) void tr__tile_first_rows_2(const tr_tile *t) {
+    tr__tile_run(t, 2, true, TR_TILE_A_ROWS);
+}
+static __attribute__((noinline)) void tr__tile_first_rows_3(const tr_tile *t) {
+    tr__tile_run(t, 3, true, TR_TILE_A_ROWS);
+}
+static __attribute__((noinline)) void tr__tile_first_steps_1(const tr_tile *t) {
+    tr__tile_run(t, 1, true, TR_TILE_A_STEPS);
+}
+static __attribute__((noinline)) void tr__tile_first_steps_2(const tr_tile *t) {
+    tr__tile_run(t, 2, true, TR_TILE_A_STEPS);
+}
+static __attribute__((noinline)) void tr__tile_first_steps_3(const tr_tile *t) {
+    tr__tile_run(t, 3, true, TR_TILE_A_STEPS);
+}
 
 static inline void tr__tile(const tr_tile *t, int vectors) {
-#define TR_TILES_OF(name)                                                              \
-    { name##_1, name##_2, name##_3 }
     static void (*const tiles[2][TR_TILE_A_COUNT][TR_TILE_VECTORS])(const tr_tile *) = {
-        {TR_TILES_OF(tr__tile_packed), TR_TILES_OF(tr__tile_rows),
-         TR_TILES_OF(tr__tile_steps)},
-        {TR_TILES_OF(tr__tile_first_packed), TR_TILES_OF(tr__tile_first_rows),
-         TR_TILES_OF(tr__tile_first_steps)},
+        {{tr__tile_packed_1, tr__tile_packed_2, tr__tile_packed_3},
+         {tr__tile_rows_1, tr__tile_rows_2, tr__tile_rows_3},
+         {tr__tile_steps_1, tr__tile_steps_2, tr__tile_steps_3}},
+        {{tr__tile_first_packed_1, tr__tile_first_packed_2, tr__tile_first_packed_3},
+         {tr__tile_first_rows_1, tr__tile_first_rows_2, tr__tile_first_rows_3},
+         {tr__tile_first_steps_1, tr__tile_first_steps_2, tr__tile_first_steps_3}},
     };
-#undef TR_TILES_OF
     tiles[t->from != NULL][t->from_a][vectors - 1](t);
 }
 

@@ -1,7 +1,5 @@
 #include "backend/cpu/kernels.h"
 
-#include "backend/cpu/half.h"
-
 #include <pthread.h>
 
 // Rows by the address of their op: a hash table, filled once.
@@ -38,10 +36,8 @@ const tr_cpu_kernels *tr__cpu_kernels_of(const tr_op *op) {
     return *place_of(op);
 }
 
-// ---- choosing
-
-static const tr_kernel *best(const tr_kernel *const table[TR_ISA_COUNT],
-                             const tr_op_desc *desc) {
+const tr_kernel *tr__cpu_kernel_of(const tr_kernel *const table[TR_ISA_COUNT],
+                                   const tr_op_desc *desc) {
     for (int isa = desc->target.level; isa >= 0; isa--) {
         if (table[isa] && table[isa]->supports(desc)) {
             return table[isa];
@@ -50,45 +46,12 @@ static const tr_kernel *best(const tr_kernel *const table[TR_ISA_COUNT],
     return NULL;
 }
 
-static bool has_halves(const tr_op_desc *desc) {
-    bool has = false;
-    for (int i = 0; i < desc->in_count; i++) {
-        has = has || tr__dtype_is_half(desc->in[i].dtype);
-    }
-    for (int i = 0; i < desc->out_count; i++) {
-        has = has || tr__dtype_is_half(desc->out[i].dtype);
-    }
-    return has;
-}
-
-static const tr_kernel *
-best_half(const tr_kernel *const table[TR_CPU_HALVES][TR_ISA_COUNT],
-          const tr_op_desc *desc) {
-    const tr_kernel *kernel = NULL;
-    for (int half = 0; half < TR_CPU_HALVES && !kernel; half++) {
-        kernel = best(table[half], desc);
-    }
-    return kernel;
-}
-
-static const tr_kernel *of_halves(const tr_cpu_kernels *row, const tr_op_desc *desc) {
-    const tr_kernel *kernel = NULL;
-    if (row && desc->inference) {
-        kernel = best_half(row->asked_half, desc);
-    }
-    kernel = row && !kernel ? best_half(row->half, desc) : kernel;
-    return kernel ? kernel : tr__widened.supports(desc) ? &tr__widened : NULL;
-}
-
-const tr_kernel *tr__cpu_kernel(const tr_op_desc *desc) {
+const tr_kernel *tr__cpu_kernel_f32(const tr_op_desc *desc) {
     const tr_cpu_kernels *row = tr__cpu_kernels_of(desc->op);
     const tr_kernel *reference = desc->op->reference, *kernel = NULL;
-    if (has_halves(desc)) {
-        return of_halves(row, desc);
-    }
     if (row && desc->inference) {
-        kernel = best(row->asked_f32, desc);
+        kernel = tr__cpu_kernel_of(row->asked_f32, desc);
     }
-    kernel = row && !kernel ? best(row->f32, desc) : kernel;
+    kernel = row && !kernel ? tr__cpu_kernel_of(row->f32, desc) : kernel;
     return kernel ? kernel : reference && reference->supports(desc) ? reference : NULL;
 }

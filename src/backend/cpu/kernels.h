@@ -29,6 +29,10 @@ extern const tr_cpu_kernels *const tr__cpu_kernel_lists[];
 
 // The row of an op; NULL: it has no kernels but its reference.
 const tr_cpu_kernels *tr__cpu_kernels_of(const tr_op *op);
+// The best kernel of a row's table, and of an op whose operands are not of 16 bits.
+const tr_kernel *tr__cpu_kernel_of(const tr_kernel *const table[TR_ISA_COUNT],
+                                   const tr_op_desc *desc);
+const tr_kernel *tr__cpu_kernel_f32(const tr_op_desc *desc);
 // The best kernel for the description, up to the instruction set desc->target.level;
 // NULL: none supports it.
 const tr_kernel *tr__cpu_kernel(const tr_op_desc *desc);

@@ -33,12 +33,12 @@ static tr_op_desc wide_desc(const tr_op_desc *desc) {
 
 static bool supports(const tr_op_desc *desc) {
     tr_op_desc same = wide_desc(desc);
-    return tr__cpu_kernel(&same) != NULL;
+    return tr__cpu_kernel_f32(&same) != NULL;
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr_op_desc same = wide_desc(desc);
-    const tr_kernel *kernel = tr__cpu_kernel(&same);
+    const tr_kernel *kernel = tr__cpu_kernel_f32(&same);
     *out = (tr_cost){0};
     if (kernel && kernel->cost) {
         kernel->cost(&same, out);
@@ -76,7 +76,7 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to prepare %s", desc->op->name);
     }
     w->desc = wide_desc(desc);
-    w->kernel = tr__cpu_kernel(&w->desc);
+    w->kernel = tr__cpu_kernel_f32(&w->desc);
     for (int k = 0; k < OPERANDS; k++) {
         w->offset[k] = -1;
         if (is_copied(desc, k)) {

@@ -26,26 +26,9 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     return status;
 }
 
-// Sums that are added to are read, too.
-void tr__accumulate_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__desc_cost(desc, 1, cost);
-    cost->bytes += desc->accumulate & 1 ? (double)tr_tensor_bytes(desc->out[0]) : 0;
-}
-
 const tr_op tr__op_accumulate = {
     .name = "accumulate",
     .attr_bytes = sizeof(tr_accumulate_attr),
     .infer = infer,
     .reference = &tr__accumulate_reference,
 };
-
-// ---- for those who read them
-
-bool tr__sums_are_read(tr_dtype dtype) {
-    return dtype == TR_F32 || dtype == TR_I64 || tr__dtype_is_half(dtype);
-}
-
-size_t tr__sums_workspace(const tr_op_desc *desc, const void *state) {
-    (void)state;
-    return desc->in[0].dtype == TR_F32 ? 0 : TR_CONVERT_ELEMENTS * sizeof(float);
-}

@@ -36,21 +36,10 @@ static void add_sums(const tr_op_desc *desc, const tr_launch *launch) {
                     &args, sizeof args);
 }
 
-static void add_rounded(const tr_op_desc *desc, const tr_launch *launch) {
-    tr__cuda_cast(launch, &(tr_cuda_cast_args){
-                              .x = launch->in[0],
-                              .y = launch->out[0],
-                              .count = tr_shape_count(desc->in[0].shape),
-                              .from = (int32_t)desc->in[0].dtype,
-                              .to = (int32_t)desc->out[0].dtype,
-                              .add = launch->accumulate & 1,
-                          });
-}
-
 static void accumulate(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     if (desc->out[0].dtype != TR_I64) {
-        add_rounded(desc, launch);
+        tr__cuda_cast_input(desc, launch);
     } else if (desc->in[0].dtype == TR_I64) {
         add_sums(desc, launch);
     } else {

@@ -6,54 +6,6 @@
 
 extern const tr_kernel tr__attention_reference, tr__attention_backward_reference;
 
-static tr_status check_attr(const tr_op_node *node, tr_error *err) {
-    tr_attention_attr attr;
-    memcpy(&attr, node->attr, sizeof attr);
-    if (attr.heads < 1 || attr.kv_heads < 0 ||
-        (attr.kv_heads > 0 && attr.heads % attr.kv_heads != 0)) {
-        return tr_fail(err, TR_USAGE,
-                       "%s: %d heads of queries cannot share %d heads of keys",
-                       node->op->name, (int)attr.heads, (int)attr.kv_heads);
-    }
-    if (attr.window < 0) {
-        return tr_fail(err, TR_USAGE, "%s: a window of %d keys", node->op->name,
-                       (int)attr.window);
-    }
-    if (!(attr.dropout >= 0 && attr.dropout < 1)) {
-        return tr_fail(err, TR_USAGE, "%s: dropout %g is not in [0, 1)", node->op->name,
-                       (double)attr.dropout);
-    }
-    return TR_OK;
-}
-
-static int64_t all_heads(const tr_attention_attr *attr) {
-    return attr->heads +
-           2 * (int64_t)(attr->kv_heads > 0 ? attr->kv_heads : attr->heads);
-}
-
-// Input i is qkv: rank 3, its last dimension D for each head of q, k and v.
-static tr_status check_qkv(const tr_op_node *node, int i, tr_error *err) {
-    char text[TR_SHAPE_TEXT];
-    tr_status status = check_attr(node, err);
-    if (status == TR_OK) {
-        status = tr__operand_real(node, i, err);
-    }
-    if (status != TR_OK) {
-        return status;
-    }
-    tr_attention_attr attr;
-    memcpy(&attr, node->attr, sizeof attr);
-    tr_shape shape = node->in[i].shape;
-    if (shape.rank != 3 || shape.dim[2] % all_heads(&attr) != 0) {
-        return tr_fail(err, TR_USAGE,
-                       "%s: input %d has the shape %s, not [B, S, W] with W a multiple "
-                       "of the %d heads of queries, keys and values",
-                       node->op->name, i, tr__shape_text(shape, text),
-                       (int)all_heads(&attr));
-    }
-    return TR_OK;
-}
-
 static tr_shape y_shape(tr_shape qkv, const void *attr) {
     tr_attention_sizes s = tr__attention_sizes(qkv, attr);
     return TR_SHAPE3(qkv.dim[0], qkv.dim[1], s.width);
@@ -68,7 +20,7 @@ static tr_status attention_infer(const tr_op_node *node, tr_tensor_desc *out,
                                  int *out_count, tr_error *err) {
     tr_status status = tr__operand_count(node, 1, 2, err);
     if (status == TR_OK) {
-        status = check_qkv(node, 0, err);
+        status = tr__attention_check(node, 0, err);
     }
     if (status == TR_OK) {
         status = tr__operand_positions(node, 1, node->in[0].shape, err);
@@ -86,7 +38,7 @@ static tr_status attention_backward_infer(const tr_op_node *node, tr_tensor_desc
                                           int *out_count, tr_error *err) {
     tr_status status = tr__operand_count(node, 4, 5, err);
     if (status == TR_OK) {
-        status = check_qkv(node, 1, err);
+        status = tr__attention_check(node, 1, err);
     }
     if (status == TR_OK) {
         status = tr__operand_positions(node, 4, node->in[1].shape, err);
@@ -121,34 +73,6 @@ static int attention_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
     return 1;
 }
 
-static void attention_evaluate(void *attr) {
-    ((tr_attention_attr *)attr)->dropout = 0;
-}
-
-// The operations of one product of queries and keys, over the pairs that are seen: of
-// one head, (S + 1) S / 2 pairs of 2 D, less those that the window leaves out.
-static double product(tr_shape qkv, const void *attr) {
-    tr_attention_sizes s = tr__attention_sizes(qkv, attr);
-    double all = (double)s.context, out = all - (double)s.window;
-    double pairs = (all * (all + 1) - out * (out + 1)) / 2;
-    return 2 * pairs * (double)s.width * (double)s.batch;
-}
-
-// Two products in the forward, five in the backward.
-void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__desc_cost(desc, 0, cost);
-    cost->flops = 2 * product(desc->in[0].shape, desc->attr);
-}
-
-void tr__attention_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__desc_cost(desc, 0, cost);
-    cost->flops = 5 * product(desc->in[1].shape, desc->attr);
-}
-
-tr_status tr__attention_check(const tr_op_node *node, tr_error *err) {
-    return check_qkv(node, 0, err);
-}
-
 const tr_op tr__op_attention = {
     .name = "attention",
     .attr_bytes = sizeof(tr_attention_attr),
@@ -157,10 +81,6 @@ const tr_op tr__op_attention = {
     .infer = attention_infer,
     .backward = attention_backward,
     .recompute_class = {TR_RECOMPUTE_ATTENTION, TR_RECOMPUTE_ATTENTION},
-    .evaluate = attention_evaluate,
-    .cached = &tr__op_attention_cached,
-    .cache = tr__attention_cache,
-    .cache_room = tr__attention_cache_room,
     .reference = &tr__attention_reference,
 };
 

@@ -34,6 +34,13 @@ extern const tr_op tr__op_attention;
 // TR_ATTENTION_RING, so that as many aligned positions lie together.
 extern const tr_op tr__op_attention_cached;
 enum { TR_ATTENTION_RING = 128 };
+// The cache of attention over qkv for this number of positions.
+tr_tensor_desc tr__attention_cache(tr_tensor_desc qkv, const void *attr,
+                                   int64_t positions);
+// The number of positions that a cache needs room for, in a text of `positions` that is
+// computed in pieces of up to `piece`: with a window it is a ring, and may be less.
+int64_t tr__attention_cache_room(const tr_attention_attr *attr, int64_t positions,
+                                 int64_t piece);
 // in:  dy [B, S, C], qkv, y, lse, positions      out: dqkv, as qkv
 extern const tr_op tr__op_attention_backward;
 

@@ -4,22 +4,20 @@
 
 extern const tr_kernel tr__attention_cached_reference;
 
-tr_tensor_desc tr__attention_cache(const tr_op_node *node, int64_t positions) {
-    tr_tensor_desc qkv = node->in[0];
-    tr_attention_sizes s = tr__attention_sizes(qkv.shape, node->attr);
+tr_tensor_desc tr__attention_cache(tr_tensor_desc qkv, const void *attr,
+                                   int64_t positions) {
+    tr_attention_sizes s = tr__attention_sizes(qkv.shape, attr);
     return (tr_tensor_desc){
         qkv.dtype, TR_SHAPE4(qkv.shape.dim[0], 2 * s.pairs, positions, s.depth)};
 }
 
 // A window's keys, and those that a piece adds before its first query is done.
-int64_t tr__attention_cache_room(const tr_op_node *node, int64_t positions,
+int64_t tr__attention_cache_room(const tr_attention_attr *attr, int64_t positions,
                                  int64_t piece) {
-    tr_attention_attr a;
-    memcpy(&a, node->attr, sizeof a);
-    if (a.window <= 0 || a.window >= positions) {
+    if (attr->window <= 0 || attr->window >= positions) {
         return positions;
     }
-    int64_t ring = tr__round_up(a.window + piece - 1, TR_ATTENTION_RING);
+    int64_t ring = tr__round_up(attr->window + piece - 1, TR_ATTENTION_RING);
     return tr__min_i64(ring, positions);
 }
 
@@ -27,11 +25,11 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
                        tr_error *err) {
     tr_status status = tr__operand_count(node, 2, 2, err);
     if (status == TR_OK) {
-        status = tr__attention_check(node, err);
+        status = tr__attention_check(node, 0, err);
     }
     if (status == TR_OK) {
         int64_t positions = node->in[1].shape.dim[2];
-        tr_tensor_desc cache = tr__attention_cache(node, positions);
+        tr_tensor_desc cache = tr__attention_cache(node->in[0], node->attr, positions);
         status = tr__operand_shape(node, 1, cache.dtype, cache.shape, err);
     }
     if (status != TR_OK) {
@@ -44,16 +42,6 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     out[1] = node->in[1];
     *out_count = 2;
     return TR_OK;
-}
-
-// Of a full cache, read once: two products of each query with all keys and values.
-void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr_attention_sizes s = tr__attention_sizes(desc->in[0].shape, desc->attr);
-    double pairs = (double)desc->in[1].shape.dim[2] * (double)s.context;
-    cost->flops = 4 * pairs * (double)s.width * (double)s.batch;
-    cost->bytes = (double)tr_tensor_bytes(desc->in[0]) +
-                  (double)tr_tensor_bytes(desc->in[1]) +
-                  (double)tr_tensor_bytes(desc->out[0]);
 }
 
 const tr_op tr__op_attention_cached = {

@@ -43,12 +43,9 @@ typedef enum tr_causal {
     TR_CAUSAL_KEYS,    // rows are keys, steps are queries
 } tr_causal;
 
-// `rows` and `vectors` are constants wherever this is inlined. a, b, c: of the block,
-// `pairs` steps of pairs.
+// `rows` and `vectors` are constants wherever this is inlined. p: of the block alone.
 __attribute__((always_inline)) static inline void
-tr_v_block(int rows, int vectors, int64_t pairs, const tr_pair *a, int64_t a_row,
-           int64_t a_step, const tr_pair *b, int64_t b_row, float *c, int64_t c_row,
-           bool add) {
+tr_v_block(int rows, int vectors, int64_t pairs, tr_product p) {
     tr_vf sum[TR_BLOCK_ROWS][TR_BLOCK_VECTORS];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) {
@@ -61,11 +58,11 @@ tr_v_block(int rows, int vectors, int64_t pairs, const tr_pair *a, int64_t a_row
         tr_vc right[TR_BLOCK_VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            right[v] = tr_v_load_c(b + k * b_row + v * TR_VW);
+            right[v] = tr_v_load_c(p.b + k * p.b_row + v * TR_VW);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
-            tr_vc left = tr_v_set_c(a[i * a_row + k * a_step]);
+            tr_vc left = tr_v_set_c(p.a[i * p.a_row + k * p.a_step]);
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++) {
                 sum[i][v] = tr_v_add_c(sum[i][v], left, right[v]);
@@ -76,8 +73,8 @@ tr_v_block(int rows, int vectors, int64_t pairs, const tr_pair *a, int64_t a_row
     for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            float *to = c + i * c_row + v * TR_VW;
-            tr_v_store(to, add ? tr_v_load(to) + sum[i][v] : sum[i][v]);
+            float *to = p.c + i * p.c_row + v * TR_VW;
+            tr_v_store(to, p.add ? tr_v_load(to) + sum[i][v] : sum[i][v]);
         }
     }
 }
@@ -87,17 +84,17 @@ tr_v_block(int rows, int vectors, int64_t pairs, const tr_pair *a, int64_t a_row
 __attribute__((always_inline)) static inline void
 tr_v_strip(int vectors, const tr_product *p, int64_t i, int64_t j, int64_t begin,
            int64_t end) {
-    int64_t pairs = end - begin;
-    const tr_pair *b = p->b + begin * p->b_row + j;
     for (int64_t r = i; r < i + TR_STRIP; r += TR_BLOCK_ROWS) {
-        const tr_pair *a = p->a + r * p->a_row + begin * p->a_step;
-        float *c = p->c + r * p->c_row + j;
+        tr_product block = *p;
+        block.a += r * p->a_row + begin * p->a_step;
+        block.b += begin * p->b_row + j;
+        block.c += r * p->c_row + j;
         if (p->a_step == 1) {
-            tr_v_block(TR_BLOCK_ROWS, vectors, pairs, a, p->a_row, 1, b, p->b_row, c,
-                       p->c_row, p->add);
+            block.a_step = 1;
+            tr_v_block(TR_BLOCK_ROWS, vectors, end - begin, block);
         } else {
-            tr_v_block(TR_BLOCK_ROWS, vectors, pairs, a, 1, p->a_step, b, p->b_row, c,
-                       p->c_row, p->add);
+            block.a_row = 1;
+            tr_v_block(TR_BLOCK_ROWS, vectors, end - begin, block);
         }
     }
 }

@@ -103,15 +103,13 @@ static inline uint64_t tr__attention_element(const tr_attention_sizes *s, int64_
            (uint64_t)(query % TR_DRAW_ROWS * TR_DRAW_LANES + key % TR_DRAW_LANES);
 }
 
-// Checks attributes and qkv, input 0 (attention.c).
-tr_status tr__attention_check(const tr_op_node *node, tr_error *err);
-// The cache of a node and its room (cached.c), and what attention over it costs.
-tr_tensor_desc tr__attention_cache(const tr_op_node *node, int64_t positions);
-int64_t tr__attention_cache_room(const tr_op_node *node, int64_t positions,
-                                 int64_t piece);
-void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost);
-// The products of the pairs that the mask leaves (attention.c).
+// Checks attributes, and that input i is qkv: rank 3, its last dimension D for each
+// head of q, k and v (check.c).
+tr_status tr__attention_check(const tr_op_node *node, int i, tr_error *err);
+// The products of the pairs that the mask leaves; over a cache, those of a full one
+// (cost.c).
 void tr__attention_cost(const tr_op_desc *desc, tr_cost *cost);
 void tr__attention_backward_cost(const tr_op_desc *desc, tr_cost *cost);
+void tr__attention_cached_cost(const tr_op_desc *desc, tr_cost *cost);
 
 #endif

@@ -202,10 +202,6 @@ static int norm_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
     return 2;
 }
 
-static void norm_evaluate(void *attr) {
-    ((tr_batch_norm_attr *)attr)->running = true;
-}
-
 const tr_op tr__op_batch_stat = {
     .name = "batch_stat",
     .attr_bytes = sizeof(tr_batch_stat_attr),
@@ -260,7 +256,6 @@ const tr_op tr__op_batch_norm = {
     .evaluate_only = 1 << 5 | 1 << 6,
     .infer = norm_infer,
     .backward = norm_backward,
-    .evaluate = norm_evaluate,
     .reference = &tr__batch_norm_reference,
 };
 

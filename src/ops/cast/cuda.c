@@ -11,8 +11,7 @@ void tr__cuda_cast(const tr_launch *launch, const tr_cuda_cast_args *args) {
                     args, sizeof *args);
 }
 
-static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    (void)state;
+void tr__cuda_cast_input(const tr_op_desc *desc, const tr_launch *launch) {
     tr__cuda_cast(launch, &(tr_cuda_cast_args){
                               .x = launch->in[0],
                               .y = launch->out[0],
@@ -21,6 +20,11 @@ static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *la
                               .to = (int32_t)desc->out[0].dtype,
                               .add = launch->accumulate & 1,
                           });
+}
+
+static void launch_cast(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr__cuda_cast_input(desc, launch);
 }
 
 static bool supports(const tr_op_desc *desc) {

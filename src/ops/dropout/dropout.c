@@ -37,10 +37,6 @@ static int dropout_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MA
     return 1;
 }
 
-void tr__dropout_evaluate(void *attr) {
-    ((tr_dropout_attr *)attr)->probability = 0;
-}
-
 const tr_op tr__op_dropout = {
     .name = "dropout",
     .attr_bytes = sizeof(tr_dropout_attr),
@@ -48,6 +44,5 @@ const tr_op tr__op_dropout = {
     .infer = dropout_infer,
     .backward = dropout_backward,
     .recompute_class = {TR_RECOMPUTE_RESIDUAL},
-    .evaluate = tr__dropout_evaluate,
     .reference = &tr__dropout_reference,
 };

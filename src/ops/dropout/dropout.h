@@ -19,7 +19,4 @@ tr_status tr__dropout_check(const char *op_name, float probability, tr_error *er
 void tr__dropout_rule(const tr_dropout_attr *attr, tr_ref from, tr_ref to,
                       tr_rule *rule);
 
-// tr_op.evaluate of ops whose attributes are tr_dropout_attr: nothing is dropped.
-void tr__dropout_evaluate(void *attr);
-
 #endif

@@ -5,14 +5,6 @@
 
 extern const tr_kernel tr__gradient_squares_kernel, tr__sum_of_squares_kernel;
 
-double tr__squares_sum(double so_far, const double *partials, int64_t blocks) {
-    double sum = so_far;
-    for (int64_t i = 0; i < blocks; i++) {
-        sum += partials[i];
-    }
-    return sum;
-}
-
 // ---- by blocks
 
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,

@@ -14,3 +14,11 @@ void tr__squares_reference(const float *x, int64_t count, int threads,
         *partial += (double)x[i] * x[i];
     }
 }
+
+double tr__squares_sum(double so_far, const double *partials, int64_t blocks) {
+    double sum = so_far;
+    for (int64_t i = 0; i < blocks; i++) {
+        sum += partials[i];
+    }
+    return sum;
+}

@@ -143,16 +143,11 @@ const tr_op tr__op_layer_norm_backward = {
     .reference = &tr__layer_norm_backward_reference,
 };
 
-static void residual_norm_evaluate(void *attr) {
-    ((tr_layer_norm_attr *)attr)->dropout = 0;
-}
-
 const tr_op tr__op_residual_norm = {
     .name = "residual_norm",
     .attr_bytes = sizeof(tr_layer_norm_attr),
     .infer = residual_norm_infer,
     .backward = residual_norm_backward,
-    .evaluate = residual_norm_evaluate,
     .recompute_class = {TR_RECOMPUTE_RESIDUAL, TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM,
                         TR_RECOMPUTE_NORM},
     .recompute = residual_norm_recompute,

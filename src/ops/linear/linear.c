@@ -1,6 +1,5 @@
 #include "ops/linear/backward.h"
 
-#include "ops/linear_fp8/linear_fp8.h"
 #include "ops/operand.h"
 #include "ops/relu/relu.h"
 
@@ -154,7 +153,6 @@ const tr_op tr__op_linear = {
     .infer = output_infer,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_PRODUCT},
-    .fp8 = &tr__op_linear_fp8,
     .reference = &tr__linear_reference,
 };
 

@@ -116,7 +116,6 @@ const tr_op tr__op_linear_cross_entropy = {
     .no_gradient = 1u << HEAD_TARGETS,
     .infer = head_infer,
     .backward = backward,
-    .inference = &tr__op_linear_cross_entropy_logits,
     .reference = &tr__lce_reference,
 };
 
@@ -132,7 +131,6 @@ const tr_op tr__op_linear_cross_entropy_logits = {
     .attr_bytes = sizeof(tr_lce_attr),
     .no_gradient = 1u << HEAD_TARGETS,
     .infer = logits_infer,
-    .inference = &tr__op_linear_cross_entropy_logits_rows,
     .reference = &tr__lce_logits_reference,
 };
 

@@ -24,6 +24,5 @@ const tr_op tr__op_residual = {
     .infer = residual_infer,
     .backward = residual_backward,
     .recompute_class = {TR_RECOMPUTE_RESIDUAL},
-    .evaluate = tr__dropout_evaluate,
     .reference = &tr__residual_reference,
 };

@@ -6,22 +6,6 @@
 
 extern const tr_kernel tr__rms_norm_reference, tr__rms_norm_backward_reference;
 
-tr_rms_norm_sizes tr__rms_norm_sizes(tr_shape x, const void *attr) {
-    tr_rms_norm_attr a;
-    memcpy(&a, attr, sizeof a);
-    int64_t width = tr__shape_width(x);
-    bool heads = a.depth > 0;
-    return (tr_rms_norm_sizes){
-        .rows = tr__shape_rows(x),
-        .width = width,
-        .depth = heads ? a.depth : width,
-        .heads = heads ? a.queries + a.keys : 1,
-        .queries = heads ? a.queries : 1,
-        .weights = heads ? 2 * (int64_t)a.depth : width,
-        .epsilon = a.epsilon,
-    };
-}
-
 // That of the reciprocals of roots.
 static tr_shape rstd_shape(tr_shape x, const void *attr) {
     tr_rms_norm_sizes s = tr__rms_norm_sizes(x, attr);

@@ -18,10 +18,15 @@ extern tr_cuda_function tr__cuda_function_tensor_squares;
 
 static_assert(TR_CUDA_PART == TR_NORM_BLOCK, "a block measures one part");
 
-static void visit_pieces(const tr_update_walk *walk,
+static void visit_pieces(const tr_op_desc *desc, const tr_launch *launch, float *param,
                          void (*visit)(const tr_update_piece *)) {
-    tr__update_pieces(walk, walk->attr->first, tr_shape_count(walk->desc->in[0].shape),
-                      NULL, visit);
+    tr_update_walk walk = {.desc = desc,
+                           .launch = launch,
+                           .attr = (const void *)desc->attr,
+                           .order = launch->run->update,
+                           .param = param};
+    tr__update_pieces(&walk, walk.attr->first, tr_shape_count(desc->in[0].shape), NULL,
+                      visit);
 }
 
 static tr_cuda_gradients gradients_of(const tr_update_piece *piece) {
@@ -67,12 +72,7 @@ static void measure_piece(const tr_update_piece *piece) {
 static void launch_measure(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    tr_update_walk walk = {.desc = desc,
-                           .launch = launch,
-                           .attr = (const void *)desc->attr,
-                           .order = launch->run->update,
-                           .param = (float *)launch->in[1]};
-    visit_pieces(&walk, measure_piece);
+    visit_pieces(desc, launch, (float *)launch->in[1], measure_piece);
 }
 
 static bool is_among(const tr_cuda_run *runs, int64_t count, int64_t tensor) {
@@ -130,12 +130,7 @@ static void round_params(const tr_op_desc *desc, const tr_launch *launch) {
 static void launch_update(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     (void)state;
-    tr_update_walk walk = {.desc = desc,
-                           .launch = launch,
-                           .attr = (const void *)desc->attr,
-                           .order = launch->run->update,
-                           .param = launch->out[0]};
-    visit_pieces(&walk, update_piece);
+    visit_pieces(desc, launch, launch->out[0], update_piece);
     if (launch->out[TR_UPDATE_COPY]) {
         round_params(desc, launch);
     }

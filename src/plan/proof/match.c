@@ -18,6 +18,10 @@ static const tr_plan_step *next_of(const matcher *m, size_t i) {
     return m->at[i] < sequence->count ? &sequence->steps[m->at[i]] : NULL;
 }
 
+static tr_axes group_of(const tr_plan_step *exchange) {
+    return exchange->payload.exchange.group;
+}
+
 static void go_on(matcher *m, size_t i, size_t from) {
     const tr_sequence *sequence = &m->plans[i]->sequences[m->kind];
     m->at[i] = from;
@@ -43,10 +47,10 @@ static tr_status fail(const matcher *m, size_t i, size_t k, const char *how) {
                    "the plans of ranks do not fit together: %s step %zu (%s) of rank "
                    "%lld, on the axes \"%s\", %s rank %lld, which comes to step %zu "
                    "(%s)",
-                   tr__sequence_name(m->kind), m->at[i], tr__plan_step_name(a->kind),
-                   (long long)rank_of(m, i), tr__axes_name(a->group), how,
+                   tr__sequence_name(m->kind), m->at[i], tr__verb_name(a->label.verb),
+                   (long long)rank_of(m, i), tr__axes_name(group_of(a)), how,
                    (long long)rank_of(m, k), m->at[k],
-                   b ? tr__plan_step_name(b->kind) : "the end");
+                   b ? tr__verb_name(b->label.verb) : "the end");
 }
 
 // What rank i does next is done when all of its group have come to it. *late: one that
@@ -57,10 +61,10 @@ static tr_status find_late(const matcher *m, size_t i, size_t *late) {
     *late = m->count;
     for (size_t k = 0; k < m->count; k++) {
         const tr_plan_step *other = next_of(m, k);
-        if (k == i || !are_together(m, i, k, own->group)) {
+        if (k == i || !are_together(m, i, k, group_of(own))) {
             continue;
         }
-        if (!other || other->group != own->group) {
+        if (!other || group_of(other) != group_of(own)) {
             *late = k;
         } else if (tr__exchange_hash(other) != hash) {
             return fail(m, i, k, "is another than that of");
@@ -70,7 +74,7 @@ static tr_status find_late(const matcher *m, size_t i, size_t *late) {
 }
 
 static void complete(matcher *m, size_t i) {
-    tr_axes group = next_of(m, i)->group;
+    tr_axes group = group_of(next_of(m, i));
     for (size_t k = 0; k < m->count; k++) {
         if (k == i || are_together(m, i, k, group)) {
             go_on(m, k, m->at[k] + 1);

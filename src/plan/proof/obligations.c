@@ -1,4 +1,5 @@
 // What must come out of a walk, from request and model alone.
+#include "ops/update/update.h"
 #include "plan/freeze.h"
 #include "plan/proof/walks.h"
 
@@ -135,6 +136,14 @@ void tr__oblige_trained(tr_proof *p) {
 
 // ---- guards
 
+// One of no elements launches nothing.
+static bool updates(const tr_proof *p, const tr_plan_step *step) {
+    const tr_op *op = tr__step_op(p->plan, step);
+    bool launches = step->shape == TR_STEP_IS_LAUNCH && !tr__payload_program(step);
+    bool nothing = !op && step->subject == TR_OF_FLAT;
+    return launches && (nothing || op == &tr__op_update);
+}
+
 // A walk is over at the decision where the update is skipped, so all that comes behind
 // it is of the update, and nothing before it is. What goes on beside is counted by
 // those who wait for it, and other ranks wait for an exchange, so an interruption
@@ -146,14 +155,15 @@ static const char *find_fault(const tr_proof *p, size_t index) {
     bool at_once = step->guard == TR_GUARD_AT_ONCE;
     bool applied = step->guard == TR_GUARD_APPLIED || at_once;
     bool update = train && index >= p->update;
-    bool awaited = tr__stream_is_beside(step->stream) || step->group != 0;
+    bool awaited =
+        tr__stream_is_beside(step->stream) || step->shape == TR_STEP_IS_EXCHANGE;
     if (applied != update) {
         return "is of the update, or in it, and not both";
     }
     if (at_once != (train && index >= p->at_once)) {
         return "is of what may be left to the next step, or behind it, and not both";
     }
-    if (step->kind == TR_STEP_decide && step->guard != TR_GUARD_ALWAYS) {
+    if (tr__decides(step) && step->guard != TR_GUARD_ALWAYS) {
         return "may be left out, while the walk is over there";
     }
     if (awaited && step->guard == TR_GUARD_RUNNING) {
@@ -161,7 +171,7 @@ static const char *find_fault(const tr_proof *p, size_t index) {
     }
     if (step->guard == TR_GUARD_DEFERRED &&
         (!tr__proof_defers(p) ||
-         (step->kind != TR_STEP_update && step->stream != TR_STREAM_NVME))) {
+         (!updates(p, step) && step->stream != TR_STREAM_NVME))) {
         return "is of an update that no step leaves to the next";
     }
     return NULL;

@@ -147,6 +147,29 @@ static bool is_read(const tr_proof *p, tr_bytes bytes) {
     return touched;
 }
 
+// A kernel touches as many bytes as its tensors have, wherever the operand ends.
+static void check_tensors(tr_proof *p, const tr_op_launch *launch) {
+    const tr_op_desc *desc = &p->plan->prepared[launch->op].desc;
+    for (int i = 0; i < desc->in_count + desc->out_count; i++) {
+        const tr_step_operand *at = &p->plan->operands[launch->operand + (size_t)i];
+        tr_tensor_desc tensor =
+            i < desc->in_count ? desc->in[i] : desc->out[i - desc->in_count];
+        if (at->buffer >= 0 && tr__operand_bytes(at) != tr_tensor_bytes(tensor)) {
+            tr__proof_wrong(p, "launches %s on %lld bytes, which has %lld",
+                            desc->op->name, (long long)tr__operand_bytes(at),
+                            (long long)tr_tensor_bytes(tensor));
+        }
+    }
+}
+
+static void check_launches(tr_proof *p) {
+    const tr_payload *payload = &p->step->payload;
+    bool ops = p->step->shape == TR_STEP_IS_LAUNCH;
+    for (size_t i = 0; ops && i < payload->op_count && p->status == TR_OK; i++) {
+        check_tensors(p, &p->plan->launches[payload->op + i]);
+    }
+}
+
 // It may read more than it has to, as what lies between two tensors, but not something
 // else, and write nothing else.
 static void check_operands(tr_proof *p) {
@@ -180,6 +203,7 @@ void tr__payload_check(tr_proof *p) {
     if (program) {
         check_program(p, program);
     } else {
+        check_launches(p);
         check_operands(p);
     }
 }

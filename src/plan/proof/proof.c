@@ -10,13 +10,13 @@ enum { TEXT = 1024, LABEL = 256 };
 // "reduce h.3", and of which segment and micro-batch.
 static void label(const tr_proof *p, char *text, size_t size) {
     const tr_plan_step *step = p->step;
-    int64_t subjects =
-        tr__step_is_of_flat(step) ? (int64_t)p->plan->flat_count : p->plan->unit_count;
+    int64_t subjects = (step->subject == TR_OF_FLAT) ? (int64_t)p->plan->flat_count
+                                                     : p->plan->unit_count;
     bool known = step->unit >= 0 && step->unit < subjects;
     const char *subject = known ? tr__step_subject(p->plan, step) : NULL;
-    int at = snprintf(text, size, "%s%s%s", tr__plan_step_name(step->kind),
+    int at = snprintf(text, size, "%s%s%s", tr__verb_name(step->label.verb),
                       subject ? " " : "", subject ? subject : "");
-    if (at > 0 && (size_t)at < size && tr__step_is_of_micro_batch(step)) {
+    if (at > 0 && (size_t)at < size && step->of_micro_batch) {
         snprintf(text + at, size - (size_t)at, ", segment %d, micro-batch %lld",
                  (int)step->segment, (long long)step->micro);
     }
@@ -135,7 +135,7 @@ static void find_update(tr_proof *p) {
         i--;
     }
     p->at_once = i;
-    for (i = 0; i < train->count && train->steps[i].kind != TR_STEP_decide;) {
+    for (i = 0; i < train->count && !tr__decides(&train->steps[i]);) {
         i++;
     }
     p->update = i < train->count ? i + 1 : i;

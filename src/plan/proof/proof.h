@@ -180,6 +180,8 @@ tr_bytes tr__state_bytes(const tr_proof *p, const tr_plan_state *state);
 // ---- rules
 // What the step does.
 void tr__rule_apply(tr_proof *p);
+// Is it the host's decision on the update?
+bool tr__decides(const tr_plan_step *step);
 // rules_unit.c
 void tr__rule_load(tr_proof *p);
 void tr__rule_unload(tr_proof *p);
@@ -196,7 +198,8 @@ void tr__rule_pack(tr_proof *p);
 void tr__rule_gather_wave(tr_proof *p);
 void tr__rule_merge(tr_proof *p);
 // rules_gradient.c
-void tr__rule_clear(tr_proof *p);
+void tr__rule_clear_gradients(tr_proof *p);
+void tr__rule_clear_statistics(tr_proof *p);
 void tr__rule_micro_norm(tr_proof *p);
 void tr__rule_micro_norm_tied(tr_proof *p);
 void tr__rule_accumulate(tr_proof *p);
@@ -224,7 +227,7 @@ void tr__rule_decide(tr_proof *p);
 // rules_move.c
 void tr__rule_gather(tr_proof *p);
 void tr__rule_fetch(tr_proof *p);
-void tr__rule_boundary(tr_proof *p);
+void tr__rule_copy(tr_proof *p);
 void tr__rule_read(tr_proof *p);
 void tr__rule_write(tr_proof *p);
 // rules_update.c

@@ -1,7 +1,7 @@
 // The proof of a plan: what it does when it is walked is what its request asks for.
 //
 // It follows a walk step by step and keeps what every byte means (meaning.h). For each
-// kind of step a rule says which bytes the step reads, and what they must mean, and
+// what a step does a rule says which bytes the step reads, and what they must mean, and
 // which it writes, and what they mean then. So it proves three things:
 //
 //   bytes and waits   two accesses to the same bytes, one of which writes, come one

@@ -1,85 +1,180 @@
-// Which rule is a step's.
+// Which rule is a step's: by its shape, and by what it launches or moves.
+#include "ops/accumulate/accumulate.h"
+#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/merge/merge.h"
+#include "ops/update/update.h"
+#include "ops/zero/zero.h"
 #include "plan/proof/proof.h"
 
-static void rule_fetch(tr_proof *p) {
-    (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_fetch)(p);
-}
+typedef void rule(tr_proof *p);
 
-static void rule_evict(tr_proof *p) {
-    (p->step->part == TR_PART_BOUNDARY ? tr__rule_boundary : tr__rule_evict)(p);
-}
-
-// The stream, and the rule. (The host's stream: of what lives on the host.)
-typedef struct kind_rule {
+// The rule, and the stream that the step belongs on.
+typedef struct applied {
+    rule *rule; // NULL: nobody knows what the step does
     tr_stream stream;
-    void (*rule)(tr_proof *);
-} kind_rule;
+} applied;
 
-static const kind_rule rules[TR_STEP_KINDS] = {
-    [TR_STEP_load] = {TR_STREAM_DATA, tr__rule_load},
-    [TR_STEP_read] = {TR_STREAM_NVME, tr__rule_read},
-    [TR_STEP_fetch] = {TR_STREAM_COPY, rule_fetch},
-    [TR_STEP_gather] = {TR_STREAM_COMM, tr__rule_gather},
-    [TR_STEP_forward] = {TR_STREAM_COMPUTE, tr__rule_forward},
-    [TR_STEP_pack] = {TR_STREAM_COMPUTE, tr__rule_pack},
-    [TR_STEP_merge] = {TR_STREAM_COMPUTE, tr__rule_merge},
-    [TR_STEP_recompute] = {TR_STREAM_COMPUTE, tr__rule_recompute},
-    [TR_STEP_backward] = {TR_STREAM_COMPUTE, tr__rule_backward},
-    [TR_STEP_micro_norm] = {TR_STREAM_COMPUTE, tr__rule_micro_norm},
-    [TR_STEP_micro_norm_tied] = {TR_STREAM_COMPUTE, tr__rule_micro_norm_tied},
-    [TR_STEP_accumulate] = {TR_STREAM_COMPUTE, tr__rule_accumulate},
-    [TR_STEP_reduce] = {TR_STREAM_COMM, tr__rule_reduce},
-    [TR_STEP_gradient_squares] = {TR_STREAM_HOST, tr__rule_gradient_squares},
-    [TR_STEP_evict] = {TR_STREAM_COPY, rule_evict},
-    [TR_STEP_add] = {TR_STREAM_HOST, tr__rule_add},
-    [TR_STEP_write] = {TR_STREAM_NVME, tr__rule_write},
-    [TR_STEP_unload] = {TR_STREAM_DATA, tr__rule_unload},
-    [TR_STEP_clear] = {TR_STREAM_COMPUTE, tr__rule_clear},
-    [TR_STEP_norm] = {TR_STREAM_COMPUTE, tr__rule_norm},
-    [TR_STEP_direction_norms] = {TR_STREAM_HOST, tr__rule_direction_norms},
-    [TR_STEP_tensor_norms] = {TR_STREAM_COMPUTE, tr__rule_tensor_norms},
-    [TR_STEP_update] = {TR_STREAM_HOST, tr__rule_update},
-    [TR_STEP_track] = {TR_STREAM_COMPUTE, tr__rule_track},
-    [TR_STEP_report] = {TR_STREAM_DATA, tr__rule_report},
-    [TR_STEP_decide] = {TR_STREAM_DATA, tr__rule_decide},
-};
+static void copy_nothing(tr_proof *p) {
+    (void)p;
+}
 
-// Is what the step works on on the host, or staged there? Gradients that go on to the
-// file are measured on the device.
-static bool is_on_host(const tr_proof *p) {
-    int32_t f = p->step->unit;
-    if (f < 0 || f >= (int64_t)p->plan->flat_count || !p->plan->flats[f].offloaded) {
-        return false;
+static const tr_step_operand *operand(const tr_proof *p, size_t i) {
+    return tr__step_operand(p->plan, p->step, i);
+}
+
+// ---- launches
+
+static applied rule_of_program(tr_variant variant) {
+    static rule *const rules[TR_VARIANTS] = {
+        [TR_VARIANT_FORWARD] = tr__rule_forward,
+        [TR_VARIANT_SAVES_NOTHING] = tr__rule_forward,
+        [TR_VARIANT_EVALUATE] = tr__rule_forward,
+        [TR_VARIANT_BACKWARD] = tr__rule_backward,
+        [TR_VARIANT_RECOMPUTE] = tr__rule_recompute,
+        [TR_VARIANT_INFERENCE] = tr__rule_forward,
+        [TR_VARIANT_TRACK] = tr__rule_track,
+    };
+    return (applied){rules[variant], TR_STREAM_COMPUTE};
+}
+
+// The step's flat buffer; NULL: it is of none.
+static const tr_flat *flat_of(const tr_proof *p) {
+    bool some = p->step->subject == TR_OF_FLAT && p->step->unit >= 0 &&
+                p->step->unit < (int64_t)p->plan->flat_count;
+    return some ? &p->plan->flats[p->step->unit] : NULL;
+}
+
+static tr_stream where_it_lives(const tr_proof *p) {
+    const tr_flat *flat = flat_of(p);
+    return flat && flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE;
+}
+
+// Into which entry of this rank's statistics the step's only result goes; -1: none.
+static int64_t entry_of(const tr_proof *p) {
+    const tr_step_operand *out = operand(p, p->step->payload.operand_count - 1);
+    tr_bytes own = tr__statistics_bytes(p, 0, 0);
+    return out->buffer == own.buffer
+               ? (out->first - own.first) / (int64_t)sizeof(double)
+               : -1;
+}
+
+static applied rule_of_squares(const tr_proof *p) {
+    tr_kept grads = {.buffer = -1};
+    if (p->step->mark == TR_MARK_NORM) {
+        return (applied){tr__rule_norm, TR_STREAM_COMPUTE};
     }
-    tr_kept grads = tr__kept_part(p, f, TR_PART_GRAD);
-    return p->step->kind != TR_STEP_gradient_squares || !tr__is_in_file(p, &grads);
-}
-
-// Does the host exchange what lies on the host, while devices exchange the rest?
-static bool is_exchanged_by_host(const tr_proof *p) {
-    bool norms = p->step->part == TR_PART_NORMS;
-    return p->plan->request.peers && p->step->kind == TR_STEP_gather &&
-           (p->step->part == TR_PART_STATISTICS ||
-            (norms && tr__norms_place(p) == TR_SPACE_HOST));
-}
-
-// Does it add what devices have reduced, in their queue?
-static bool adds_reduced(const tr_proof *p) {
-    int32_t f = p->step->unit;
-    return p->plan->request.peers && p->step->kind == TR_STEP_add && f >= 0 &&
-           f < (int64_t)p->plan->flat_count && !p->plan->flats[f].offloaded;
-}
-
-static tr_stream stream_of(const tr_proof *p) {
-    tr_stream stream = rules[p->step->kind].stream;
-    if (is_exchanged_by_host(p)) {
-        return TR_STREAM_DATA;
+    if (flat_of(p)) {
+        grads = tr__kept_part(p, p->step->unit, TR_PART_GRAD);
     }
-    if (adds_reduced(p)) {
-        return TR_STREAM_COMM;
-    }
-    return stream == TR_STREAM_HOST && !is_on_host(p) ? TR_STREAM_COMPUTE : stream;
+    // Gradients that go on to the file are measured on the device.
+    return (applied){tr__rule_gradient_squares,
+                     tr__is_in_file(p, &grads) ? TR_STREAM_COMPUTE : where_it_lives(p)};
 }
+
+// Of gradients to sums of another type; or of sums to others, where they live, or, of
+// what devices have reduced, in their queue.
+static applied rule_of_addition(const tr_proof *p) {
+    const tr_op_launch *launch = &p->plan->launches[p->step->payload.op];
+    const tr_op_desc *desc = &p->plan->prepared[launch->op].desc;
+    tr_stream home = where_it_lives(p);
+    if (desc->in[0].dtype != desc->out[0].dtype) {
+        return (applied){tr__rule_accumulate, TR_STREAM_COMPUTE};
+    }
+    bool reduced = p->plan->request.peers && home == TR_STREAM_COMPUTE;
+    return (applied){tr__rule_add, reduced ? TR_STREAM_COMM : home};
+}
+
+static applied rule_of_ops(const tr_proof *p) {
+    const tr_op *op = tr__step_op(p->plan, p->step);
+    if (!op) { // an update of no elements; the norm of what is measured elsewhere
+        return (applied){flat_of(p) ? tr__rule_update : tr__rule_norm,
+                         where_it_lives(p)};
+    }
+    if (op == &tr__op_zero) {
+        bool statistics = operand(p, 0)->buffer == p->plan->statistics.buffer;
+        return (applied){statistics ? tr__rule_clear_statistics
+                                    : tr__rule_clear_gradients,
+                         TR_STREAM_COMPUTE};
+    }
+    if (op == &tr__op_sum_of_squares) {
+        return (applied){entry_of(p) == TR_STATISTICS_SQUARES
+                             ? tr__rule_micro_norm
+                             : tr__rule_micro_norm_tied,
+                         TR_STREAM_COMPUTE};
+    }
+    return op == &tr__op_gradient_squares ? rule_of_squares(p)
+           : op == &tr__op_accumulate     ? rule_of_addition(p)
+           : op == &tr__op_update ? (applied){tr__rule_update, where_it_lives(p)}
+           : op == &tr__op_direction_squares
+               ? (applied){tr__rule_direction_norms, where_it_lives(p)}
+           : op == &tr__op_tensor_squares
+               ? (applied){tr__rule_tensor_norms, TR_STREAM_COMPUTE}
+           : op == &tr__op_pack  ? (applied){tr__rule_pack, TR_STREAM_COMPUTE}
+           : op == &tr__op_merge ? (applied){tr__rule_merge, TR_STREAM_COMPUTE}
+                                 : (applied){NULL, TR_STREAM_COMPUTE};
+}
+
+// ---- all other shapes
+
+// Where devices exchange by themselves, the host does so with what lies on it.
+static applied rule_of_exchange(const tr_proof *p) {
+    const tr_exchange *exchange = &p->step->payload.exchange;
+    bool on_host =
+        exchange->part == TR_PART_STATISTICS ||
+        (exchange->part == TR_PART_NORMS && tr__norms_place(p) == TR_SPACE_HOST);
+    bool gathers = exchange->kind == TR_COMM_GATHER;
+    rule *its = gathers                          ? tr__rule_gather
+                : exchange->part == TR_PART_GRAD ? tr__rule_reduce
+                                                 : NULL;
+    return (applied){its, p->plan->request.peers && on_host ? TR_STREAM_DATA
+                                                            : TR_STREAM_COMM};
+}
+
+static bool is_on_device(const tr_proof *p, size_t i) {
+    int32_t buffer = operand(p, i)->buffer;
+    return buffer >= 0 && p->plan->buffers[buffer].space == TR_SPACE_DEVICE;
+}
+
+// Parameters and gradients of flat buffers have rules for their ways; any other copy
+// takes along what is there. A rank without a part of them copies nothing.
+static applied rule_of_copy(const tr_proof *p) {
+    bool fetches = is_on_device(p, TR_COPY_TO), evicts = is_on_device(p, TR_COPY_FROM);
+    rule *its = !flat_of(p) ? tr__rule_copy
+                : fetches   ? tr__rule_fetch
+                : evicts    ? tr__rule_evict
+                            : copy_nothing;
+    return (applied){its, TR_STREAM_COPY};
+}
+
+static applied rule_of(const tr_proof *p) {
+    const tr_payload *payload = &p->step->payload;
+    const tr_program *program = tr__payload_program(p->step);
+    switch (p->step->shape) {
+    case TR_STEP_IS_LAUNCH:
+        return program ? rule_of_program(program->variant) : rule_of_ops(p);
+    case TR_STEP_IS_COPY:
+        return rule_of_copy(p);
+    case TR_STEP_IS_EXCHANGE:
+        return rule_of_exchange(p);
+    case TR_STEP_IS_FILE:
+        return (applied){tr__step_reads_file(p->plan, p->step) ? tr__rule_read
+                                                               : tr__rule_write,
+                         TR_STREAM_NVME};
+    case TR_STEP_IS_FEED:
+        return (applied){payload->gives_back ? tr__rule_unload : tr__rule_load,
+                         TR_STREAM_DATA};
+    default:
+        return (applied){payload->call == TR_HOST_DECIDE ? tr__rule_decide
+                                                         : tr__rule_report,
+                         TR_STREAM_DATA};
+    }
+}
+
+bool tr__decides(const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_HOST && step->payload.call == TR_HOST_DECIDE;
+}
+
+// ---- what all rules share
 
 static void name_buffers(tr_proof *p) {
     for (size_t i = 0; i < p->step->payload.operand_count; i++) {
@@ -108,8 +203,8 @@ static void check_named(tr_proof *p) {
 
 // Whoever notes something in the statistics notes it for this step: they are cleared
 // before all else.
-static void check_cleared(tr_proof *p) {
-    bool clears = p->step->kind == TR_STEP_clear && p->step->part != TR_PART_GRAD;
+static void check_cleared(tr_proof *p, const applied *of) {
+    bool clears = of->rule == tr__rule_clear_statistics;
     if (p->kind == TR_SEQUENCE_TRAIN && !p->stopped && !p->settles && !clears &&
         !p->walked.cleared) {
         tr__proof_wrong(p, "comes before the statistics are cleared");
@@ -117,20 +212,22 @@ static void check_cleared(tr_proof *p) {
 }
 
 void tr__rule_apply(tr_proof *p) {
-    const kind_rule *rule = &rules[p->step->kind];
     p->spoilt = p->spoilt_zeros = false;
     tr__payload_begin(p);
     name_buffers(p);
     check_named(p);
-    if (p->step->stream != stream_of(p)) {
+    if (p->status != TR_OK) {
+        return;
+    }
+    applied of = rule_of(p);
+    if (!of.rule) {
+        tr__proof_wrong(p, "does what no rule knows");
+    } else if (p->step->stream != of.stream) {
         tr__proof_wrong(p, "is on the %s stream", tr__stream_name(p->step->stream));
     }
-    check_cleared(p);
-    if (p->step->group != 0 && rule->stream != TR_STREAM_COMM) {
-        tr__proof_wrong(p, "names a group of ranks for nothing");
-    }
+    check_cleared(p, &of);
     if (p->status == TR_OK) {
-        rule->rule(p);
+        of.rule(p);
     }
     if (p->status == TR_OK) {
         tr__payload_check(p);

@@ -7,25 +7,17 @@ static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS}, nothing;
 // ---- made, and added up
 
 // What nobody makes must be zeros, where gradients lie in memory that was another's.
-static void clear_gradient(tr_proof *p) {
-    const tr_flat *f = &p->plan->flats[p->step->unit];
-    tr_kept to = tr__gradient_passing(p, TR_OPERAND_OUTPUT, 0, f->count, f->count,
-                                      sizeof(float));
-    tr_element_runs all = tr__runs_in(p, p->step->unit, 0, f->count);
-    tr_element_run at;
-    while (p->status == TR_OK && tr__runs_next(&all, &at)) {
-        if (at.param < 0 || p->step->whole) {
-            tr__bytes_change(p, tr__run_bytes(&to, &at), &nothing, &zeros);
-        }
+// Who reads them finds out whether these are the right ones.
+void tr__rule_clear_gradients(tr_proof *p) {
+    for (size_t i = 0; i < p->step->payload.operand_count; i++) {
+        const tr_step_operand *at = tr__step_operand(p->plan, p->step, i);
+        tr__bytes_change(p, (tr_bytes){at->buffer, at->first, at->end}, &nothing,
+                         &zeros);
     }
 }
 
-void tr__rule_clear(tr_proof *p) {
-    if (p->step->part == TR_PART_GRAD) {
-        if (tr__gradient_is_of_flat(p)) {
-            clear_gradient(p);
-        }
-    } else if (p->stopped) { // the walk has just noted it there
+void tr__rule_clear_statistics(tr_proof *p) {
+    if (p->stopped) { // the walk has just noted it there
         tr__proof_wrong(p, "forgets that somebody has asked for an end");
     } else if (p->walked.cleared) {
         tr__proof_wrong(p, "is there twice");

@@ -23,7 +23,7 @@ void tr__rule_reduce(tr_proof *p) {
         tr__bytes_forget(p, tr__kept_bytes(p, &from, 0, f->count));
     }
     tr_kept to = tr__kept_sums(p, flat);
-    if (passes && (f->offloaded || p->step->apart)) {
+    if (passes && tr__role_buffer(p, TR_OPERAND_OUTPUT) >= 0) { // it goes on
         to = tr__gradient_passing(p, TR_OPERAND_OUTPUT, f->first, f->own,
                                   tr__min_i64(f->shard, f->count), element);
         tr_meaning handed = tr__gradient_total(p, flat, at, to.base);
@@ -177,7 +177,8 @@ static void add_evicted(tr_proof *p) {
 void tr__rule_evict(tr_proof *p) {
     tr_kept to;
     int64_t at = begin_handing(p, &to);
-    if (at > 0 && p->step->apart) {
+    bool apart = tr__role_buffer(p, TR_OPERAND_OUTPUT) >= 0 && !tr__is_in_file(p, &to);
+    if (at > 0 && apart) {
         evict_apart(p, &to, at);
         return;
     }

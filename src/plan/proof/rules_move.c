@@ -78,7 +78,7 @@ static void gather_measures(tr_proof *p) {
 }
 
 void tr__rule_gather(tr_proof *p) {
-    switch (p->step->part) {
+    switch (p->step->payload.exchange.part) {
     case TR_PART_PARAM:
         if (is_of_flat(p)) {
             gather_params(p);
@@ -93,8 +93,11 @@ void tr__rule_gather(tr_proof *p) {
     case TR_PART_WAVE:
         tr__rule_gather_wave(p);
         break;
-    default:
+    case TR_PART_STATISTICS:
         tr__rule_gather_statistics(p);
+        break;
+    default:
+        tr__proof_wrong(p, "gathers what no rank has a part of");
         break;
     }
 }
@@ -128,40 +131,61 @@ void tr__rule_fetch(tr_proof *p) {
     }
 }
 
-// ---- inputs of units
+// ---- any values
 
-void tr__rule_boundary(tr_proof *p) {
-    const tr_plan_step *step = p->step;
-    tr_space placement = p->plan->request.boundary_placement;
-    bool evicts = step->kind == TR_STEP_evict;
-    if (step->unit < 1 || !tr__plan_runs(p->plan, step->unit) || step->micro < 0 ||
-        step->micro >= p->plan->request.accumulation_steps ||
-        p->kind != TR_SEQUENCE_TRAIN) {
-        tr__proof_wrong(p, "is of what the model has not");
+static tr_bytes bytes_of(const tr_proof *p, size_t operand) {
+    const tr_step_operand *at = tr__step_operand(p->plan, p->step, operand);
+    return (tr_bytes){at->buffer, at->first, at->end};
+}
+
+// Where a copy reads or writes, if a copy may: in memory.
+static tr_space space_of(tr_proof *p, tr_bytes bytes) {
+    bool there = bytes.buffer >= 0 && bytes.buffer < (int64_t)p->plan->buffer_count;
+    tr_space space = there ? p->plan->buffers[bytes.buffer].space : TR_SPACE_NVME;
+    if (space == TR_SPACE_NVME) {
+        tr__proof_wrong(p, "copies what is not in memory");
+    }
+    return space;
+}
+
+// Between two spaces, one of which is the device. Who reads it says what it needs.
+void tr__rule_copy(tr_proof *p) {
+    tr_bytes from = bytes_of(p, TR_COPY_FROM), to = bytes_of(p, TR_COPY_TO);
+    tr_space here = space_of(p, from), there = space_of(p, to);
+    if (p->status != TR_OK) {
         return;
     }
-    int64_t bytes = p->plan->units[step->unit].program->input_bytes;
-    tr_bytes from = tr__role_bytes(p, TR_OPERAND_INPUT, bytes,
-                                   evicts ? TR_SPACE_DEVICE : placement);
-    tr_bytes to = tr__role_bytes(p, TR_OPERAND_OUTPUT, bytes,
-                                 evicts ? placement : TR_SPACE_DEVICE);
-    tr__bytes_copy(p, from, to); // who reads it says what it needs
+    if (here == there || from.end - from.first != to.end - to.first) {
+        tr__proof_wrong(p, "copies within one space, or to bytes of another number");
+        return;
+    }
+    tr__bytes_copy(p, from, to);
 }
 
 // ---- the file
 
+// Which part of the step's flat buffer lives in the buffer; -1: none.
+static int find_part(const tr_proof *p, int32_t buffer) {
+    int parts = TR_PART_STATE + p->plan->request.optimizer_states;
+    for (int part = 0; part < parts && buffer >= 0; part++) {
+        if (part != TR_PART_STATISTICS &&
+            tr__kept_part(p, p->step->unit, (tr_part)part).buffer == buffer) {
+            return part;
+        }
+    }
+    return -1;
+}
+
 // Elements of a part in the file: they begin at a block.
 static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {
     const tr_plan_step *step = p->step;
-    int part = (int)step->part;
-    int parts = TR_PART_STATE + p->plan->request.optimizer_states;
-    bool known = part >= 0 && part < parts && part != TR_PART_STATISTICS &&
-                 (part != TR_PART_COPY || tr__plan_is_half(p->plan));
-    if (!known || !is_of_flat(p)) {
+    int32_t stored = tr__step_operand(p->plan, step, TR_FILE_STORED)->buffer;
+    int part = is_of_flat(p) ? find_part(p, stored) : -1;
+    if (part < 0) {
         tr__proof_wrong(p, "moves what is not in the file");
         return false;
     }
-    *kept = tr__kept_part(p, step->unit, step->part);
+    *kept = tr__kept_part(p, step->unit, (tr_part)part);
     *bytes = tr__kept_bytes(p, kept, step->first, step->count);
     if (p->status == TR_OK &&
         (!tr__is_in_file(p, kept) || bytes->first % TR_NVME_ALIGNMENT != 0)) {
@@ -172,14 +196,10 @@ static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {
 
 static tr_bytes find_staged(tr_proof *p, tr_operand_role role, const tr_kept *kept) {
     const tr_plan_step *step = p->step;
-    int64_t elements = step->slot >= 0 ? p->plan->request.update_elements : 0;
-    int64_t room = elements > 0 ? tr__staged_bytes(kept, elements)
-                                : p->plan->buffers[kept->buffer].bytes;
-    tr_bytes bytes = tr__role_bytes(p, role, room, TR_SPACE_HOST);
     int64_t moved = tr__staged_bytes(kept, step->count);
-    if (p->status == TR_OK &&
-        (p->plan->buffers[bytes.buffer].offset % TR_NVME_ALIGNMENT != 0 ||
-         moved > p->plan->buffers[bytes.buffer].bytes)) {
+    tr_bytes bytes = tr__role_bytes(p, role, moved, TR_SPACE_HOST);
+    if (p->status == TR_OK && moved > 0 &&
+        p->plan->buffers[bytes.buffer].offset % TR_NVME_ALIGNMENT != 0) {
         tr__proof_wrong(p, "has no room for whole blocks in staging");
     }
     bytes.end = step->count * kept->element;

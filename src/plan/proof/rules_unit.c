@@ -5,6 +5,10 @@ static const tr_unit_program *unit_of(const tr_proof *p) {
     return p->plan->units[p->step->unit].program;
 }
 
+static const tr_program *program_of(const tr_proof *p) {
+    return p->step->payload.program;
+}
+
 static bool is_training(const tr_proof *p) {
     return p->kind == TR_SEQUENCE_TRAIN;
 }
@@ -72,24 +76,26 @@ static tr_meaning of_micro(const tr_proof *p, tr_meaning_kind kind, int32_t unit
         .kind = kind, .of = unit, .index = p->step->micro, .terms = segments};
 }
 
-// A unit's forwards in this sequence, by segment.
-static const tr_program *forwards_of(const tr_proof *p, int32_t unit) {
-    const tr_unit_program *program = p->plan->units[unit].program;
-    return p->kind == TR_SEQUENCE_INFERENCE  ? &program->inference
-           : p->kind == TR_SEQUENCE_EVALUATE ? program->evaluate
-                                             : program->forward;
+// What the forwards of this sequence are, where they keep what is asked for.
+static tr_variant forwards_of(const tr_proof *p) {
+    return p->kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
+           : p->kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
+                                             : TR_VARIANT_FORWARD;
 }
 
 static uint32_t at(tr_place place) {
     return UINT32_C(1) << place;
 }
 
-// How many of the unit's programs [first, end) work in one of the places (bits).
-static int32_t count_in(const tr_proof *p, int32_t unit, const tr_program *programs,
-                        int first, int end, uint32_t places) {
+// How many of the unit's pieces [first, end) of a role work in one of the places
+// (bits).
+static int32_t count_in(const tr_proof *p, int32_t unit, tr_variant role, int first,
+                        int end, uint32_t places) {
+    const tr_unit_program *of = p->plan->units[unit].program;
     int32_t count = 0;
     for (int s = first; s < end; s++) {
-        const tr_touches *touches = tr__tables_touches(&p->tables, unit, &programs[s]);
+        const tr_touches *touches =
+            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
         count += (touches->places & places) != 0;
     }
     return count;
@@ -105,8 +111,8 @@ static int segments_of_unit(const tr_proof *p, int32_t unit) {
 static tr_meaning input_of(const tr_proof *p, int32_t unit) {
     int32_t before = unit - 1;
     return of_micro(p, TR_MEANS_INPUT, unit,
-                    count_in(p, before, forwards_of(p, before), 0,
-                             segments_of_unit(p, before), at(TR_PLACE_OUTPUT)));
+                    count_in(p, before, forwards_of(p), 0, segments_of_unit(p, before),
+                             at(TR_PLACE_OUTPUT)));
 }
 
 // Where a unit's backward makes the gradient of its input: a unit that hands a gradient
@@ -119,7 +125,7 @@ static uint32_t gradient_places(const tr_unit_program *unit) {
 static tr_meaning input_gradient_of(const tr_proof *p, int32_t unit) {
     const tr_unit_program *program = p->plan->units[unit].program;
     return of_micro(p, TR_MEANS_INPUT_GRADIENT, unit,
-                    count_in(p, unit, program->backward, 0, program->segments,
+                    count_in(p, unit, TR_VARIANT_BACKWARD, 0, program->segments,
                              gradient_places(program)));
 }
 
@@ -204,7 +210,7 @@ static void touch_states(tr_proof *p, const tr_touch *touch) {
     tr_meaning tracked = states;
     tr_bytes bytes = {p->plan->units[p->step->unit].states, touch->first, touch->end};
     tracked.version++;
-    if (touch->result && p->step->kind == TR_STEP_track) {
+    if (touch->result && program_of(p)->variant == TR_VARIANT_TRACK) {
         tr__bytes_change(p, bytes, &states, &tracked);
     } else {
         tr__bytes_read(p, bytes, &states);
@@ -271,24 +277,6 @@ static void touch(tr_proof *p, const tr_touch *touch) {
     }
 }
 
-// The program that the step has to run.
-static const tr_program *program_of(const tr_proof *p) {
-    const tr_unit_program *unit = unit_of(p);
-    const tr_plan_step *step = p->step;
-    switch (step->kind) {
-    case TR_STEP_forward:
-        return step->saves_nothing && is_training(p)
-                   ? &unit->saves_nothing[step->segment]
-                   : &forwards_of(p, step->unit)[step->segment];
-    case TR_STEP_backward:
-        return &unit->backward[step->segment];
-    case TR_STEP_recompute:
-        return &unit->recompute;
-    default:
-        return &unit->track;
-    }
-}
-
 static const tr_touches *touches_of(const tr_proof *p) {
     return tr__tables_touches(&p->tables, p->step->unit, program_of(p));
 }
@@ -341,7 +329,7 @@ static void run_program(tr_proof *p) {
     check_blocks(p, program);
     if (touches->places >> TR_PLACE_DATA & 1) {
         tr__bytes_read(p, data_slot(p), &data);
-    } else if (p->step->kind != TR_STEP_track) {
+    } else if (program->variant != TR_VARIANT_TRACK) {
         tr__bytes_expect(p, data_slot(p), &data);
     }
     for (int results = 0; results < 2; results++) { // what it reads comes first
@@ -356,36 +344,26 @@ static void run_program(tr_proof *p) {
 
 // ---- forward and recomputation
 
+// Is it the unit's program of the step's segment, and of this sequence?
 static bool runs_own(const tr_proof *p) {
+    const tr_unit_program *unit = unit_of(p);
     const tr_program *program = program_of(p);
-    const tr_payload *payload = &p->step->payload;
-    return payload->program == program &&
-           payload->operand_count == program->block_count;
+    tr_variant role = program->variant;
+    bool whole = role == TR_VARIANT_RECOMPUTE || role == TR_VARIANT_TRACK;
+    bool forward = role == TR_VARIANT_FORWARD || role == TR_VARIANT_EVALUATE ||
+                   role == TR_VARIANT_INFERENCE;
+    bool back = role != TR_VARIANT_BACKWARD || tr__unit_has_backward(unit);
+    return program == tr__unit_piece(unit, role, whole ? 0 : p->step->segment) &&
+           back && (forward ? role == forwards_of(p) : is_training(p));
 }
 
 static bool has_program(tr_proof *p) {
-    const tr_unit_program *unit = unit_of(p);
-    bool there = true;
-    switch (p->step->kind) {
-    case TR_STEP_forward:
-        there = !is_training(p) || !p->step->saves_nothing || unit->saves_nothing;
-        break;
-    case TR_STEP_recompute:
-        there = is_training(p) && unit->recompute.instructions;
-        break;
-    case TR_STEP_track:
-        there = is_training(p) && unit->track.count > 0;
-        break;
-    default:
-        there = is_training(p) && tr__unit_has_backward(unit);
-        break;
-    }
-    if (!there) {
-        tr__proof_wrong(p, "has no program");
-    } else if (!runs_own(p)) {
+    bool own =
+        runs_own(p) && p->step->payload.operand_count == program_of(p)->block_count;
+    if (!own) {
         tr__proof_wrong(p, "runs another program than its own");
     }
-    return there && p->status == TR_OK;
+    return own && p->status == TR_OK;
 }
 
 // The segments run one after the other, each on one micro-batch after the other: so
@@ -401,6 +379,40 @@ static void check_turn(tr_proof *p, int64_t *done, int segment, int before) {
     (*here)++;
 }
 
+// How many of the unit's pieces [first, end) of a role save something.
+static int32_t count_saving(const tr_proof *p, int32_t unit, tr_variant role, int first,
+                            int end) {
+    const tr_unit_program *of = p->plan->units[unit].program;
+    int32_t count = 0;
+    for (int s = first; s < end; s++) {
+        const tr_touches *touches =
+            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
+        count += touches->results >> TR_PLACE_SAVED & 1;
+    }
+    return count;
+}
+
+static tr_meaning saved_by(const tr_proof *p) {
+    int32_t unit = p->step->unit;
+    return of_micro(p, TR_MEANS_SAVED, unit,
+                    count_saving(p, unit, TR_VARIANT_FORWARD, 0,
+                                 p->plan->units[unit].program->segments));
+}
+
+// A segment adds to what the unit saves, or reads what those before it have saved.
+static void save(tr_proof *p) {
+    const tr_plan_step *step = p->step;
+    tr_variant role = forwards_of(p);
+    tr_bytes saved = block(p, TR_PLACE_SAVED, unit_of(p)->saved_bytes);
+    int32_t done = count_saving(p, step->unit, role, 0, step->segment);
+    tr_meaning before = of_micro(p, TR_MEANS_SAVED, step->unit, done);
+    if (count_saving(p, step->unit, role, step->segment, step->segment + 1) > 0) {
+        fill(p, saved, before, done);
+    } else {
+        tr__bytes_read(p, saved, &before);
+    }
+}
+
 void tr__rule_forward(tr_proof *p) {
     if (!is_of_model(p) || !has_program(p)) {
         return;
@@ -408,7 +420,7 @@ void tr__rule_forward(tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_unit_program *unit = unit_of(p);
     tr_meaning input = step->unit > 0 ? input_of(p, step->unit) : (tr_meaning){0};
-    const tr_program *forwards = forwards_of(p, step->unit);
+    tr_variant forwards = forwards_of(p);
     check_turn(p, p->walked.forward, step->segment, step->segment - 1);
     tr__bytes_read(p, block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
     tr__wave_name(p, false);
@@ -416,17 +428,7 @@ void tr__rule_forward(tr_proof *p) {
     fill(p, block(p, TR_PLACE_OUTPUT, unit->output_bytes),
          of_micro(p, TR_MEANS_INPUT, step->unit + 1, 0),
          count_in(p, step->unit, forwards, 0, step->segment, at(TR_PLACE_OUTPUT)));
-    fill(p, block(p, TR_PLACE_SAVED, unit->saved_bytes),
-         of_micro(p, TR_MEANS_SAVED, step->unit, 0),
-         count_in(p, step->unit, forwards, 0, step->segment, at(TR_PLACE_SAVED)));
-}
-
-static tr_meaning saved_by(const tr_proof *p) {
-    int32_t unit = p->step->unit;
-    const tr_unit_program *program = p->plan->units[unit].program;
-    return of_micro(
-        p, TR_MEANS_SAVED, unit,
-        count_in(p, unit, program->forward, 0, program->segments, at(TR_PLACE_SAVED)));
+    save(p);
 }
 
 void tr__rule_recompute(tr_proof *p) {
@@ -521,7 +523,7 @@ static void make_gradients(tr_proof *p) {
 static void pass_gradient(tr_proof *p) {
     const tr_unit_program *unit = unit_of(p);
     const tr_plan_step *step = p->step;
-    const tr_program *backward = unit->backward;
+    tr_variant backward = TR_VARIANT_BACKWARD;
     const tr_meaning nothing = {0};
     tr_meaning mine = of_micro(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0), next = {0};
     tr_bytes out = block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);

@@ -39,7 +39,7 @@ static tr_bytes find_piece(tr_proof *p, tr_part part, tr_kept *kept) {
         return none;
     }
     if (tr__is_in_file(p, kept)) {
-        int64_t room = tr__staged_bytes(kept, p->plan->request.update_elements);
+        int64_t room = tr__staged_bytes(kept, step->count);
         kept->base = kept->means.base = -step->first * kept->element;
         kept->buffer = tr__role_bytes(p, (tr_operand_role)(TR_OPERAND_PART + part),
                                       room, TR_SPACE_HOST)

@@ -144,8 +144,8 @@ static bool is_of_segment(tr_proof *p) {
 // more.
 static const tr_touch *next_tensor(const tr_proof *p, size_t *next) {
     const tr_plan_step *step = p->step;
-    const tr_program *program = step->backward ? &unit_of(p)->backward[step->segment]
-                                               : &unit_of(p)->forward[step->segment];
+    tr_variant role = step->backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
+    const tr_program *program = tr__unit_piece(unit_of(p), role, step->segment);
     const tr_touches *touches = tr__tables_touches(&p->tables, step->unit, program);
     tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
     while (*next < touches->count) {
@@ -174,13 +174,17 @@ static tr_meaning parts_mean(const tr_proof *p, tr_meaning_kind kind) {
                         .terms = p->step->backward};
 }
 
+static tr_wave_segment segment_of(const tr_proof *p) {
+    return (tr_wave_segment){p->step->unit, p->step->segment, p->step->backward};
+}
+
 static tr_bytes find_gathered(tr_proof *p, tr_operand_role role) {
-    return tr__role_bytes(p, role, tr__wave_gathered(p->plan, p->step),
+    return tr__role_bytes(p, role, tr__wave_gathered(p->plan, segment_of(p)),
                           TR_SPACE_DEVICE);
 }
 
 static tr_bytes own_of(const tr_proof *p, tr_bytes gathered) {
-    int64_t own = tr__wave_sent(p->plan, p->step),
+    int64_t own = tr__wave_sent(p->plan, segment_of(p)),
             first = own * tr__data_rank(&p->plan->request);
     return (tr_bytes){gathered.buffer, first, first + own};
 }

@@ -63,7 +63,7 @@ void tr__exchange_work(tr_proof *p, tr_axes group) {
         tr__proof_wrong(p, "sends another part than its own of what it receives");
         return;
     }
-    if (p->step->group != group || p->step->payload.exchange.group != group) {
+    if (p->step->payload.exchange.group != group) {
         tr__proof_wrong(p, "is of the ranks on the axes \"%s\", and not on \"%s\"",
                         tr__axes_name(p->step->payload.exchange.group),
                         tr__axes_name(group));

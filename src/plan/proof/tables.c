@@ -41,6 +41,7 @@ static bool is_known(const tr_touches *touches, const tr_touch *touch) {
 static void note(builder *b, const tr_operand *operand, int64_t bytes, tr_touch touch) {
     tr_touches *to = b->touches;
     to->places |= 1u << operand->place;
+    to->results |= touch.result ? 1u << operand->place : 0;
     touch.place = operand->place;
     touch.flat = operand->flat;
     touch.block = operand->block;
@@ -87,16 +88,9 @@ static void add_program(builder *b, const tr_program *program) {
 }
 
 static void add_programs(builder *b, const tr_unit_program *unit) {
-    const tr_program *rows[] = {unit->forward, unit->saves_nothing, unit->evaluate,
-                                unit->backward};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        for (int s = 0; s < unit->segments && rows[i]; s++) {
-            add_program(b, &rows[i][s]);
-        }
+    for (int i = 0; i < unit->first_of[TR_VARIANTS]; i++) {
+        add_program(b, &unit->programs[i]);
     }
-    add_program(b, &unit->recompute);
-    add_program(b, &unit->inference);
-    add_program(b, &unit->track);
 }
 
 // The last unit before this one that has the same programs.
@@ -171,8 +165,8 @@ static void add_makers_of(builder *b, int unit, int segment, const tr_touch *tou
 
 static void add_makers(builder *b, int unit, int segment) {
     const tr_unit_program *program = b->plan->units[unit].program;
-    const tr_touches *touches =
-        tr__tables_touches(b->out, unit, &program->backward[segment]);
+    const tr_touches *touches = tr__tables_touches(
+        b->out, unit, tr__unit_piece(program, TR_VARIANT_BACKWARD, segment));
     for (size_t i = 0; i < touches->count && !b->failed; i++) {
         const tr_touch *touch = &touches->items[i];
         if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
@@ -181,9 +175,11 @@ static void add_makers(builder *b, int unit, int segment) {
     }
 }
 
-static void add_loss(builder *b, int unit, int segment, const tr_program *program,
+static void add_loss(builder *b, int unit, int segment, tr_variant role,
                      tr_losses *to) {
-    const tr_touches *touches = tr__tables_touches(b->out, unit, program);
+    const tr_unit_program *of = b->plan->units[unit].program;
+    const tr_touches *touches =
+        tr__tables_touches(b->out, unit, tr__unit_piece(of, role, segment));
     if (touches->places >> TR_PLACE_SUMS & 1) {
         to->sum += tr__contribution(unit, segment, 0);
         to->terms++;
@@ -196,11 +192,12 @@ static void find_makers(builder *b) {
         const tr_unit_program *unit = b->plan->units[u].program;
         for (int s = 0; s < unit->segments && !b->failed; s++) {
             out->of_segment[out->segments[u] + s] = out->maker_count;
-            if (unit->backward && tr__plan_runs(b->plan, u)) {
+            if (tr__unit_pieces(unit, TR_VARIANT_BACKWARD) > 0 &&
+                tr__plan_runs(b->plan, u)) {
                 add_makers(b, u, s);
-                add_loss(b, u, s, &unit->forward[s], &out->loss);
-                add_loss(b, u, s, &unit->backward[s], &out->loss);
-                add_loss(b, u, s, &unit->evaluate[s], &out->evaluated);
+                add_loss(b, u, s, TR_VARIANT_FORWARD, &out->loss);
+                add_loss(b, u, s, TR_VARIANT_BACKWARD, &out->loss);
+                add_loss(b, u, s, TR_VARIANT_EVALUATE, &out->evaluated);
             }
             out->of_segment[out->segments[u] + s + 1] = out->maker_count;
         }

@@ -19,7 +19,8 @@ typedef struct tr_touches {
     const tr_program *program;
     tr_touch *items;
     size_t count, capacity;
-    uint32_t places; // bits: all that it touches
+    uint32_t places;  // bits: all that it touches
+    uint32_t results; // and of these where it leaves something
 } tr_touches;
 
 // A segment whose backward makes the gradient of a parameter.

@@ -76,7 +76,7 @@ static void check_waits(const tr_plan *plan) {
         const tr_plan_step *step = &sequence->steps[i];
         bool follows = tr__plan_follows(plan, step->stream, TR_STREAM_COMM);
         assert_true(step->wait[TR_STREAM_COMM] == 0 || follows);
-        assert_false(step->kind == TR_STEP_reduce && !step->apart &&
+        assert_false(step->label.verb == TR_VERB_reduce &&
                      tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)->mode ==
                          TR_ACCESS_ADD);
         waits += step->wait[TR_STREAM_COMM] > 0;

@@ -73,9 +73,9 @@ static size_t join(tr_access *items, size_t count) {
 static void add_step(dump *d, const tr_plan_step *step) {
     if (d->says) {
         const char *subject = tr__step_subject(d->plan, step);
-        printf("  %s %s", tr__plan_step_name(step->kind), subject ? subject : "");
+        printf("  %s %s", tr__verb_name(step->label.verb), subject ? subject : "");
     }
-    add(d, "kind", step->kind);
+    add(d, "kind", step->label.verb);
     add(d, "stream", step->stream);
     add(d, "guard", step->guard);
     add(d, "micro", step->micro);

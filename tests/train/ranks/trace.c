@@ -59,7 +59,7 @@ static void look_at(const tr_plan *plan, const json_t *event, seen *s) {
     const tr_plan_step *of = &sequence->steps[json_integer_value(step)];
     if (rank == 0 || !tr__plan_uses_nvme(plan)) {
         assert_int_equal(of->stream, stream);
-        assert_string_equal(tr__plan_step_name(of->kind),
+        assert_string_equal(tr__verb_name(of->label.verb),
                             json_string_value(json_object_get(event, "cat")));
     }
     assert_true(takes >= 0 && begin >= s->end[rank][stream] - 0.002); // printed in ns
@@ -94,7 +94,7 @@ static int count_spans(const tr_plan *plan) {
     int spans = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         bool left_out =
-            sequence->steps[i].kind == TR_STEP_update &&
+            sequence->steps[i].label.verb == TR_VERB_update &&
             sequence->steps[i].guard == TR_GUARD_DEFERRED; // of no step before
         spans += !left_out;
     }

@@ -1,0 +1,45 @@
+// The stage between a unit's graph and its programs: rows of tables
+// (tranche/extend/rewrite.h) put other nodes in the place of nodes.
+#ifndef TR_GRAPH_REWRITE_H
+#define TR_GRAPH_REWRITE_H
+
+#include "graph/graph.h"
+
+// The library's own rows: of each file of graph/rewrites one table, which
+// cmake/rewrites lists; NULL at the end.
+extern const tr_rewrite *const tr__rewrites[];
+
+// One walk over a unit's nodes.
+typedef struct tr_rewrite_walk {
+    const tr_rewrite *own; // the model's rows; NULL: none
+    const tr_model_unit *unit;
+    tr_rewrite_variant variant;
+    int64_t cache_positions, cache_piece; // see tr_rewrite_node
+} tr_rewrite_walk;
+
+// The row of an op in a variant; NULL: there is none.
+const tr_rewrite *tr__rewrite_row(const tr_rewrite *own, const tr_op *op,
+                                  tr_rewrite_variant variant);
+
+// Puts what rows write in the places of nodes. A node's outputs keep their values, so
+// that what reads them stays as it is; values that are new come behind the others. The
+// error is the graph's.
+tr_status tr__graph_rewrite(tr_graph *graph, const tr_rewrite_walk *walk,
+                            tr_error *err);
+// The same for an evaluation beside the training: the graph's nodes stay, and those of
+// the evaluation are put beside them (tr_graph.asked).
+tr_status tr__graph_rewrite_asked(tr_graph *graph, const tr_rewrite_walk *walk,
+                                  tr_error *err);
+
+// Builds a unit's graph behind these inputs [count], by the model's code and the rows
+// that always apply. `model` may be NULL: only the library's rows apply. The caller
+// destroys *out. TR_MEMORY, or the model's own errors.
+tr_status tr__graph_of_unit(const tr_model *model, const tr_model_unit *unit,
+                            const tr_tensor_desc *inputs, int count,
+                            const tr_batch_tensors *batch, tr_dtype real,
+                            tr_graph **out, tr_error *err);
+
+// A hash of nodes, parameters and states. Two graphs with one hash compute the same.
+uint64_t tr__graph_hash(const tr_graph *graph);
+
+#endif
