@@ -1,18 +1,16 @@
 // A trained model on data, forward only: an inference plan that gives the logits of
 // every position, and what follows from them.
+#include "train/evaluator.h"
 #include "base/arguments.h"
 #include "base/batch.h"
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "ckpt/tensor_set.h"
-#include "exec/executor.h"
-#include "run/run.h"
 #include "train/logits.h"
 #include "train/read_tensors.h"
 
 #include <tranche/checkpoint.h>
-#include <tranche/sample.h>
 
 #include <limits.h>
 #include <math.h>
@@ -22,22 +20,6 @@
 
 enum {
     ROWS = 256, // positions computed together, at least, where there are so many
-};
-
-struct tr_evaluator {
-    tr_run *run;
-    const tr_model *model;
-    tr_dataset *data; // the run's, or the caller's
-    tr_plan *plan;
-    tr_arena *arenas[TR_SPACES];
-    tr_executor *executor;
-    int64_t samples, positions, batch;
-    int64_t next;     // sample
-    int64_t *index;   // [batch]
-    int32_t *targets; // [batch, positions]
-    double loss, count, correct;
-    bool bytes;
-    bool rounded; // the weights were, when they were saved
 };
 
 // ---- the run
@@ -283,8 +265,8 @@ void tr_evaluator_destroy(tr_evaluator *e) {
 
 // Samples [first, first + count) of a data set. Rows that a short batch lacks are zeros
 // without a target.
-static tr_status fill_slot(tr_evaluator *e, tr_dataset *from, int64_t first,
-                           int64_t count, tr_error *err) {
+tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
+                             int64_t count, tr_error *err) {
     char *slot = tr__executor_ring(e->executor, 1);
     const tr_batch_tensors *data = tr_dataset_tensors(from);
     int target = (int)(tr_batch_target(data) - data->tensor);
@@ -336,7 +318,7 @@ static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
     e->correct += best == target;
 }
 
-static tr_status computes(const tr_evaluator *e, tr_error *err) {
+tr_status tr__evaluator_computes(const tr_evaluator *e, tr_error *err) {
     return e->executor ? TR_OK
                        : tr_fail(err, TR_USAGE,
                                  "this evaluator was created with plan_only: it "
@@ -344,8 +326,8 @@ static tr_status computes(const tr_evaluator *e, tr_error *err) {
 }
 
 // What the slot holds: samples [first, first + count).
-static tr_status compute(tr_evaluator *e, int64_t first, int64_t count,
-                         const float **logits, tr_error *err) {
+tr_status tr__evaluator_compute(tr_evaluator *e, int64_t first, int64_t count,
+                                const float **logits, tr_error *err) {
     tr_run_context context = {0};
     tr_status status =
         tr__executor_run(e->executor, TR_SEQUENCE_INFERENCE, &context, NULL, err);
@@ -361,13 +343,13 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
     int64_t count = tr__min_i64(e->batch, e->samples - e->next);
     const float *logits = NULL;
     *predictions = (tr_predictions){.first = e->next};
-    tr_status status = computes(e, err);
+    tr_status status = tr__evaluator_computes(e, err);
     if (status != TR_OK || count == 0) {
         return status;
     }
-    status = fill_slot(e, e->data, e->next, count, err);
+    status = tr__evaluator_fill(e, e->data, e->next, count, err);
     if (status == TR_OK) {
-        status = compute(e, e->next, count, &logits, err);
+        status = tr__evaluator_compute(e, e->next, count, &logits, err);
     }
     if (status != TR_OK) {
         return status;
@@ -380,94 +362,6 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
     *predictions = (tr_predictions){e->next, count, logits, e->targets};
     e->next += count;
     return TR_OK;
-}
-
-// ---- rows of the caller's
-
-typedef struct asked {
-    const tr_batch_tensors *tensors;
-    const void *const *rows;
-} asked;
-
-// The samples are there in their order, one after the other.
-static tr_status read_asked(void *user, const int64_t *index, int64_t count,
-                            void *const *rows, tr_error *err) {
-    const asked *from = user;
-    (void)err;
-    for (int t = 0; t < from->tensors->count; t++) {
-        const tr_batch_tensor *tensor = &from->tensors->tensor[t];
-        size_t bytes = (size_t)tr_tensor_bytes(tensor->desc);
-        const char *row = from->rows[t];
-        if (row) {
-            memcpy(rows[t], row + (size_t)index[0] * bytes, (size_t)count * bytes);
-        } else { // the target: every position is answered for
-            memset(rows[t], 0, (size_t)count * bytes);
-        }
-    }
-    return TR_OK;
-}
-
-static tr_status check_asked(const tr_evaluator *e, const asked *from, int64_t count,
-                             const float *logits, tr_error *err) {
-    static const char name[] = "tr_evaluator_ask";
-    tr_status status = tr__need(from->rows, name, "rows", err);
-    status = status == TR_OK ? tr__need(logits, name, "logits", err) : status;
-    status = status == TR_OK ? computes(e, err) : status;
-    for (int t = 0; t < from->tensors->count && status == TR_OK; t++) {
-        const tr_batch_tensor *tensor = &from->tensors->tensor[t];
-        if (!from->rows[t] && tensor->role != TR_ROLE_TARGET) {
-            status = tr_fail(err, TR_USAGE, "%s: rows[%d], \"%s\", is NULL", name, t,
-                             tensor->name);
-        }
-    }
-    return status == TR_OK && count < 1
-               ? tr_fail(err, TR_USAGE, "%s: asked for %lld rows", name,
-                         (long long)count)
-               : status;
-}
-
-static tr_status answer(tr_evaluator *e, tr_dataset *data, float *logits,
-                        tr_error *err) {
-    int64_t samples = tr_dataset_samples(data);
-    int64_t each = e->positions * e->model->classes;
-    tr_status status = TR_OK;
-    for (int64_t first = 0; first < samples && status == TR_OK; first += e->batch) {
-        const float *made = NULL;
-        int64_t count = tr__min_i64(e->batch, samples - first);
-        status = fill_slot(e, data, first, count, err);
-        if (status == TR_OK) {
-            status = compute(e, first, count, &made, err);
-        }
-        if (status == TR_OK) {
-            memcpy(logits + first * each, made, (size_t)(count * each) * sizeof *made);
-        }
-    }
-    return status;
-}
-
-tr_status tr_evaluator_ask(tr_evaluator *e, const void *const *rows, int64_t count,
-                           float *logits, tr_error *err) {
-    tr_dataset *data = NULL;
-    tr_status status = tr__need(e, "tr_evaluator_ask", "evaluator", err);
-    if (status != TR_OK) {
-        return status;
-    }
-    asked from = {&e->model->batch, rows};
-    status = check_asked(e, &from, count, logits, err);
-    if (status == TR_OK) {
-        const tr_dataset_source source = {.about = "rows",
-                                          .samples = count,
-                                          .tensors = e->model->batch,
-                                          .vocabulary = e->model->classes,
-                                          .read = read_asked,
-                                          .user = &from};
-        status = tr_dataset_create_callback(&source, &data, err);
-    }
-    if (status == TR_OK) {
-        status = answer(e, data, logits, err);
-    }
-    tr_dataset_destroy(data);
-    return status;
 }
 
 tr_evaluated tr_evaluator_result(const tr_evaluator *e) {
