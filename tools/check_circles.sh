@@ -9,7 +9,7 @@
 set -eu
 objects=$1
 rooms=$(cat "$(dirname "$0")/rooms.txt")
-CIRCLES='exec ops plan'
+CIRCLES=ops
 
 missing=$(while IFS= read -r object; do [ -e "$object" ] || echo "$object"; done <"$objects")
 if [ -n "$missing" ]; then

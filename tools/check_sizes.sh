@@ -12,7 +12,7 @@
 # Rooms in OVER still have longer files or more parameters, and only they may.
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
-OVER='cli plan'
+OVER=''
 
 cd "$root"
 find . -name '.git' -prune -o -path './build*' -prune -o -type f \

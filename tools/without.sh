@@ -53,12 +53,12 @@ find "$copy" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 cd "$copy"
 
 row="{tr__pass_$technique, [A-Z]*},"
-if ! grep -q "$row" src/plan/plan.c; then
-    echo "without.sh: src/plan/plan.c has no row of tr__pass_$technique" >&2
+if ! grep -q "$row" src/plan/make.c; then
+    echo "without.sh: src/plan/make.c has no row of tr__pass_$technique" >&2
     exit 2
 fi
 rm "src/plan/$technique.c"
-sed -i "s/$row//" src/plan/plan.c
+sed -i "s/$row//" src/plan/make.c
 
 cmake --preset release > build.log
 if ! cmake --build build >> build.log 2>&1; then

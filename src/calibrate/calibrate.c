@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "calibrate/measure.h"
 #include "plan/away.h"
+#include "plan/request.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "calibrate/measure.h"
 #include "ops/adam/adam.h"
 #include "ops/update/update.h"
+#include "plan/request.h"
 
 #include <string.h>
 

@@ -35,7 +35,6 @@ int cli_check(const cli_command *command, int argc, char **argv) {
     tr_run *made = NULL;
     const char *file = NULL, *tolerance_text = NULL;
     double tolerance = 0;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--tolerance", CLI_TEXT, &tolerance_text, "X",
@@ -51,8 +50,9 @@ int cli_check(const cli_command *command, int argc, char **argv) {
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
     };
+    cli_operands operands = {&file, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &file, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     tr_status status = read_tolerance(tolerance_text, &tolerance, &err);

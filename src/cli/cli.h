@@ -44,12 +44,17 @@ typedef struct cli_command {
     const char *examples, *statuses;
 } cli_command;
 
-// Sorts argv into options and operands ([most], of which `*count` are there). Returns
-// false when the command is over: help was printed (*exit_status 0), or the usage is
-// wrong and has been said (2).
+// What is no option: at [most], of which `count` are there.
+typedef struct cli_operands {
+    const char **at;
+    size_t least, most, count;
+} cli_operands;
+
+// Sorts argv into options and operands. Returns false when the command is over: help
+// was printed (*exit_status 0), or the usage is wrong and has been said (2).
 bool cli_parse(const cli_command *command, const cli_option *options,
-               size_t option_count, int argc, char **argv, const char **operands,
-               size_t least, size_t most, size_t *count, int *exit_status);
+               size_t option_count, int argc, char **argv, cli_operands *operands,
+               int *exit_status);
 
 // Says an error and returns its exit status.
 int cli_fail(const tr_error *err);

@@ -8,13 +8,12 @@ int cli_diff(const cli_command *command, int argc, char **argv) {
     tr_error err = {0};
     tr_diff *diff = NULL;
     const char *paths[2] = {NULL, NULL};
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--json", CLI_FLAG, &json, NULL, "prints one JSON object"},
     };
-    if (!cli_parse(command, options, 1, argc, argv, paths, 2, 2, &count,
-                   &exit_status)) {
+    cli_operands operands = {paths, 2, 2, 0};
+    if (!cli_parse(command, options, 1, argc, argv, &operands, &exit_status)) {
         return exit_status;
     }
     tr_status status = tr_checkpoint_diff(paths[0], paths[1], &diff, &err);

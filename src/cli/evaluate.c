@@ -97,7 +97,6 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
     tr_evaluator *e = NULL;
     const char *logits = NULL;
     bool plan = false;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--data", CLI_LIST, &asked.data, "PATH",
@@ -113,8 +112,9 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
          "weights"},
         {"--json", CLI_FLAG, &asked.json, NULL, "prints one JSON object"},
     };
+    cli_operands operands = {&asked.path, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &asked.path, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     tr_evaluator_options how = cli_evaluator_options(&asked);

@@ -32,7 +32,6 @@ int cli_inspect(const cli_command *command, int argc, char **argv) {
     cli_list set = {0};
     tr_error err = {0};
     const char *path = NULL;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--json", CLI_FLAG, &json, NULL, "prints one JSON object"},
@@ -44,8 +43,9 @@ int cli_inspect(const cli_command *command, int argc, char **argv) {
         {"--set", CLI_LIST, &set, "KEY.PATH=VALUE",
          "changes one key of the run file, with --samples; may be given again"},
     };
+    cli_operands operands = {&path, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &path, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     if (set.count > 0 && samples == 0) {

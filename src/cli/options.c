@@ -153,11 +153,11 @@ static bool take_option(const cli_command *command, const cli_option *options,
 }
 
 bool cli_parse(const cli_command *command, const cli_option *options,
-               size_t option_count, int argc, char **argv, const char **operands,
-               size_t least, size_t most, size_t *count, int *exit_status) {
+               size_t option_count, int argc, char **argv, cli_operands *operands,
+               int *exit_status) {
     bool options_end = false;
     *exit_status = tr_status_exit(TR_USAGE);
-    *count = 0;
+    operands->count = 0;
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             if (tr_comm_speaks(NULL)) {
@@ -174,15 +174,15 @@ bool cli_parse(const cli_command *command, const cli_option *options,
             if (!take_option(command, options, option_count, argc, argv, &i)) {
                 return false;
             }
-        } else if (*count == most) {
+        } else if (operands->count == operands->most) {
             char shown[REPORT_WORD_MAX + 4];
             complain(command, "unexpected argument: %s", report_word(argv[i], shown));
             return false;
         } else {
-            operands[(*count)++] = argv[i];
+            operands->at[operands->count++] = argv[i];
         }
     }
-    if (*count < least) {
+    if (operands->count < operands->least) {
         complain(command, "needs %s; see tranche %s --help", command->operands,
                  command->name);
         return false;

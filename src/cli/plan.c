@@ -55,7 +55,6 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     tr_machine *there = NULL;
     const char *file = NULL, *machine = NULL;
     bool compare = false;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--ranks", CLI_SOME, &run.ranks, "W", "plans for this many ranks (default 1)"},
@@ -75,8 +74,9 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
     };
+    cli_operands operands = {&file, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &file, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     tr_status status = machine ? tr_machine_open(machine, &there, &err) : TR_OK;

@@ -77,15 +77,16 @@ static tr_status plot(const char *const *paths, size_t count, const char *out,
 int cli_plot(const cli_command *command, int argc, char **argv) {
     const char *out = NULL, *paths[PLOT_RUNS_MAX];
     tr_error err = {0};
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--out", CLI_TEXT, &out, "FILE.svg",
          "writes a picture, in place of the chart in the terminal"},
     };
+    cli_operands operands = {paths, 1, PLOT_RUNS_MAX, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   paths, 1, PLOT_RUNS_MAX, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
-    return plot(paths, count, out, &err) == TR_OK ? cli_end(TR_OK) : cli_fail(&err);
+    return plot(paths, operands.count, out, &err) == TR_OK ? cli_end(TR_OK)
+                                                           : cli_fail(&err);
 }

@@ -105,7 +105,6 @@ int cli_predict(const cli_command *command, int argc, char **argv) {
     cli_ask asked = {0};
     tr_error err = {0};
     tr_evaluator *e = NULL;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--data", CLI_LIST, &asked.data, "PATH",
@@ -117,8 +116,9 @@ int cli_predict(const cli_command *command, int argc, char **argv) {
         {"--json", CLI_FLAG, &asked.json, NULL,
          "prints a JSON object for each sample, in place of csv"},
     };
+    cli_operands operands = {&asked.path, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &asked.path, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     tr_evaluator_options how = cli_evaluator_options(&asked);

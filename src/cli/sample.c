@@ -282,7 +282,6 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
         .dtype = "f32", .tokens = 200, .temperature = 0.8, .top_p = 1, .seed = 1};
     tr_error err = {0};
     const char *path = NULL;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--prompt", CLI_TEXT, &r.prompt, "TEXT",
@@ -319,8 +318,9 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "and reads no weights"},
         {"--threads", CLI_SOME, &r.threads, "N", "threads (default: the cores)"},
     };
+    cli_operands operands = {&path, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &path, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     tr_status status = check_request(&r, &err);

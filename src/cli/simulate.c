@@ -77,7 +77,6 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
     cli_run run = {.seed = -1};
     tr_error err = {0};
     const char *file = NULL, *machine = NULL, *trace = NULL;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--machine", CLI_TEXT, &machine, "FILE",
@@ -93,8 +92,9 @@ int cli_simulate(const cli_command *command, int argc, char **argv) {
         {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
     };
+    cli_operands operands = {&file, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &file, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     tr_status status = simulate(&run, file, machine, trace, &err);

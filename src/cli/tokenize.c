@@ -64,10 +64,12 @@ int cli_tokenize_run(const cli_command *command, int argc, char **argv) {
         {"--decode", CLI_TEXT, &r.decode, "IDS", "prints the text of a file of ids"},
         {"--threads", CLI_SOME, &r.threads, "N", "threads (default: the cores)"},
     };
+    cli_operands operands = {r.files, 0, CLI_TOKENIZE_FILES_MAX, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   r.files, 0, CLI_TOKENIZE_FILES_MAX, &r.file_count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
+    r.file_count = operands.count;
     signal(SIGXFSZ, SIG_IGN); // a write that fails says why
     return tokenize(&r, &err) == TR_OK ? cli_end(TR_OK) : cli_fail(&err);
 }

@@ -112,7 +112,6 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     cli_run run = {.seed = -1};
     tr_error err = {0};
     const char *file = NULL;
-    size_t count;
     int exit_status;
     const cli_option options[] = {
         {"--data", CLI_LIST, &run.data, "PATH",
@@ -138,8 +137,9 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--trace-step", CLI_SOME, &run.trace_step, "N",
          "which step of this process to trace (default: the second)"},
     };
+    cli_operands operands = {&file, 1, 1, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &file, 1, 1, &count, &exit_status)) {
+                   &operands, &exit_status)) {
         return exit_status;
     }
     if (cli_must_launch(run.ranks)) {

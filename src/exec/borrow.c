@@ -7,15 +7,6 @@
 
 #include <math.h>
 
-// Bytes between the memory of the device and the host's.
-tr_status tr__device_copy(const tr_executor *ex, const void *from, void *to,
-                          int64_t bytes, tr_error *err) {
-    const tr_queue_table *queues = ex->backend->queues;
-    tr_device_queue *queue = ex->queue[TR_STREAM_COPY];
-    queues->copy(queue, from, to, bytes);
-    return queues->wait(queue, queues->mark(queue), err);
-}
-
 // Where element `element` of a flat buffer's part is in the file, in bytes.
 static int64_t stored_at(const tr_plan *plan, const tr_flat *flat, tr_part part,
                          int64_t element) {

@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-bool tr__is_on_device(const tr_executor *ex, const tr_flat_range *range) {
-    return ex->plan->request.discrete && range->buffer >= 0 &&
-           ex->plan->buffers[range->buffer].space == TR_SPACE_DEVICE;
-}
-
 bool tr__is_away(const tr_executor *ex, const tr_flat_range *range) {
     return tr__is_on_nvme(ex->plan, range) || tr__is_on_device(ex, range);
 }

@@ -1,16 +1,5 @@
 // Steps that launch kernels: by the walk itself, or on a stream beside it.
-#include "exec/own_launch.h"
 #include "exec/walk.h"
-
-void tr__launch_kernel(const tr_executor *ex, tr_device_queue *queue,
-                       const tr_device_work *work) {
-    if (queue) {
-        ex->backend->queues->launch(queue, work);
-    } else if (!tr__launch_own_apart(ex->backend, work)) {
-        tr__backend_launch(ex->backend, work->kernel, work->desc, work->state,
-                           work->launch);
-    }
-}
 
 static tr_status launch(const tr_executor *ex, tr_device_queue *queue,
                         const tr_launch_task *task, tr_error *err) {

@@ -1,6 +1,7 @@
-// What the parts of the compiler of unit programs share: layouts (layout of values in
-// blocks), in_place (values that share a place), places (which block a value lies in),
-// program (one program, instruction by instruction), unit (all programs of a unit).
+// What the parts of the compiler of unit programs share: sizes (of values), layouts
+// (layout of values in blocks), in_place (values that share a place), places (which
+// block a value lies in), compile_program (one program, instruction by instruction),
+// unit (all programs of a unit).
 #ifndef TR_PLAN_COMPILER_H
 #define TR_PLAN_COMPILER_H
 
@@ -36,10 +37,11 @@ typedef struct tr_draft {
     size_t temp_count;
 } tr_draft;
 
-// ---- layouts.c: sizes of values, and offsets in the blocks that programs share
+// ---- sizes.c: of values, and offsets in the blocks that programs share
 
-// A value's description with the micro-batch in place of TR_BATCH; absent for
+// A description with the micro-batch in place of TR_BATCH; a value's, absent for
 // TR_NO_VALUE.
+tr_tensor_desc tr__concrete_desc(tr_tensor_desc desc, int64_t micro_batch);
 tr_tensor_desc tr__value_desc(const tr_compiler *c, tr_value value);
 int64_t tr__value_bytes(const tr_compiler *c, tr_value value);
 // Offset of tensor `index` among those handed in or on, in bytes; with `index` one past
@@ -49,6 +51,9 @@ int64_t tr__output_offset(const tr_compiler *c, int index);
 // Of a cache in the unit's, in bytes; with `value` one past the graph's last, the bytes
 // of all.
 int64_t tr__cache_offset(const tr_compiler *c, tr_value value);
+
+// ---- layouts.c
+
 // Refuses tensors of absurd sizes, then fills in the unit's parameters, flat buffers
 // and bytes, and the compiler's offsets. `forward_values`: those before the derivation.
 tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
@@ -64,7 +69,7 @@ tr_status tr__compiler_in_place(tr_compiler *c);
 // its index in `temps`.
 tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value);
 
-// ---- program.c
+// ---- compile_program.c, program.c
 
 // Compiles calls [count] into a program. On error the program is for tr__program_clear.
 tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call *calls,

@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "plan/passes.h"
 #include "plan/plan.h"
+#include "plan/request.h"
 #include "plan/residency.h"
 
 static tr_status keep_in(tr_plan *plan, tr_space space, tr_ledger_category category,

@@ -6,54 +6,6 @@
 
 static const int64_t largest = INT64_C(1) << 46; // bytes of one tensor
 
-static tr_tensor_desc concrete(tr_tensor_desc desc, int64_t micro_batch) {
-    for (int i = 0; i < desc.shape.rank; i++) {
-        if (desc.shape.dim[i] == TR_BATCH) {
-            desc.shape.dim[i] = micro_batch;
-        }
-    }
-    return desc;
-}
-
-static int64_t room(tr_tensor_desc desc, int64_t micro_batch) {
-    return tr__round_up(tr_tensor_bytes(concrete(desc, micro_batch)), TR_ALIGNMENT);
-}
-
-tr_tensor_desc tr__value_desc(const tr_compiler *c, tr_value value) {
-    return concrete(tr_graph_desc(c->graph, value), c->request->micro_batch);
-}
-
-int64_t tr__value_bytes(const tr_compiler *c, tr_value value) {
-    return tr_tensor_bytes(tr__value_desc(c, value));
-}
-
-int64_t tr__input_offset(const tr_compiler *c, int index) {
-    int64_t offset = 0;
-    for (int i = 0; i < index; i++) {
-        offset += room(c->graph->inputs[i], c->request->micro_batch);
-    }
-    return offset;
-}
-
-int64_t tr__output_offset(const tr_compiler *c, int index) {
-    int64_t offset = 0;
-    for (int i = 0; i < index; i++) {
-        tr_tensor_desc desc = tr_graph_desc(c->graph, c->graph->output[i]);
-        offset += room(desc, c->request->micro_batch);
-    }
-    return offset;
-}
-
-int64_t tr__cache_offset(const tr_compiler *c, tr_value value) {
-    int64_t offset = 0;
-    for (tr_value v = 0; v < value; v++) {
-        if (c->graph->values[v].kind == TR_VALUE_CACHE) {
-            offset += tr__round_up(tr__value_bytes(c, v), TR_ALIGNMENT);
-        }
-    }
-    return offset;
-}
-
 static tr_status check_bytes(const tr_compiler *c, int64_t bytes) {
     if (bytes >= 0 && bytes <= largest) {
         return TR_OK;
@@ -67,8 +19,8 @@ static tr_status check_bytes(const tr_compiler *c, int64_t bytes) {
 static tr_status check_sizes(const tr_compiler *c) {
     tr_status status = TR_OK;
     for (int i = 0; i < c->batch->count && status == TR_OK; i++) {
-        tr_tensor_desc data =
-            concrete(tr__batch_desc(&c->batch->tensor[i]), c->request->micro_batch);
+        tr_tensor_desc data = tr__concrete_desc(tr__batch_desc(&c->batch->tensor[i]),
+                                                c->request->micro_batch);
         status = check_bytes(c, tr_tensor_bytes(data));
     }
     for (size_t v = 0; v < c->graph->value_count && status == TR_OK; v++) {

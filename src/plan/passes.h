@@ -1,4 +1,4 @@
-// The passes, in the order of plan.c, and what checks the plan that they have made.
+// The passes, in the order of make.c, and what checks the plan that they have made.
 #ifndef TR_PLAN_PASSES_H
 #define TR_PLAN_PASSES_H
 
@@ -8,6 +8,8 @@
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err);
 // Flat buffers and the parameters in them.
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err);
+// The wave, where the request leaves it open. TR_USAGE: it cannot be as asked.
+tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err);
 // Proves that the slices of every stored tensor are the whole of it, each element once.
 // Called by tr__pass_partition.
 tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);

@@ -1,4 +1,4 @@
-// The content of a plan. Passes fill it in, in the order of plan.c. Nobody changes it
+// The content of a plan. Passes fill it in, in the order of make.c. Nobody changes it
 // afterwards.
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
@@ -96,11 +96,6 @@ struct tr_plan {
     char *why_wave; // in words, NULL: as asked
 };
 
-// What a request's kernels are for: its backend, its limits, and what this machine has
-// for what it leaves open.
-tr_target tr__request_target(const tr_plan_request *request);
-// The same of what is computed on the host.
-tr_target tr__request_host(const tr_plan_request *request);
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Appends an operand to those of the plan. TR_MEMORY.

@@ -136,6 +136,10 @@ void tr__oblige_trained(tr_proof *p) {
 
 // ---- guards
 
+bool tr__proof_defers(const tr_proof *p) {
+    return p->at_once < p->plan->sequences[TR_SEQUENCE_TRAIN].count;
+}
+
 // One of no elements launches nothing.
 static bool updates(const tr_proof *p, const tr_plan_step *step) {
     const tr_op *op = tr__step_op(p->plan, step);

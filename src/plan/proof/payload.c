@@ -31,26 +31,6 @@ static void join(tr_byte_list *list) {
     list->count = count + 1;
 }
 
-static void add(tr_proof *p, tr_byte_list *list, tr_bytes bytes) {
-    if (bytes.buffer < 0 || bytes.first >= bytes.end) {
-        return;
-    }
-    if (!tr__grow((void **)&list->items, &list->capacity, list->count + 1,
-                  sizeof *list->items)) {
-        tr__proof_no_memory(p);
-        return;
-    }
-    list->items[list->count++] = bytes;
-}
-
-void tr__payload_begin(tr_proof *p) {
-    p->touched[0].count = p->touched[1].count = 0;
-}
-
-void tr__payload_touch(tr_proof *p, tr_bytes bytes, bool writes) {
-    add(p, &p->touched[writes], bytes);
-}
-
 // The range of a joined list in which the bytes lie; NULL: in none.
 static const tr_bytes *find_around(const tr_byte_list *list, tr_bytes bytes) {
     size_t first = 0, end = list->count;
@@ -114,7 +94,7 @@ static void list_program(tr_proof *p, const tr_program *program) {
         bool packed = place == TR_PLACE_PACKED || place == TR_PLACE_PACKED_BACKWARD;
         bool reads = at->of.mode == TR_ACCESS_READ ||
                      (packed && block->mode == TR_ACCESS_ADD); // by another step
-        add(p, &p->named[!reads], bytes);
+        tr__touched_add(p, &p->named[!reads], bytes);
     }
 }
 
@@ -127,7 +107,7 @@ static void check_program(tr_proof *p, const tr_program *program) {
     list_program(p, program);
     for (size_t i = 0; i < p->touched[1].count;
          i++) { // what is written is there to read
-        add(p, &p->touched[0], p->touched[1].items[i]);
+        tr__touched_add(p, &p->touched[0], p->touched[1].items[i]);
     }
     join(&p->touched[0]);
     join(&p->touched[1]);
@@ -179,9 +159,9 @@ static void check_operands(tr_proof *p) {
     for (size_t i = 0; i < payload->operand_count && p->status == TR_OK; i++) {
         const tr_step_operand *operand = tr__step_operand(p->plan, p->step, i);
         tr_bytes bytes = {operand->buffer, operand->first, operand->end};
-        add(p, &p->named[0], bytes);
+        tr__touched_add(p, &p->named[0], bytes);
         if (operand->mode != TR_ACCESS_READ) {
-            add(p, &p->named[1], bytes);
+            tr__touched_add(p, &p->named[1], bytes);
         } else if (bytes.first < bytes.end && !in_place && !is_read(p, bytes)) {
             tr__proof_wrong(p, "has no business reading its operand %zu", i);
         }

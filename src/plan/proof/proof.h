@@ -134,9 +134,11 @@ void tr__bytes_copy(tr_proof *p, tr_bytes from, tr_bytes to);
 void tr__bytes_set(tr_proof *p, tr_bytes bytes, const tr_meaning *means);
 bool tr__bytes_mean(const tr_proof *p, tr_bytes bytes, const tr_meaning *want);
 
-// ---- payload.c: what the executor does is what the rule says
+// ---- touched.c: what the rule of a step touches
+void tr__touched_add(tr_proof *p, tr_byte_list *list, tr_bytes bytes);
 void tr__payload_begin(tr_proof *p);
 void tr__payload_touch(tr_proof *p, tr_bytes bytes, bool writes);
+// ---- payload.c: what the executor does is what the rule says
 void tr__payload_check(tr_proof *p);
 
 // ---- tenants.c: who has which memory

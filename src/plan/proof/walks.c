@@ -46,10 +46,6 @@ static void walk_steps(tr_proof *p, size_t first, size_t end) {
 
 // ---- a training step
 
-bool tr__proof_defers(const tr_proof *p) {
-    return p->at_once < p->plan->sequences[TR_SEQUENCE_TRAIN].count;
-}
-
 static void train(tr_walks *w, int state) {
     tr_proof *p = w->proof;
     const tr_plan *plan = p->plan;

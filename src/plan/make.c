@@ -1,0 +1,195 @@
+// How a plan is made: its passes, in their order; and what ends it.
+#include "backend/backend.h"
+#include "base/memory.h"
+#include "plan/check.h"
+#include "plan/passes.h"
+#include "plan/proof/prove.h"
+#include "plan/request.h"
+#include "plan/residency.h"
+
+// What a request can ask for that one pass provides.
+enum { ALWAYS = 0, SUMS = 1, STAGING = 2 };
+
+static const struct {
+    tr_status (*run)(tr_plan *plan, tr_error *err);
+    unsigned provides;
+} passes[] = {
+    {tr__pass_compile, ALWAYS},     {tr__pass_partition, ALWAYS},
+    {tr__pass_choose_wave, ALWAYS}, {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},        {tr__pass_order, ALWAYS},
+    {tr__pass_accumulate, SUMS},    {tr__pass_recompute, ALWAYS},
+    {tr__pass_micro_norm, ALWAYS},  {tr__pass_communicate, ALWAYS},
+    {tr__pass_stage, STAGING},      {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, ALWAYS},    {tr__pass_saved, ALWAYS},
+    {tr__pass_number, ALWAYS},      {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},     {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},     {tr__pass_traffic, ALWAYS},
+    {tr__pass_ledger, ALWAYS},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+static tr_status check_provided(const tr_plan *plan, tr_error *err) {
+    unsigned missing = (tr__plan_accumulates(plan) ? SUMS : 0) |
+                       (tr__plan_uses_nvme(plan) ? STAGING : 0);
+    for (size_t i = 0; i < PASSES; i++) {
+        missing &= ~passes[i].provides;
+    }
+    return missing ? tr_fail(err, TR_USAGE, "this build cannot %s",
+                             missing & SUMS ? "sum gradients in another type than f32"
+                                            : "keep anything on NVMe")
+                   : TR_OK;
+}
+
+static tr_status run_passes(tr_plan *plan, tr_error *err) {
+    tr_status status = check_provided(plan, err);
+    for (size_t i = 0; i < PASSES && status == TR_OK; i++) {
+        status = passes[i].run(plan, err);
+    }
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        tr__unit_values_clear(plan, (tr_sequence_kind)s);
+    }
+    return status;
+}
+
+static void resolve(tr_plan *plan) {
+    tr_plan_request *r = &plan->request;
+    plan->target = tr__request_target(r);
+    plan->host = tr__request_host(r);
+    r->discrete = r->discrete || tr__backend(r->backend)->discrete;
+    plan->asked = r->measure;
+    r->measure = TR_MEASURE_NEVER; // unless a pass plans it
+    r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
+    r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
+    r->threads = plan->host.workers;
+    if (r->reference_kernels) {
+        plan->target.level = plan->host.level = -1;
+    }
+    if (r->recomputed_units < 0 || r->recomputed_units > r->model->unit_count - 1) {
+        r->recomputed_units = r->model->unit_count - 1;
+    }
+    if (r->recomputed_ops == 0) {
+        r->recomputed_ops = TR_RECOMPUTE_DEFAULT;
+    }
+    if (r->recomputed_ops_units == 0 ||
+        r->recomputed_ops_units > r->model->unit_count) {
+        r->recomputed_ops_units = r->model->unit_count;
+    }
+    plan->batch = r->model->batch;
+    plan->unit_count = r->model->unit_count;
+    plan->runs = tr__stage_units(&r->mesh, plan->unit_count);
+    plan->logits = plan->exchange = -1;
+    if (r->optimizer_placement != TR_SPACE_DEVICE &&
+        r->grad_placement == TR_SPACE_DEVICE) {
+        r->grad_placement = TR_SPACE_HOST;
+    }
+}
+
+// Without a proof.
+static tr_status make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+    tr_status status = tr__request_check(request, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_plan *plan = tr__calloc(1, sizeof *plan);
+    if (!plan) {
+        return tr_fail(err, TR_MEMORY, "no memory for a plan");
+    }
+    plan->request = *request;
+    resolve(plan);
+    status = run_passes(plan, err);
+    if (status != TR_OK) {
+        tr_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return TR_OK;
+}
+
+// The plan fits those of all other ranks. One rank stands for those that differ from it
+// on the data axis alone.
+static tr_status match_ranks(const tr_plan *plan, tr_error *err) {
+    const tr_axes axes = TR_ON_TENSOR | TR_ON_PIPELINE;
+    const tr_mesh *mesh = &plan->request.mesh;
+    size_t count = (size_t)tr__mesh_members(mesh, axes);
+    int64_t own = tr__mesh_member(mesh, axes);
+    tr_status status = TR_OK;
+    const tr_plan **plans = tr__calloc(count, sizeof *plans);
+    if (!plans) {
+        return tr_fail(err, TR_MEMORY, "no memory to compare the plans of ranks");
+    }
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        tr_plan_request request = plan->request;
+        tr_plan *other = NULL;
+        request.mesh = tr__mesh_of_rank(mesh, tr__mesh_rank_of(mesh, axes, (int64_t)i));
+        request.measure = plan->asked;
+        status = (int64_t)i == own ? TR_OK : make(&request, &other, err);
+        plans[i] = (int64_t)i == own ? plan : other;
+    }
+    if (status == TR_OK) {
+        status = tr__plans_match(plans, count, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        tr_plan_destroy(plans[i] == plan ? NULL : (tr_plan *)(uintptr_t)plans[i]);
+    }
+    tr__free(plans);
+    return status;
+}
+
+tr_status tr__plan_build(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+    tr_plan *plan = NULL;
+    tr_status status = make(request, &plan, err);
+    status = status == TR_OK ? tr__plan_check(plan, err) : status;
+    status = status == TR_OK ? match_ranks(plan, err) : status;
+    if (status != TR_OK) {
+        tr_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return TR_OK;
+}
+
+tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+    tr_status status = tr__request_check_axes(&request->mesh, err);
+    return status == TR_OK ? tr__plan_build(request, out, err) : status;
+}
+
+tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+    tr_status status = tr__request_check_axes(&request->mesh, err);
+    return status == TR_OK ? make(request, out, err) : status;
+}
+
+void tr_plan_destroy(tr_plan *plan) {
+    if (!plan) {
+        return;
+    }
+    for (int u = 0; plan->units && u < plan->unit_count; u++) {
+        if (plan->units[u].owns_program) {
+            tr__unit_program_destroy(plan->units[u].program);
+        }
+    }
+    for (size_t i = 0; i < plan->param_count; i++) {
+        tr__free(plan->params[i].name);
+    }
+    for (size_t i = 0; i < plan->state_count; i++) {
+        tr__free(plan->states[i].name);
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr__free(plan->flats[f].own_name);
+    }
+    tr__free(plan->states);
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        tr__free(plan->sequences[s].steps);
+        tr__free(plan->sequences[s].limits);
+    }
+    tr__free(plan->operands);
+    tr__free(plan->launches);
+    tr__free(plan->prepared);
+    tr__free(plan->prepared_by_hash);
+    tr__free(plan->units);
+    tr__free(plan->flats);
+    tr__free(plan->params);
+    tr__free(plan->buffers);
+    tr__free(plan->norms.runs);
+    tr__free(plan->why_wave);
+    tr__free(plan);
+}

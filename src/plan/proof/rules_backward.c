@@ -1,0 +1,134 @@
+// The rule of backwards: gradients of parameters, and of what passes between units.
+#include "plan/proof/unit.h"
+
+// A gradient of a parameter: written by the first to make it, added to by the others.
+static void make_gradient(tr_proof *p, const tr_touch *touch, int32_t param) {
+    int32_t buffer = tr__touch_buffer(p, touch);
+    int32_t flat = p->plan->units[p->step->unit].flats[touch->flat];
+    tr_kept here = tr__kept_sums(p, flat);
+    bool stays = buffer == here.buffer && !tr__plan_accumulates(p->plan);
+    bool adds = tr__touch_adds(p, touch);
+    tr_meaning found,
+        sum = {.kind = tr__plan_accumulates(p->plan) ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
+               .of = param,
+               .version = p->version,
+               .index = p->step->micro,
+               .base = stays ? here.base : 0};
+    tr_bytes bytes = {buffer, sum.base + touch->first, sum.base + touch->end};
+    if (param >= 0 && p->plan->flats[flat].frozen) {
+        tr__proof_wrong(p, "makes a gradient of %s, which is frozen",
+                        p->plan->params[param].name);
+        return;
+    }
+    if (param < 0 || buffer < 0 || (p->plan->buffers[buffer].sequence < 0 && !stays)) {
+        tr__proof_wrong(p, "makes a gradient of no parameter, or in the wrong place");
+        return;
+    }
+    tr__bytes_look(p, bytes, &found);
+    bool begun =
+        found.kind == sum.kind && found.of == param && found.version == p->version;
+    if (begun != adds) {
+        tr__proof_wrong(p,
+                        adds ? "adds to the gradient of %s before anything is there"
+                             : "overwrites the sum of the gradient of %s",
+                        p->plan->params[param].name);
+        return;
+    }
+    sum.terms = begun ? found.terms + 1 : 1;
+    sum.sum = (begun ? found.sum : 0) +
+              tr__contribution(p->step->unit, p->step->segment, p->step->micro);
+    if (begun) {
+        tr__bytes_change(p, bytes, &found, &sum);
+    } else {
+        tr__bytes_write(p, bytes, &sum);
+    }
+}
+
+// The gradients of all parameters that the touch covers, of which `maker` makes the
+// first. Returns the maker after them.
+static size_t make_stacked(tr_proof *p, const tr_touch *touch, size_t maker) {
+    tr_touch part = *touch;
+    while (part.first < touch->end && p->status == TR_OK) {
+        int32_t param = p->tables.makers[maker++].param;
+        part.end = param < 0 ? touch->end : tr__param_end(&p->plan->params[param]);
+        make_gradient(p, &part, param);
+        part.first = part.end;
+    }
+    return maker;
+}
+
+static void make_gradients(tr_proof *p) {
+    const tr_touches *touches =
+        tr__tables_touches(&p->tables, p->step->unit, tr__proof_program(p));
+    const tr_proof_tables *t = &p->tables;
+    size_t maker = t->of_segment[t->segments[p->step->unit] + p->step->segment];
+    for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {
+        const tr_touch *touch = &touches->items[i];
+        if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
+            maker = make_stacked(p, touch, maker);
+        }
+    }
+}
+
+// The gradient of what the unit hands on becomes that of what it is given, in the same
+// memory or in another.
+static void pass_gradient(tr_proof *p) {
+    const tr_unit_program *unit = tr__proof_unit(p);
+    const tr_plan_step *step = p->step;
+    tr_variant backward = TR_VARIANT_BACKWARD;
+    const tr_meaning nothing = {0};
+    tr_meaning mine = tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0),
+               next = {0};
+    tr_bytes out = tr__unit_block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);
+    tr_bytes in = tr__unit_block(p, TR_PLACE_INPUT_GRAD, unit->input_grad_bytes);
+    int done = tr__pieces_in(p, step->unit, backward, step->segment + 1, unit->segments,
+                             tr__gradient_places(unit));
+    bool last = tr__pieces_in(p, step->unit, backward, 0, step->segment,
+                              tr__place_bit(TR_PLACE_OUTPUT_GRAD)) == 0;
+    bool both = in.buffer >= 0 && out.buffer >= 0;
+    if (unit->output_grad_bytes > 0) {
+        next = tr__input_gradient_meaning(p, step->unit + 1);
+    }
+    if (both && (in.buffer == out.buffer) != unit->derived.in_place) {
+        tr__proof_wrong(p, "hands a gradient on in the wrong buffer");
+    } else if (!unit->derived.in_place) {
+        tr__bytes_change(p, out, &next, last ? &nothing : &next);
+    } else if (done == 0) {
+        tr__bytes_read(p, out, &next);
+    }
+    tr__unit_fill(p, unit->derived.in_place && in.buffer < 0 ? out : in, mine, done);
+}
+
+void tr__rule_backward(tr_proof *p) {
+    if (!tr__unit_is_of_model(p) || !tr__unit_has_program(p)) {
+        return;
+    }
+    const tr_plan_step *step = p->step;
+    const tr_unit_program *unit = tr__proof_unit(p);
+    int last = unit->segments - 1;
+    tr_meaning input =
+        step->unit > 0 ? tr__input_meaning(p, step->unit) : (tr_meaning){0};
+    tr_meaning saved = tr__saved_meaning(p);
+    tr__unit_turn(p, p->walked.backward, step->segment,
+                  step->segment < last ? step->segment + 1 : -1);
+    if (*tr__proof_done(p, p->walked.forward, last) <= step->micro) {
+        tr__proof_wrong(p, "comes before its forward");
+    }
+    tr__bytes_read(p, tr__unit_block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
+    tr_bytes outputs = tr__unit_block(p, TR_PLACE_OUTPUT, unit->output_bytes);
+    if (outputs.buffer >= 0) {
+        tr_meaning output = tr__input_meaning(p, step->unit + 1);
+        tr__bytes_read(p, outputs, &output);
+    }
+    tr_bytes kept = tr__unit_block(p, TR_PLACE_SAVED, unit->saved_bytes);
+    if (unit->segments > 1) { // which hand each other gradients in it
+        tr__bytes_change(p, kept, &saved, &saved);
+    } else {
+        tr__bytes_read(p, kept, &saved);
+    }
+    tr__wave_name(p, false);
+    tr__wave_name(p, true);
+    tr__unit_run(p);
+    make_gradients(p);
+    pass_gradient(p);
+}

@@ -1,0 +1,66 @@
+// What the rules of units' programs share. All of it is of the step that the walk is
+// at.
+#ifndef TR_PLAN_PROOF_UNIT_H
+#define TR_PLAN_PROOF_UNIT_H
+
+#include "plan/proof/proof.h"
+
+// Its unit; the program that it runs; is the walk one of training?
+const tr_unit_program *tr__proof_unit(const tr_proof *p);
+const tr_program *tr__proof_program(const tr_proof *p);
+bool tr__proof_trains(const tr_proof *p);
+// What the forwards of this sequence are, where they keep what is asked for; and how
+// many segments they have.
+tr_variant tr__proof_forwards(const tr_proof *p);
+int tr__proof_segments(const tr_proof *p);
+// Is the step of a unit, segment and micro-batch that this rank has? Is its program the
+// unit's own?
+bool tr__unit_is_of_model(tr_proof *p);
+bool tr__unit_has_program(tr_proof *p);
+
+// ---- turns
+
+// How many micro-batches have been through the segment of its unit (tr_walked.forward,
+// backward).
+int64_t *tr__proof_done(tr_proof *p, int64_t *done, int segment);
+// The segments run one after the other (`before`: the one that this follows, -1: none),
+// each on one micro-batch after the other: so floats are always added in one order.
+void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before);
+
+// ---- meanings
+
+static inline uint32_t tr__place_bit(tr_place place) {
+    return UINT32_C(1) << place;
+}
+
+tr_bytes tr__data_slot(const tr_proof *p);
+tr_meaning tr__data_meaning(const tr_proof *p);
+tr_meaning tr__micro_meaning(const tr_proof *p, tr_meaning_kind kind, int32_t unit,
+                             int32_t segments);
+// How many of a unit's pieces [first, end) of a role work in one of the places (bits);
+// save something.
+int32_t tr__pieces_in(const tr_proof *p, int32_t unit, tr_variant role, int first,
+                      int end, uint32_t places);
+int32_t tr__pieces_saving(const tr_proof *p, int32_t unit, tr_variant role, int first,
+                          int end);
+// A unit's inputs, complete; their gradient; all that its forwards save.
+tr_meaning tr__input_meaning(const tr_proof *p, int32_t unit);
+tr_meaning tr__input_gradient_meaning(const tr_proof *p, int32_t unit);
+tr_meaning tr__saved_meaning(const tr_proof *p);
+// Where a unit's backward makes the gradient of its input (bits of places).
+uint32_t tr__gradient_places(const tr_unit_program *unit);
+
+// ---- bytes
+
+// The block that its program has at a place, of so many bytes. None, where the program
+// does not work there.
+tr_bytes tr__unit_block(tr_proof *p, tr_place place, int64_t bytes);
+// A block that the segments of a unit fill one after the other; `done` before this one.
+void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means, int done);
+// Where its program has the unit's flat buffer; does it add to what it touches?
+int32_t tr__touch_buffer(const tr_proof *p, const tr_touch *touch);
+bool tr__touch_adds(const tr_proof *p, const tr_touch *touch);
+// What its program does, but to blocks and to gradients of parameters.
+void tr__unit_run(tr_proof *p);
+
+#endif
