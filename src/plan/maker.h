@@ -36,8 +36,9 @@ typedef struct tr_op_draft {
     bool contributes[TR_OP_OUT_MAX]; // adds, or writes where it is the first
 } tr_op_draft;
 
-// `attr` is copied; of 0 bytes it may be NULL. The op's target is the device's or the
-// host's, as the stream is.
+// `attr` is copied; of 0 bytes it may be NULL. It has no padding: launches whose
+// descriptions are the same byte by byte share a prepared op. The op's target is the
+// device's or the host's, as the stream is.
 tr_op_draft tr__op_draft(const tr_plan *plan, tr_stream stream, const tr_op *op,
                          const void *attr, size_t attr_bytes);
 void tr__op_input(tr_op_draft *draft, tr_tensor_desc desc, tr_location at);

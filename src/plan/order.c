@@ -219,7 +219,7 @@ static void add_waves(writer *w) {
 // Squares are written, never added to.
 static void clear_statistics(writer *w) {
     int64_t count = w->plan->statistics.partials;
-    tr_zero_attr attr = {count, (int32_t)TR_F64};
+    tr_zero_attr attr = {count, (int64_t)TR_F64};
     tr_op_draft op =
         tr__op_draft(w->plan, TR_STREAM_COMPUTE, &tr__op_zero, &attr, sizeof attr);
     tr__op_writes(&op, 0, tr__vector(TR_F64, count), tr__in_statistics(w->plan, 0));

@@ -8,7 +8,7 @@
 // ---- zeros
 
 static void zero_elements(tr_step_maker *m, int32_t value, int64_t first, int64_t end) {
-    tr_zero_attr attr = {end - first, (int32_t)TR_F32};
+    tr_zero_attr attr = {end - first, (int64_t)TR_F32};
     tr_op_draft op =
         tr__op_draft(m->editor->plan, m->step.stream, &tr__op_zero, &attr, sizeof attr);
     tr__op_writes(&op, 0, tr__vector(TR_F32, end - first),

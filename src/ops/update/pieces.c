@@ -3,7 +3,7 @@
 #include "base/checked.h"
 
 // The first range that ends behind element `first` of the flat buffer.
-static const tr_update_range *first_range(const tr_update_order *order, int flat,
+static const tr_update_range *first_range(const tr_update_order *order, int64_t flat,
                                           int64_t first) {
     size_t low = 0, high = order->range_count;
     while (low < high) {

@@ -49,10 +49,11 @@ typedef struct tr_update_order {
 
 enum { TR_UPDATE_COPY = 1, TR_UPDATE_STATE = 2 }; // results
 
+// Without padding, as descriptions of launches are told apart byte by byte.
 typedef struct tr_update_attr {
     int64_t first;  // element of its flat buffer
     int64_t origin; // direction_squares: the first that this rank updates
-    int32_t flat;
+    int64_t flat;
 } tr_update_attr;
 
 // So many parts, one after the other, belong to a tensor.

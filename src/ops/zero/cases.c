@@ -11,7 +11,7 @@ static bool get(int index, tr_case *out) {
     if (index < 0 || index >= 16) {
         return false;
     }
-    tr_zero_attr attr = {sizes[index / 4], (int32_t)types[index % 4]};
+    tr_zero_attr attr = {sizes[index / 4], (int64_t)types[index % 4]};
     *out = (tr_case){.name = tr_dtype_name(types[index % 4]), .op = &tr__op_zero};
     memcpy(out->attr, &attr, sizeof attr);
     return true;

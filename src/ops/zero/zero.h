@@ -4,9 +4,10 @@
 
 #include <tranche/extend/op.h>
 
+// Without padding, as descriptions of launches are told apart byte by byte.
 typedef struct tr_zero_attr {
     int64_t count;
-    int32_t dtype; // tr_dtype
+    int64_t dtype; // tr_dtype
 } tr_zero_attr;
 
 extern const tr_op tr__op_zero;
