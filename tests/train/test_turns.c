@@ -119,17 +119,26 @@ static void intruders_are_refused(void **state) {
     end(&quiet, &none);
 }
 
+static bool is_child;
+
+#ifdef __SANITIZE_ADDRESS__
+// LeakSanitizer asks this at the exit. A child has no thread of the parent's but one,
+// so what the others hold would be taken for lost there; the parent looks at its own.
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) {
+    return is_child;
+}
+#endif
+
 // What the child does with the engine; its exit status says whether all was as it
 // should.
 static int in_child(trial *t) {
-    static tr_engine *kept; // where LeakSanitizer finds what stays the parent's
     tr_step_result result;
     tr_error err = {0};
     bool refused = tr_engine_step(t->engine, &result, &err) == TR_USAGE &&
                    strstr(err.message, "fork()");
-    kept = t->engine;
     trial_close(t);
-    return refused && kept ? 0 : 1;
+    return refused ? 0 : 1;
 }
 
 static void a_child_owns_no_engine(void **state) {
@@ -147,6 +156,7 @@ static void a_child_owns_no_engine(void **state) {
     assert_true(loss_of(&t) == loss_of(&quiet));
     pid_t child = fork();
     if (child == 0) {
+        is_child = true;
         alarm(60); // where it hangs, it ends with a signal
         exit(in_child(&t));
     }
