@@ -2,7 +2,7 @@
 // KEY=VALUE, as behind --set, over a small run.
 #include "fuzz.h"
 
-#include <tranche/extend/plan.h>
+#include <tranche/extend/planner.h>
 #include <tranche/run.h>
 
 #include <ctype.h>
