@@ -48,11 +48,18 @@ static bool is_away(const walk *w, const passage *p) {
 
 // ---- when each value leaves, and comes back
 
+// The value that a step before the pass has in its block, and what is known of it: NULL
+// without one.
+static passage *passage_of(const walk *w, size_t step, size_t block, int32_t *value) {
+    *value = tr__step_operand(w->plan, &w->editor.old->steps[step], block)->buffer;
+    return *value < 0 ? NULL : &w->of[*value];
+}
+
 static void note_block(walk *w, size_t step, int64_t number, size_t block) {
     const tr_plan_step *at = &w->editor.old->steps[step];
     const tr_program *program = at->payload.program;
-    int32_t value = tr__step_operand(w->plan, at, block)->buffer;
-    passage *p = value < 0 ? NULL : &w->of[value];
+    int32_t value;
+    passage *p = passage_of(w, step, block, &value);
     if (p && tr__step_is_forward(at)) {
         bool leaves = w->technique->leaves(w->plan, at, &program->blocks[block]);
         p->leaves = (p->last == step + 1 && p->leaves) || leaves;
@@ -76,7 +83,7 @@ static void note_values(walk *w) {
 }
 
 // A value sets out for the device before the computing step that lies AHEAD of its own.
-static void list_values(walk *w, size_t count) {
+static void list_values(walk *w) {
     size_t computing[AHEAD + 1] = {0}; // the last ones, this one included
     bool overlap = !w->plan->request.no_overlap;
     for (size_t i = 0; i < w->editor.old->count; i++) {
@@ -87,9 +94,8 @@ static void list_values(walk *w, size_t count) {
         memmove(computing + 1, computing, AHEAD * sizeof *computing);
         computing[0] = i;
         for (size_t block = 0; block < program->block_count; block++) {
-            int32_t value =
-                tr__step_operand(w->plan, &w->editor.old->steps[i], block)->buffer;
-            passage *p = value < 0 || value >= (int32_t)count ? NULL : &w->of[value];
+            int32_t value;
+            passage *p = passage_of(w, i, block, &value);
             if (!p || !is_away(w, p)) {
                 continue;
             }
@@ -163,12 +169,12 @@ static void edit_step(walk *w, size_t index) {
     }
 }
 
-static void edit(walk *w, size_t values) {
+static void edit(walk *w) {
     size_t steps = w->editor.old->count;
     memset(w->leaving, -1, steps * sizeof *w->leaving);
     memset(w->coming, -1, steps * sizeof *w->coming);
     note_values(w);
-    list_values(w, values);
+    list_values(w);
     for (size_t i = 0; i < steps; i++) {
         edit_step(w, i);
     }
@@ -183,7 +189,7 @@ tr_status tr__put_away(tr_plan *plan, const tr_away *technique, tr_error *err) {
     w.leaving = tr__calloc(steps + 1, sizeof *w.leaving);
     w.coming = tr__calloc(steps + 1, sizeof *w.coming);
     if (w.of && w.leaving && w.coming) {
-        edit(&w, values);
+        edit(&w);
     } else {
         w.editor.status = tr_fail(err, TR_MEMORY, "no memory to plan what leaves");
     }

@@ -77,7 +77,7 @@ static size_t fold_runs(const tr_sequence *sequence, item *items) {
                        .last_micro = step->micro,
                        .deferred = step->guard == TR_GUARD_DEFERRED,
                        .of_micro = step->of_micro_batch,
-                       .of_flat = (step->subject == TR_OF_FLAT)};
+                       .of_flat = step->subject == TR_OF_FLAT};
         }
         items[count - 1].pieces += piece;
     }

@@ -29,7 +29,7 @@ bool test_takes_micro_norm(const tr_plan *plan, const tr_plan_step *at,
     int flat = micro_norm->label.verb == TR_VERB_micro_norm
                    ? plan->units[micro_norm->unit].flats[0]
                    : micro_norm->unit;
-    return (at->subject == TR_OF_FLAT) && at->unit == flat &&
+    return at->subject == TR_OF_FLAT && at->unit == flat &&
            (at->label.verb == TR_VERB_accumulate || at->label.verb == TR_VERB_reduce ||
             at->label.verb == TR_VERB_evict);
 }

@@ -9,8 +9,8 @@ enum { TEXT = 1024, LABEL = 256 };
 // "reduce h.3", and of which segment and micro-batch.
 static void label(const tr_proof *p, char *text, size_t size) {
     const tr_plan_step *step = p->step;
-    int64_t subjects = (step->subject == TR_OF_FLAT) ? (int64_t)p->plan->flat_count
-                                                     : p->plan->unit_count;
+    int64_t subjects = step->subject == TR_OF_FLAT ? (int64_t)p->plan->flat_count
+                                                   : p->plan->unit_count;
     bool known = step->unit >= 0 && step->unit < subjects;
     const char *subject = known ? tr__step_subject(p->plan, step) : NULL;
     int at = snprintf(text, size, "%s%s%s", tr__verb_name(step->label.verb),

@@ -135,9 +135,10 @@ static void check_tensors(tr_proof *p, const tr_op_launch *launch) {
         tr_tensor_desc tensor =
             i < desc->in_count ? desc->in[i] : desc->out[i - desc->in_count];
         if (at->buffer >= 0 && tr__operand_bytes(at) != tr_tensor_bytes(tensor)) {
-            tr__proof_wrong(p, "launches %s on %lld bytes, which has %lld",
-                            desc->op->name, (long long)tr__operand_bytes(at),
-                            (long long)tr_tensor_bytes(tensor));
+            tr__proof_wrong(
+                p, "launches %s on an operand of %lld bytes, where its tensor has %lld",
+                desc->op->name, (long long)tr__operand_bytes(at),
+                (long long)tr_tensor_bytes(tensor));
         }
     }
 }

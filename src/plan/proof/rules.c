@@ -84,6 +84,29 @@ static applied rule_of_addition(const tr_proof *p) {
     return (applied){tr__rule_add, reduced ? TR_STREAM_COMM : home};
 }
 
+// Ops that have one rule, whatever they are launched on.
+static const struct {
+    const tr_op *op;
+    rule *rule;
+    bool at_home; // where the flat buffer lives
+} op_rules[] = {
+    {&tr__op_update, tr__rule_update, true},
+    {&tr__op_direction_squares, tr__rule_direction_norms, true},
+    {&tr__op_tensor_squares, tr__rule_tensor_norms, false},
+    {&tr__op_pack, tr__rule_pack, false},
+    {&tr__op_merge, tr__rule_merge, false},
+};
+
+static applied rule_of_op(const tr_proof *p, const tr_op *op) {
+    for (size_t i = 0; i < sizeof op_rules / sizeof *op_rules; i++) {
+        if (op_rules[i].op == op) {
+            return (applied){op_rules[i].rule, op_rules[i].at_home ? where_it_lives(p)
+                                                                   : TR_STREAM_COMPUTE};
+        }
+    }
+    return (applied){NULL, TR_STREAM_COMPUTE};
+}
+
 static applied rule_of_ops(const tr_proof *p) {
     const tr_op *op = tr__step_op(p->plan, p->step);
     if (!op) { // an update of no elements; the norm of what is measured elsewhere
@@ -97,21 +120,13 @@ static applied rule_of_ops(const tr_proof *p) {
                          TR_STREAM_COMPUTE};
     }
     if (op == &tr__op_sum_of_squares) {
-        return (applied){entry_of(p) == TR_STATISTICS_SQUARES
-                             ? tr__rule_micro_norm
-                             : tr__rule_micro_norm_tied,
+        bool own = entry_of(p) == TR_STATISTICS_SQUARES;
+        return (applied){own ? tr__rule_micro_norm : tr__rule_micro_norm_tied,
                          TR_STREAM_COMPUTE};
     }
     return op == &tr__op_gradient_squares ? rule_of_squares(p)
            : op == &tr__op_accumulate     ? rule_of_addition(p)
-           : op == &tr__op_update ? (applied){tr__rule_update, where_it_lives(p)}
-           : op == &tr__op_direction_squares
-               ? (applied){tr__rule_direction_norms, where_it_lives(p)}
-           : op == &tr__op_tensor_squares
-               ? (applied){tr__rule_tensor_norms, TR_STREAM_COMPUTE}
-           : op == &tr__op_pack  ? (applied){tr__rule_pack, TR_STREAM_COMPUTE}
-           : op == &tr__op_merge ? (applied){tr__rule_merge, TR_STREAM_COMPUTE}
-                                 : (applied){NULL, TR_STREAM_COMPUTE};
+                                          : rule_of_op(p, op);
 }
 
 // ---- all other shapes

@@ -2,19 +2,11 @@
 // each in a part of its own; and how the parts of all micro-batches and ranks become
 // one.
 #include "base/checked.h"
-#include "plan/proof/proof.h"
+#include "plan/proof/unit.h"
 #include "plan/wave.h"
 
-static const tr_unit_program *unit_of(const tr_proof *p) {
-    return p->plan->units[p->step->unit].program;
-}
-
-static bool is_training(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_TRAIN;
-}
-
 static bool is_apart(const tr_proof *p) { // each micro-batch has a part of its own
-    return p->plan->request.reproducible && is_training(p);
+    return p->plan->request.reproducible && tr__proof_trains(p);
 }
 
 static int64_t parts_of(const tr_proof *p) {
@@ -31,20 +23,20 @@ static tr_operand_role role_of(const tr_proof *p, bool gradient) {
 
 // The unit's wave tensors, or their gradients, in all parts.
 static tr_bytes find_parts(tr_proof *p, bool gradient) {
-    return tr__role_bytes(p, role_of(p, gradient), unit_of(p)->wave_bytes * parts_of(p),
-                          TR_SPACE_DEVICE);
+    return tr__role_bytes(p, role_of(p, gradient),
+                          tr__proof_unit(p)->wave_bytes * parts_of(p), TR_SPACE_DEVICE);
 }
 
 static tr_bytes in_part(const tr_proof *p, tr_bytes parts, int64_t part,
                         const tr_touch *touch) {
-    int64_t at = part * unit_of(p)->wave_bytes;
+    int64_t at = part * tr__proof_unit(p)->wave_bytes;
     return (tr_bytes){parts.buffer, at + touch->first, at + touch->end};
 }
 
 // Are parts of other ranks merged with the tensor; is anything?
 static bool is_exchanged(const tr_proof *p, const tr_touch *touch) {
-    return is_training(p) && tr__data_ranks(&p->plan->request) > 1 &&
-           !tr__wave_is_own(unit_of(p), touch->first);
+    return tr__proof_trains(p) && tr__data_ranks(&p->plan->request) > 1 &&
+           !tr__wave_is_own(tr__proof_unit(p), touch->first);
 }
 
 static bool is_merged(const tr_proof *p, const tr_touch *touch) {
@@ -55,10 +47,10 @@ static bool is_merged(const tr_proof *p, const tr_touch *touch) {
 // the plan only where a segment waits for it.
 static tr_meaning sum_over(const tr_proof *p, int64_t micro, bool gradient) {
     const tr_plan_request *r = &p->plan->request;
-    const tr_unit_program *unit = unit_of(p);
+    const tr_unit_program *unit = tr__proof_unit(p);
     bool waits = tr__graph_barriers(unit->graph, 1, unit->segments) > 0;
-    int64_t all = is_training(p) ? r->accumulation_steps : 1;
-    int64_t wave = waits && is_training(p) ? r->wave : all;
+    int64_t all = tr__proof_trains(p) ? r->accumulation_steps : 1;
+    int64_t wave = waits && tr__proof_trains(p) ? r->wave : all;
     int64_t first = micro / wave * wave;
     return (tr_meaning){.kind = gradient ? TR_MEANS_WAVE_GRADIENT : TR_MEANS_WAVE,
                         .of = p->step->unit,
@@ -132,8 +124,8 @@ void tr__wave_name(tr_proof *p, bool gradient) {
 
 static bool is_of_segment(tr_proof *p) {
     const tr_plan_step *step = p->step;
-    bool inside = is_training(p) && tr__plan_runs(p->plan, step->unit) &&
-                  step->segment >= 0 && step->segment < unit_of(p)->segments;
+    bool inside = tr__proof_trains(p) && tr__plan_runs(p->plan, step->unit) &&
+                  step->segment >= 0 && step->segment < tr__proof_unit(p)->segments;
     if (!inside) {
         tr__proof_wrong(p, "is of what the model has not");
     }
@@ -145,7 +137,7 @@ static bool is_of_segment(tr_proof *p) {
 static const tr_touch *next_tensor(const tr_proof *p, size_t *next) {
     const tr_plan_step *step = p->step;
     tr_variant role = step->backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
-    const tr_program *program = tr__unit_piece(unit_of(p), role, step->segment);
+    const tr_program *program = tr__unit_piece(tr__proof_unit(p), role, step->segment);
     const tr_touches *touches = tr__tables_touches(&p->tables, step->unit, program);
     tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
     while (*next < touches->count) {

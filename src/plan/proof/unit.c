@@ -2,16 +2,8 @@
 // them is.
 #include "plan/proof/unit.h"
 
-const tr_unit_program *tr__proof_unit(const tr_proof *p) {
-    return p->plan->units[p->step->unit].program;
-}
-
 const tr_program *tr__proof_program(const tr_proof *p) {
     return p->step->payload.program;
-}
-
-bool tr__proof_trains(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_TRAIN;
 }
 
 static int64_t micros_of(const tr_proof *p) {

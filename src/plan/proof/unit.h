@@ -6,9 +6,16 @@
 #include "plan/proof/proof.h"
 
 // Its unit; the program that it runs; is the walk one of training?
-const tr_unit_program *tr__proof_unit(const tr_proof *p);
+static inline const tr_unit_program *tr__proof_unit(const tr_proof *p) {
+    return p->plan->units[p->step->unit].program;
+}
+
 const tr_program *tr__proof_program(const tr_proof *p);
-bool tr__proof_trains(const tr_proof *p);
+
+static inline bool tr__proof_trains(const tr_proof *p) {
+    return p->kind == TR_SEQUENCE_TRAIN;
+}
+
 // What the forwards of this sequence are, where they keep what is asked for; and how
 // many segments they have.
 tr_variant tr__proof_forwards(const tr_proof *p);
