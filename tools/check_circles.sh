@@ -18,7 +18,10 @@ if [ -n "$missing" ]; then
 fi
 # "FILE.o:ADDRESS TYPE SYMBOL"; what the build makes itself (lists) is not in src/.
 xargs -d '\n' nm -A -g <"$objects" | awk -v rooms="$rooms" -v circles="$CIRCLES" '
-    function room(file) { return substr(file, 1, index(file, "/") - 1) }
+    function room(file,   part) {
+        split(file, part, "/")
+        return (part[1] "/" part[2]) in level ? part[1] "/" part[2] : part[1]
+    }
     BEGIN {
         lines = split(rooms, row, "\n")
         for (i = 1; i <= lines; i++) {
