@@ -1,5 +1,5 @@
 // Planning takes time in proportion to the layers: of the processor, so that other work
-// on the machine does not count.
+// on the machine does not count. And a plan takes little memory for each of its steps.
 #include "draws.h"
 #include "models/models.h"
 #include "plan/models.h"
@@ -21,8 +21,7 @@ static double seconds_used(void) {
            1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-// Of the model and its plan, with the proof.
-static double seconds_of(int layers) {
+static tr_model *gpt2_of(int layers) {
     const tr_gpt2_config config = {.n_layer = layers,
                                    .n_embd = 8,
                                    .n_inner = 32,
@@ -34,8 +33,14 @@ static double seconds_of(int layers) {
                                    .initializer_range = 0.02};
     tr_model *model = NULL;
     tr_error err = {0};
-    double begin = seconds_used();
     assert_int_equal(tr__model_gpt2(&config, &model, &err), TR_OK);
+    return model;
+}
+
+// Of the model and its plan, with the proof.
+static double seconds_of(int layers) {
+    double begin = seconds_used();
+    tr_model *model = gpt2_of(layers);
     tr_plan_request request = test_request(model, 1, 2);
     request.measure = TR_MEASURE_ALWAYS;
     tr_plan *plan = test_plan(&request);
@@ -56,7 +61,38 @@ static void many_layers_take_their_share(void **state) {
     assert_true(many < 9 * few);
 }
 
+// What a plan keeps of its steps. It is never less where there are fewer of them.
+static double bytes_of_steps(const tr_plan *plan) {
+    double bytes = (double)(plan->operand_count * sizeof *plan->operands +
+                            plan->launch_count * sizeof *plan->launches +
+                            plan->prepared_count * sizeof *plan->prepared);
+    for (int s = 0; s < TR_SEQUENCES; s++) {
+        bytes += (double)(plan->sequences[s].count * sizeof *plan->sequences[s].steps);
+    }
+    return bytes;
+}
+
+// 100,000 steps in 30 MB.
+static void a_step_takes_300_bytes(void **state) {
+    tr_model *model = gpt2_of(30);
+    (void)state;
+    for (int stage = 0; stage < 4; stage += 3) {
+        tr_plan_request request = test_request(model, 1, 1600);
+        request.mesh = tr_mesh_of_data(stage ? 2 : 1, 0);
+        request.stage = stage;
+        tr_plan *plan = test_plan(&request);
+        double steps = (double)plan->sequences[TR_SEQUENCE_TRAIN].count;
+        double bytes = bytes_of_steps(plan);
+        print_message("stage %d: %.0f steps, %.1f bytes each\n", stage, steps,
+                      bytes / steps);
+        assert_true(bytes / steps < 300);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(many_layers_take_their_share)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(many_layers_take_their_share),
+                                       cmocka_unit_test(a_step_takes_300_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ const char *tr__part_name(tr_part part) {
 
 tr_step_label tr__label_of_part(tr_verb verb, tr_part part) {
     bool usual = part == TR_PART_PARAM || part == TR_PART_COPY;
-    return (tr_step_label){verb, tr__part_name(part), usual, false};
+    return (tr_step_label){.verb = verb, .what = tr__part_name(part), .usual = usual};
 }
 
 tr_status tr__sequence_add(tr_sequence *sequence, tr_plan_step step, tr_error *err) {

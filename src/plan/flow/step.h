@@ -135,8 +135,8 @@ typedef enum tr_step_guard {
 
 // A step as people call it. Neither passes nor the executor nor the proof read it.
 typedef struct tr_step_label {
-    tr_verb verb;
     const char *what; // of its subject: "gradients"; NULL: nothing has to be said
+    tr_verb verb;
     bool usual;       // that is what the verb is about where nothing is said
     bool piece;       // of an update that is staged, or of what is moved for it
 } tr_step_label;
@@ -154,9 +154,9 @@ typedef struct tr_plan_step {
     tr_subject subject;
     int32_t unit;         // the unit, or the flat buffer; kernels draw by the unit
     int32_t segment;      // of the unit
-    int64_t micro;        // micro-batch of this rank's step, 0..g-1; kernels draw by it
-    bool of_micro_batch;  // it works on that alone
+    bool of_micro_batch;  // it works on `micro` alone
     bool backward;        // of wave tensors: of their gradients
+    int64_t micro;        // micro-batch of this rank's step, 0..g-1; kernels draw by it
     int64_t first, count; // elements of the flat buffer that are moved or updated
     // So many of the sequence's steps of each stream must be done, where no earlier
     // step that this one comes after has waited for them (schedule.c).
