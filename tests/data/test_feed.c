@@ -65,6 +65,7 @@ static void set_up(feed_fixture *fixture, int64_t samples, int64_t batch, int64_
                    int64_t micros, int64_t slots) {
     *fixture = (feed_fixture){.source = {.bad_sample = -1, .owner = pthread_self()}};
     tr_dataset_source source = {
+        .size = sizeof(tr_dataset_source),
         .samples = samples,
         .tensors = tr_batch_features(WIDTH),
         .read = read_counting,
