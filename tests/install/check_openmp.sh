@@ -7,6 +7,9 @@ set -eu
 source=$1 lib=$2 cc=$3
 clang=$(command -v clang || true)
 omp=$(${clang:-false} -print-file-name=libomp.so 2>/dev/null || true)
+for file in /usr/lib/llvm-*/lib/libomp.so; do
+    [ -z "$clang" ] || [ -e "$omp" ] || omp=$file
+done
 if [ ! -e "$omp" ]; then
     echo "no clang with libomp is installed: two OpenMPs in one process are not tested"
     exit 77

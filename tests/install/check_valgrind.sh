@@ -35,7 +35,7 @@ watched() {
 "$cc" -std=c17 -g -I"$source/include" leaves.c -L"$lib" -ltranche -o leaves
 status=0
 watched leaves || status=$?
-if [ "$status" -ne 9 ] || ! grep -q tr_run_create log; then
+if [ "$status" -ne 9 ] || ! grep -q "definitely lost: [1-9]" log; then
     cat log
     echo "a run that is not destroyed was not found"
     exit 1

@@ -59,7 +59,7 @@ static void open_setting(const setting *s, const char *model, samples *data,
 
 typedef struct outcome {
     snapshot start, end;
-    tr_step_result last = TR_STEP_RESULT_INIT;
+    tr_step_result last;
 } outcome;
 
 static void run(const setting *s, samples *data, outcome *o) {
