@@ -47,7 +47,7 @@ static void end(opened *o) {
 
 static void time_steps(const char *file) {
     double start = tr__seconds(), counted = 0;
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     tr_error err = {0};
     tr_version();
     opened o = begin(file);

@@ -90,7 +90,7 @@ static tr_status set_weights(surface *s, const float *weights, tr_error *err) {
 // A step at rate 0 makes the gradient and changes nothing.
 static tr_status gradient_at(surface *s, const float *weights, float *gradient,
                              tr_error *err) {
-    tr_step_result result = {0};
+    tr_step_result result = TR_STEP_RESULT_INIT;
     tr_status status = set_weights(s, weights, err);
     if (status == TR_OK) {
         status = tr_engine_step(s->engine, &result, err);

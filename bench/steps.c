@@ -53,7 +53,7 @@ static tr_status measure(const char *file, const char *const *set, size_t count,
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_step_result last = {0};
+    tr_step_result last = TR_STEP_RESULT_INIT;
     double rate = 0;
     tr_status status = tr_run_create(&run, err);
     if (status == TR_OK) {

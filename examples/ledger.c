@@ -4,9 +4,16 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-static void print(const tr_plan *plan) {
-    const tr_ledger *ledger = tr_plan_ledger(plan);
+static void ok(tr_status status, const tr_error *err) {
+    if (status != TR_OK) {
+        fprintf(stderr, "ledger: %s\n", err->message);
+        exit(tr_status_exit(status));
+    }
+}
+
+static void print(const tr_ledger *ledger) {
     for (int s = 0; s < TR_SPACES; s++) {
         char words[32];
         if (ledger->total[s] == 0) {
@@ -27,28 +34,16 @@ int main(int argc, char **argv) {
     tr_error err = {0};
     tr_run *run = NULL;
     tr_plan *plan = NULL;
-    tr_status status = tr_run_create(&run, &err);
-    if (status == TR_OK) {
-        status = tr_run_load_file(run, argc > 1 ? argv[1] : "run.json", &err);
+    ok(tr_run_create(&run, &err), &err);
+    ok(tr_run_load_file(run, argc > 1 ? argv[1] : "run.json", &err), &err);
+    for (int i = 2; i < argc; i++) {
+        ok(tr_run_assign(run, argv[i], &err), &err);
     }
-    for (int i = 2; i < argc && status == TR_OK; i++) {
-        status = tr_run_assign(run, argv[i], &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_set(run, "plan_only", "true", &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_resolve(run, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_make_plan(run, &plan, &err);
-    }
-    if (status == TR_OK) {
-        print(plan);
-    } else {
-        fprintf(stderr, "ledger: %s\n", err.message);
-    }
+    ok(tr_run_set(run, "plan_only", "true", &err), &err);
+    ok(tr_run_resolve(run, &err), &err);
+    ok(tr_run_make_plan(run, &plan, &err), &err);
+    print(tr_plan_ledger(plan));
     tr_plan_destroy(plan);
     tr_run_destroy(run);
-    return tr_status_exit(status);
+    return 0;
 }

@@ -1,9 +1,10 @@
 // A model of the program's own, with an op of its own: 100 -> 64, squared, -> 10.
-#include <tranche/engine.h>
+#include <tranche.h>
 #include <tranche/extend/graph.h>
 #include <tranche/extend/op_check.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 // ---- the op: y = x * x, dx = 2 * x * dy. A kernel may be asked to add to its output.
 
@@ -94,6 +95,7 @@ static const tr_model_unit units[] = {
 };
 
 static const tr_model model = {
+    .size = sizeof(tr_model),
     .type = "squares",
     .unit_count = 2,
     .units = units,
@@ -105,16 +107,17 @@ static const tr_model model = {
     .config_json = "{\"model_type\": \"squares\"}",
 };
 
-// Is the op what it says?  In a larger program this is one of its tests.
-static tr_status check_op(tr_error *err) {
-    const tr_op_check_input x = {.desc = {TR_F32, TR_SHAPE2(5, 3)}};
-    return tr_op_check(&square_op, NULL, &x, 1, 0, err);
-}
-
-static const char text[] =
+static const char run_text[] =
     "{\"data\": {\"format\": \"random\", \"samples\": 1000, \"features\": 100,"
     "           \"classes\": 10},"
     " \"epochs\": 20, \"train_batch_size\": 50, \"out\": \"out/own-model\"}";
+
+static void ok(tr_status status, const tr_error *err) {
+    if (status != TR_OK) {
+        fprintf(stderr, "own_model: %s\n", err->message);
+        exit(tr_status_exit(status));
+    }
+}
 
 static void print_line(void *user, const char *line) {
     (void)user;
@@ -132,45 +135,24 @@ int main(void) {
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     tr_run_parts parts = TR_RUN_PARTS_INIT;
+    tr_train_options options = TR_TRAIN_OPTIONS_INIT;
+    // Is the op what it says?  In a larger program this is one of its tests.
+    const tr_op_check_input x = {.desc = {TR_F32, TR_SHAPE2(5, 3)}};
+    ok(tr_op_check(&square_op, NULL, &x, 1, 0, &err), &err);
     parts.model = &model;
-    tr_status status = check_op(&err);
-    if (status == TR_OK) {
-        status = tr_run_create(&run, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_load_text(run, text, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_set(run, "resume", "never", &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_give(run, &parts, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_resolve(run, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_make_plan(run, &plan, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_plan_print(plan, &(tr_sink){print_piece, NULL}, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_run_begin(run, plan, &err);
-    }
-    if (status == TR_OK) {
-        status = tr_engine_create(run, plan, &engine, &err);
-    }
-    if (status == TR_OK) {
-        tr_train_options options = TR_TRAIN_OPTIONS_INIT;
-        options.screen.line = print_line;
-        status = tr_engine_train(engine, &options, &err);
-    }
-    if (status != TR_OK) {
-        fprintf(stderr, "own_model: %s\n", err.message);
-    }
+    ok(tr_run_create(&run, &err), &err);
+    ok(tr_run_load_text(run, run_text, &err), &err);
+    ok(tr_run_set(run, "resume", "never", &err), &err);
+    ok(tr_run_give(run, &parts, &err), &err);
+    ok(tr_run_resolve(run, &err), &err);
+    ok(tr_run_make_plan(run, &plan, &err), &err);
+    ok(tr_plan_print(plan, &(tr_sink){print_piece, NULL}, &err), &err);
+    ok(tr_run_begin(run, plan, &err), &err);
+    ok(tr_engine_create(run, plan, &engine, &err), &err);
+    options.screen.line = print_line;
+    ok(tr_engine_train(engine, &options, &err), &err);
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
     tr_run_destroy(run);
-    return tr_status_exit(status);
+    return 0;
 }

@@ -123,7 +123,10 @@ typedef struct tr_diff_state {
     char a[32], b[32];
 } tr_diff_state;
 
+// The elements of its lists never grow: what a later version says of them is in lists
+// behind these.
 typedef struct tr_diff {
+    size_t size; // of this struct: what a newer header has behind it is not there
     char *a, *b; // the paths compared
     tr_diff_tensor *tensors;
     size_t count;

@@ -1,11 +1,12 @@
-// The ranks of a run: this process alone, or the processes that an MPI launcher
-// (mpirun, srun) has started.
+// The ranks of a run: this process alone, the processes that an MPI launcher (mpirun,
+// srun) has started, or ranks that exchange by functions of the caller's.
 #ifndef TRANCHE_COMM_H
 #define TRANCHE_COMM_H
 
 #include <tranche/status.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -20,6 +21,44 @@ typedef struct tr_comm tr_comm;
 // missing (for longer than TRANCHE_START_SECONDS of the environment, 300 if not set; 0:
 // no limit); the message says what to do.
 TR_API tr_status tr_comm_open(tr_comm **out, tr_error *err);
+
+// How ranks exchange that the caller has started: threads of a process, processes with
+// sockets or pipes between them, a library of messages. Begin with
+// TR_COMM_FUNCTIONS_INIT, then set members.
+typedef struct tr_comm_functions {
+    size_t size;     // of this struct
+    int rank, ranks; // this one, 0 .. ranks - 1, and how many there are
+    // Sends out [out_bytes] to rank `to` while it receives in [in_bytes] from rank
+    // `from`, and returns when both are done. Both go on at once: the rank that
+    // receives may itself be sending first. Of 0 bytes there is no message, and the
+    // pointer may be NULL; one of the two has some. The sender and the receiver of a
+    // message name the same number of bytes, and messages from one rank to another come
+    // in their order. `to` and `from` are not this rank, and may be the same. Called on
+    // the thread that calls the library. An error breaks the comm (tr_comm_abandon): it
+    // must come where another rank is gone, or nobody waits for its end.
+    tr_status (*exchange)(void *user, int to, const void *out, size_t out_bytes,
+                          int from, void *in, size_t in_bytes, tr_error *err);
+    // Called once, when this rank has failed, or an exchange has: the exchanges of all
+    // other ranks, those that wait and those to come, have to end with an error.
+    // `error` is what went wrong, with the rank before the message.
+    void (*abandon)(void *user, const tr_error *error);
+    // Called by tr_comm_close, last. NULL: nothing to do.
+    void (*close)(void *user);
+    void *user;
+} tr_comm_functions;
+
+#define TR_COMM_FUNCTIONS_INIT                                                         \
+    { sizeof(tr_comm_functions), 0, 0, NULL, NULL, NULL, NULL }
+
+// A comm of the caller's functions, which are copied. The results have the bits that
+// MPI's ranks get. An exchange of a step is done when it is asked for, and so nothing
+// overlaps it. Ranks compute on the CPU backend. Any number of them per process, each
+// for one thread at a time. Messages of other ranks than 0 are the program's to print.
+// Collective: the ranks find out who shares a machine. After an error, `user` stays the
+// caller's; else the comm closes it. The caller closes *out. TR_USAGE: a struct of an
+// unknown size, or functions that are missing. TR_MEMORY, and the errors of `exchange`.
+TR_API tr_status tr_comm_create_callback(const tr_comm_functions *functions,
+                                         tr_comm **out, tr_error *err);
 
 // Leaves the ranks. Collective if no error has occurred. After an error
 // (tr_comm_abandon, or TR_COMM from any call) it waits for no other rank, and the

@@ -16,10 +16,14 @@ extern "C" {
 
 typedef struct tr_dataset tr_dataset;
 
+// Begin with TR_DATASET_SOURCE_INIT, or with `.size = sizeof(tr_dataset_source)`.
 typedef struct tr_dataset_source {
-    const char *about;        // one line for people, copied; NULL: "callback"
-    int64_t samples;          // > 0
-    tr_batch_tensors tensors; // what `read` delivers; a model takes them by name
+    size_t size;       // of this struct
+    const char *about; // one line for people, copied; NULL: "callback"
+    int64_t samples;   // > 0
+    // What `read` delivers; a model takes them by name. Ids, targets and positions may
+    // be I64: they are checked and converted, and the dataset has them as I32.
+    tr_batch_tensors tensors;
     int64_t vocabulary; // I32 inputs lie in [0, vocabulary); 0: not known, unchecked
     int64_t classes;    // targets lie in [0, classes) or are TR_NO_TARGET; 0: as above
     uint64_t hash;      // of what the data is: a resumed run compares it
@@ -40,13 +44,22 @@ typedef struct tr_dataset_source {
     bool on_calling_thread;
 } tr_dataset_source;
 
+#define TR_DATASET_SOURCE_INIT                                                         \
+    {                                                                                  \
+        sizeof(tr_dataset_source), NULL, 0, TR_BATCH_TENSORS_INIT, 0, 0, 0, 0, NULL,   \
+            NULL, NULL, false                                                          \
+    }
+
 // Makes a dataset of the caller's own functions; the table is copied. The dataset
-// checks what `read` delivers against vocabulary and classes. If the call succeeds, the
-// dataset owns `user` and calls `destroy`; if it fails, the caller still owns it.
-// TR_USAGE: the table is not valid. TR_MEMORY.
+// checks what `read` delivers against vocabulary and classes, and, of I64, that it fits
+// into I32: else tr_dataset_read returns TR_DATA, and names the sample and the value.
+// If the call succeeds, the dataset owns `user` and calls `destroy`; if it fails, the
+// caller still owns it. TR_USAGE: the table is not valid, or a struct of an unknown
+// size. TR_MEMORY.
 TR_API tr_status tr_dataset_create_callback(const tr_dataset_source *source,
                                             tr_dataset **out, tr_error *err);
 
+// How many there are.
 TR_API int64_t tr_dataset_samples(const tr_dataset *dataset);
 // The tensors of one sample. Owned by the dataset.
 TR_API const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset);
@@ -261,6 +274,7 @@ typedef struct tr_token_ids {
     size_t count, capacity;
 } tr_token_ids;
 
+// Frees the ids; the struct may be used anew.
 TR_API void tr_token_ids_release(tr_token_ids *ids);
 // Appends id [count]. TR_MEMORY.
 TR_API tr_status tr_token_ids_add(tr_token_ids *ids, const int32_t *id, size_t count,
@@ -274,7 +288,8 @@ typedef struct tr_encode_options {
 // Reads a tokenizer.json; path: the file, a folder that has it, or the name of a model
 // on Hugging Face's hub ("ORG/NAME") that its local cache has. TR_IO: it cannot be
 // read. TR_DATA: it is damaged, or has a part that is not supported; the message names
-// the place in the file. The file's truncation and padding are passed over.
+// the place in the file. The file's truncation and padding are passed over. The caller
+// destroys *out.
 TR_API tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err);
 // Accepts NULL.
 TR_API void tr_tokenizer_destroy(tr_tokenizer *tokenizer);
@@ -335,6 +350,7 @@ TR_API void tr_tokenizer_text_release(char *text);
 // that it has met. The tokenizer must outlive it.
 typedef struct tr_encoder tr_encoder;
 
+// The caller destroys *out. TR_MEMORY.
 TR_API tr_status tr_encoder_create(const tr_tokenizer *tokenizer, tr_encoder **out,
                                    tr_error *err);
 // Accepts NULL.

@@ -14,7 +14,9 @@ extern "C" {
 // One thread calls an engine at a time, of the process that has created it; any thread
 // may, in turn. TR_USAGE: another thread is in a call of it, a function that it has
 // called calls it, or this is a child of fork(). Such a function may ask what is asked
-// without a status (tr_engine_steps_done).
+// without a status (tr_engine_steps_done). After TR_INTERNAL, whose message ends with
+// the place in the source of the check that failed, every further call returns that
+// error: destroy the engine.
 typedef struct tr_engine tr_engine;
 
 // The least, mean and most of a number over the ranks.
@@ -22,7 +24,9 @@ typedef struct tr_spread {
     double least, mean, most;
 } tr_spread;
 
+// Begin with TR_STEP_RESULT_INIT.
 typedef struct tr_step_result {
+    size_t size;         // of this struct; the library fills no more
     int64_t step;        // attempts so far, this one included
     int64_t update;      // of them applied
     int64_t epoch;       // of the step's first sample, from 0
@@ -52,11 +56,24 @@ typedef struct tr_step_result {
     tr_spread rank_seconds, rank_wait_seconds, rank_peak_bytes;
 } tr_step_result;
 
+#define TR_STEP_RESULT_INIT                                                            \
+    {                                                                                  \
+        sizeof(tr_step_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0, 0, NULL, \
+            NULL, 0, 0, 0, {0, 0, 0}, {0, 0, 0}, {                                     \
+            0, 0, 0                                                                    \
+        }                                                                              \
+    }
+
+// Begin with TR_EVALUATION_INIT.
 typedef struct tr_evaluation {
+    size_t size; // of this struct; the library fills no more
     double loss;
     double accuracy;
     int64_t samples;
 } tr_evaluation;
+
+#define TR_EVALUATION_INIT                                                             \
+    { sizeof(tr_evaluation), 0, 0, 0 }
 
 // Allocates all memory of the run, draws or loads the weights, and resumes from a
 // checkpoint as the run's options say. `run` and `plan` must outlive the engine. The
@@ -71,12 +88,13 @@ TR_API tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **
                                   tr_error *err);
 TR_API void tr_engine_destroy(tr_engine *engine); // NULL-safe
 
-// Makes one optimizer step. Collective. Returns TR_OK also if the update is skipped.
-// Writes no metrics and no checkpoints. A step that fails changes nothing.
-// TR_INTERRUPTED: a rank asked for an end (tr_engine_stop_when), and all ranks drop the
-// step. From the first step on, OpenMP's other threads of the calling thread
-// take no signals. The calling thread blocks its own while a matrix product runs, so
-// signal handlers run between two products.
+// Makes one optimizer step. Collective. Returns TR_OK also if the update is skipped,
+// and then fills *result. Writes no metrics and no checkpoints. A step that fails
+// changes nothing. TR_USAGE: a struct of an unknown size. TR_INTERRUPTED: a rank asked
+// for an end (tr_engine_stop_when), and all ranks drop the step. From the first step
+// on, OpenMP's other threads of the calling thread take no signals. The calling thread
+// blocks its own while a matrix product runs, so signal handlers run between two
+// products.
 TR_API tr_status tr_engine_step(tr_engine *engine, tr_step_result *result,
                                 tr_error *err);
 
@@ -115,7 +133,8 @@ TR_API tr_status tr_engine_write_trace(tr_engine *engine, const char *path,
                                        tr_error *err);
 
 // Computes loss (and accuracy) over the first `samples` validation samples (0: all), in
-// their order. Collective. TR_USAGE: the run has no validation data. TR_DATA, TR_COMM.
+// their order. Collective. TR_USAGE: the run has no validation data, or a struct of an
+// unknown size. TR_DATA, TR_COMM.
 TR_API tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples,
                                     tr_evaluation *result, tr_error *err);
 
@@ -167,18 +186,27 @@ typedef struct tr_train_options {
     bool (*stop)(void *user);
     void *stop_user;
     tr_screen screen; // of rank 0
+    // Nothing is written: no run.json and plan.txt, no metrics, no checkpoints; and the
+    // run needs no out folder (tr_run_begin). tr_engine_save_as still saves.
+    bool no_files;
+    // Told of each step, skipped ones too, and of each evaluation behind a step, on the
+    // calling thread of every rank. NULL: nobody is told. They may ask the engine what
+    // is asked without a status.
+    void (*on_step)(void *user, const tr_step_result *result);
+    void (*on_evaluation)(void *user, int64_t step, const tr_evaluation *result);
+    void *told_user;
 } tr_train_options;
 
 #define TR_TRAIN_OPTIONS_INIT                                                          \
     {                                                                                  \
-        sizeof(tr_train_options), NULL, NULL, {                                        \
-            NULL, NULL, NULL, NULL                                                     \
-        }                                                                              \
+        sizeof(tr_train_options), NULL, NULL, {NULL, NULL, NULL, NULL}, false, NULL,   \
+            NULL, NULL                                                                 \
     }
 
 // Trains until the run's end, as `tranche train` does: writes run.json (the run as
 // resolved) and plan.txt into the out folder, then makes steps, metrics, evaluations
-// and checkpoints. options: NULL: none. Collective. TR_USAGE: a struct of an unknown
+// and checkpoints; with options->no_files it writes nothing. options: NULL: none; all
+// ranks say the same of files. Collective. TR_USAGE: a struct of an unknown
 // size.
 TR_API tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
                                  tr_error *err);
@@ -311,7 +339,10 @@ typedef struct tr_check_op {
     bool tried, passed;
 } tr_check_op;
 
+// The elements of its lists never grow: what a later version says of them is in lists
+// behind these.
 typedef struct tr_check {
+    size_t size;      // of this struct: what a newer header has behind it is not there
     tr_check_op *ops; // each with its attributes and shapes once
     size_t op_count;
     tr_check_tensor *tensors;

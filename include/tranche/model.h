@@ -36,8 +36,8 @@ typedef struct tr_init {
 // The tensor that the unit before gave to its tr_graph_output number `index`.
 TR_API tr_value tr_graph_input(tr_graph *graph, int index);
 // The tensor of the batch with this name in the model's list (tr_model.batch): its
-// first dimension is TR_BATCH, the others are the sample's. F32 becomes the type that
-// the run computes in.
+// first dimension is TR_BATCH, the others are the sample's. F32 inputs become the type
+// that the run computes in; targets stay F32.
 TR_API tr_value tr_graph_data(tr_graph *graph, const char *name);
 // A parameter of this unit, of the type that the run computes in. Its full name is the
 // unit's prefix and `name`.
@@ -90,10 +90,18 @@ TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attri
 
 // ---- asking
 
+// Type and shape of a value, with TR_BATCH; TR_NONE: there is no such value.
 TR_API tr_tensor_desc tr_graph_desc(const tr_graph *graph, tr_value value);
-// Stops the graph with an error of the model's code.
+// Stops the graph with an error of the model's code. (tr_graph_fail_at: as tr_fail_at.)
 TR_API void tr_graph_fail(tr_graph *graph, tr_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+TR_API void tr_graph_fail_at(tr_graph *graph, tr_status status, const char *file,
+                             int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#ifndef __cplusplus
+#define tr_graph_fail(graph, status, ...)                                              \
+    tr_graph_fail_at((graph), (status), __FILE__, __LINE__, __VA_ARGS__)
+#endif
 TR_API tr_status tr_graph_status(const tr_graph *graph, tr_error *err);
 
 // ---- the model
@@ -110,7 +118,9 @@ typedef struct tr_model_unit {
 
 struct tr_rewrite;
 
+// Begin with TR_MODEL_INIT, or with `.size = sizeof(tr_model)`.
 typedef struct tr_model {
+    size_t size;                // of this struct
     const char *type;           // "gpt2", "mlp", or a name of the caller's
     int unit_count;             // in order; the last one ends with the loss
     const tr_model_unit *units; // [unit_count]
@@ -129,12 +139,19 @@ typedef struct tr_model {
     // (tranche/extend/rewrite.h), the last one without a function; they come before the
     // library's own. NULL: none.
     const struct tr_rewrite *rewrites;
+    int rewrites_version;    // TRANCHE_EXTEND_VERSION, where there are rewrites
     const char *config_json; // written to checkpoints as config.json; NULL: {}
     void *owned;             // the maker's; freed by `release`
     void (*release)(struct tr_model *model); // NULL: the caller keeps it all
 } tr_model;
 
-// The largest number of targets of one sample.
+#define TR_MODEL_INIT                                                                  \
+    {                                                                                  \
+        sizeof(tr_model), NULL, 0, NULL, TR_BATCH_TENSORS_INIT, 0, NULL, 0, false,     \
+            NULL, 0, NULL, NULL, NULL                                                  \
+    }
+
+// The largest number of targets of one sample, in any one tensor.
 TR_API int64_t tr_model_targets(const tr_model *model);
 TR_API void tr_model_destroy(tr_model *model); // NULL-safe
 

@@ -55,7 +55,7 @@ typedef struct tr_ledger {
 // tr_run_make_plan makes one.
 TR_API void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
-TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan);
+TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan); // owned by the plan
 // Has this machine the memory that the plan needs? TR_BUDGET: it has less; the message
 // begins with `what`, "sampling from this model". TR_OK also where nobody knows.
 TR_API tr_status tr_plan_check_memory(const tr_plan *plan, const char *what,

@@ -82,8 +82,8 @@ TR_API tr_status tr_run_add_text(tr_run *run, const char *key, const char *text,
 TR_API tr_status tr_run_name_source(tr_run *run, const char *source, tr_error *err);
 
 // Gives the run what is no text; the members are copied. A second call replaces all
-// that the first one gave. TR_USAGE: a struct of an unknown size, or the run is
-// resolved.
+// that the first one gave. TR_USAGE: a struct of an unknown size, a model whose
+// rewrites were compiled with the headers of another version, or the run is resolved.
 TR_API tr_status tr_run_give(tr_run *run, const tr_run_parts *parts, tr_error *err);
 
 // A key's value as JSON ("\"auto\"": nothing has decided it yet; NULL: it has none),

@@ -44,7 +44,7 @@ TR_API tr_status tr_sampler_create(const char *path, int64_t length, int threads
                                    tr_sampler **out, tr_error *err);
 TR_API void tr_sampler_destroy(tr_sampler *sampler); // NULL-safe
 
-TR_API int64_t tr_sampler_vocabulary(const tr_sampler *sampler);
+TR_API int64_t tr_sampler_vocabulary(const tr_sampler *sampler); // tokens
 
 // Is the token one of those that end a text? They are the eos_token_id, a number or a
 // list, of the folder's generation_config.json, else of its config.json.
@@ -181,17 +181,21 @@ TR_API int64_t tr_evaluator_samples(const tr_evaluator *evaluator); // in all
 TR_API int64_t
 tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
 
-// The model's predictions for some samples. Owned by the evaluator, valid until the
-// next call.
+// The model's predictions for some samples. Begin with TR_PREDICTIONS_INIT. What they
+// point at is owned by the evaluator, and valid until the next call.
 typedef struct tr_predictions {
+    size_t size;            // of this struct; the library fills no more
     int64_t first, count;   // samples; count 0: all have been asked
     const float *logits;    // [count, positions, classes]
     const int32_t *targets; // [count, positions]; negative: none
 } tr_predictions;
 
+#define TR_PREDICTIONS_INIT                                                            \
+    { sizeof(tr_predictions), 0, 0, NULL, NULL }
+
 // Computes the predictions for the next samples, in the order of the data. TR_DATA,
 // TR_IO. TR_NUMBERS: logits are NaN or infinite (-INFINITY excludes a class).
-// TR_USAGE: created with plan_only.
+// TR_USAGE: created with plan_only, or a struct of an unknown size.
 TR_API tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
                                    tr_error *err);
 
@@ -204,7 +208,9 @@ TR_API tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *pred
 TR_API tr_status tr_evaluator_ask(tr_evaluator *evaluator, const void *const *rows,
                                   int64_t count, float *logits, tr_error *err);
 
+// Begin with TR_EVALUATED_INIT.
 typedef struct tr_evaluated {
+    size_t size; // of this struct; the library fills no more
     int64_t samples, targets;
     // Over all targets so far; NAN where there is none.
     double loss;          // the mean cross-entropy, in nats
@@ -217,8 +223,13 @@ typedef struct tr_evaluated {
     bool weights_rounded;
 } tr_evaluated;
 
-// The result over the samples that tr_evaluator_next has returned so far.
-TR_API tr_evaluated tr_evaluator_result(const tr_evaluator *evaluator);
+#define TR_EVALUATED_INIT                                                              \
+    { sizeof(tr_evaluated), 0, 0, 0, 0, 0, 0, false }
+
+// The result over the samples that tr_evaluator_next has returned so far. TR_USAGE: a
+// struct of an unknown size.
+TR_API tr_status tr_evaluator_result(const tr_evaluator *evaluator,
+                                     tr_evaluated *result, tr_error *err);
 
 // Creates an evaluator, evaluates all samples, and destroys it. Errors as above.
 TR_API tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,

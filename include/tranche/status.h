@@ -54,6 +54,15 @@ TR_API int tr_status_exit(tr_status status);
 // tr_fail(err, TR_DATA, "...")` ends a function.
 TR_API tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+// The same, and behind a message of TR_INTERNAL the place that found the mistake:
+// "src/exec/executor.c", 106. In C the macro below calls it.
+TR_API tr_status tr_fail_at(tr_error *err, tr_status status, const char *file, int line,
+                            const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#ifndef __cplusplus
+#define tr_fail(err, status, ...)                                                      \
+    tr_fail_at((err), (status), __FILE__, __LINE__, __VA_ARGS__)
+#endif
 
 // The one of `names` [count] that `word` is meant to be: the nearest, if it is near
 // enough for a slip of the keys. NULL: none is.

@@ -112,13 +112,15 @@ enum {
 };
 
 // What a tensor is for. The role says which values are allowed, and what is in the rows
-// of samples that a short batch lacks.
+// of samples that a short batch lacks. Where a caller's source of data says I64 in
+// place of I32, what it reads is converted.
 typedef enum tr_batch_role {
     // What the model computes from: F32 features, or I32 token ids, each in
     // [0, vocabulary). Missing rows are zeros.
     TR_ROLE_INPUT,
     // What the loss compares with: I32 class numbers or token ids, each in
-    // [0, classes), or TR_NO_TARGET. Missing rows are TR_NO_TARGET.
+    // [0, classes), or TR_NO_TARGET, of which missing rows are; or F32 numbers, for a
+    // loss of the caller's own, where NAN is no target, and missing rows are NAN.
     TR_ROLE_TARGET,
     // Where tokens stand in their documents, I32 [S], where documents share a sample:
     // 0 begins a document, one more than before goes on with it. Missing rows are 0.
@@ -135,11 +137,29 @@ typedef struct tr_batch_tensor {
     tr_tensor_desc desc;
 } tr_batch_tensor;
 
-// A list of at least one input, exactly one target, and at most one of positions.
+// A list of at least one input, at least one target, and at most one of positions. The
+// library's own loss reads one I32 target; several, or F32 ones, are for a loss that is
+// an op of the caller's.
 typedef struct tr_batch_tensors {
     int count;
     tr_batch_tensor tensor[TR_BATCH_TENSORS_MAX]; // [count]
 } tr_batch_tensors;
+
+// A batch without a tensor, to begin with.
+#define TR_BATCH_TENSORS_INIT                                                          \
+    {                                                                                  \
+        0, {                                                                           \
+            {                                                                          \
+                "", TR_ROLE_INPUT, {                                                   \
+                    TR_NONE, {                                                         \
+                        0, {                                                           \
+                            0, 0, 0, 0                                                 \
+                        }                                                              \
+                    }                                                                  \
+                }                                                                      \
+            }                                                                          \
+        }                                                                              \
+    }
 
 // The lists that the library's own data sets and models have.
 // "input_ids" I32 [length], "labels" I32 [length]: the label of a position is the token
@@ -156,7 +176,8 @@ TR_API tr_batch_tensors tr_batch_images(int64_t height, int64_t width,
 
 // The place of the tensor of this name in the list; -1: there is none.
 TR_API int tr_batch_find(const tr_batch_tensors *batch, const char *name);
-// The first input of the list, its target, and its positions; NULL: there is none.
+// The first input of the list, its first target, and its positions; NULL: there is
+// none.
 TR_API const tr_batch_tensor *tr_batch_input(const tr_batch_tensors *batch);
 TR_API const tr_batch_tensor *tr_batch_target(const tr_batch_tensors *batch);
 TR_API const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch);

@@ -19,7 +19,8 @@ tr_status tr__need_sized(const void *argument, const tr_sized *known,
         return tr__need(argument, function, known->type, err);
     }
     memcpy(&size, argument, sizeof size); // the first member
-    if (size == known->size) {
+    size_t least = known->least ? known->least : known->size;
+    if (size >= least && size <= known->size) {
         return TR_OK;
     }
     return tr_fail(err, TR_USAGE,
@@ -27,4 +28,11 @@ tr_status tr__need_sized(const void *argument, const tr_sized *known,
                    "%s, and run with a library that is no older than the headers",
                    function, known->type, size, TRANCHE_VERSION, known->size,
                    known->macro);
+}
+
+void tr__give_sized(void *to, const void *from) {
+    size_t size = 0;
+    memcpy(&size, to, sizeof size);
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size,
+           size - sizeof size);
 }

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ tr_batch_tensors tr_batch_images(int64_t height, int64_t width, int64_t channels
 // ---- asking
 
 int tr_batch_find(const tr_batch_tensors *batch, const char *name) {
-    for (int i = 0; i < batch->count; i++) {
+    for (int i = 0; batch && name && i < batch->count; i++) {
         if (strncmp(batch->tensor[i].name, name, TR_BATCH_NAME_MAX) == 0) {
             return i;
         }
@@ -55,7 +56,7 @@ int tr_batch_find(const tr_batch_tensors *batch, const char *name) {
 
 static const tr_batch_tensor *first_of(const tr_batch_tensors *batch,
                                        tr_batch_role role) {
-    for (int i = 0; i < batch->count; i++) {
+    for (int i = 0; batch && i < batch->count; i++) {
         if (batch->tensor[i].role == role) {
             return &batch->tensor[i];
         }
@@ -94,13 +95,14 @@ static tr_status check_name(const tr_batch_tensors *batch, int index, const char
 
 static tr_status check_type(const tr_batch_tensor *tensor, const char *owner,
                             tr_error *err) {
-    bool input = tensor->role == TR_ROLE_INPUT;
-    if (tensor->desc.dtype == TR_I32 || (input && tensor->desc.dtype == TR_F32)) {
+    bool position = tensor->role == TR_ROLE_POSITION;
+    if (tensor->desc.dtype == TR_I32 || (!position && tensor->desc.dtype == TR_F32)) {
         return TR_OK;
     }
     return tr_fail(err, TR_USAGE, "%s: tensor %s of the batch has the type %s; %s",
                    owner, tensor->name, tr_dtype_name(tensor->desc.dtype),
-                   input ? "an input is F32 or I32" : "targets and positions are I32");
+                   position ? "positions are I32"
+                            : "inputs and targets are F32 or I32");
 }
 
 static tr_status check_shape(const tr_batch_tensor *tensor, const char *owner,
@@ -121,10 +123,10 @@ static tr_status check_roles(const tr_batch_tensors *batch, const char *owner,
     for (int i = 0; i < batch->count; i++) {
         count[batch->tensor[i].role]++;
     }
-    if (count[TR_ROLE_INPUT] < 1 || count[TR_ROLE_TARGET] != 1) {
+    if (count[TR_ROLE_INPUT] < 1 || count[TR_ROLE_TARGET] < 1) {
         return tr_fail(err, TR_USAGE,
-                       "%s: a batch has at least one input and exactly one target, not "
-                       "%d and %d",
+                       "%s: a batch has at least one input and one target, not %d and "
+                       "%d",
                        owner, count[TR_ROLE_INPUT], count[TR_ROLE_TARGET]);
     }
     if (count[TR_ROLE_POSITION] > 1) {
@@ -189,6 +191,18 @@ void tr__batch_rows(const tr_batch_tensors *data, const tr_batch_tensors *model,
     }
 }
 
+static void set_no_target(tr_dtype dtype, void *rows, int64_t count) {
+    int32_t *class = rows;
+    float *number = rows;
+    for (int64_t i = 0; i < count; i++) {
+        if (dtype == TR_F32) {
+            number[i] = NAN;
+        } else {
+            class[i] = TR_NO_TARGET;
+        }
+    }
+}
+
 void tr__batch_pad(const tr_batch_tensors *batch, void *slot, int64_t rows,
                    int64_t first) {
     for (int i = 0; i < batch->count; i++) {
@@ -197,10 +211,7 @@ void tr__batch_pad(const tr_batch_tensors *batch, void *slot, int64_t rows,
         int64_t bytes = (rows - first) * tr_tensor_bytes(tensor->desc);
         memset(row, 0, (size_t)bytes);
         if (tensor->role == TR_ROLE_TARGET) {
-            int32_t *target = (int32_t *)(void *)row;
-            for (int64_t t = 0; t < bytes / (int64_t)sizeof *target; t++) {
-                target[t] = TR_NO_TARGET;
-            }
+            set_no_target(tensor->desc.dtype, row, bytes / (int64_t)sizeof(int32_t));
         }
     }
 }

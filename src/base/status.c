@@ -2,6 +2,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#undef tr_fail
 
 static const struct {
     int exit_status;
@@ -33,6 +36,40 @@ tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...) {
         vsnprintf(err->message, sizeof err->message, format, args);
         va_end(args);
         err->status = status;
+    }
+    return status;
+}
+
+// From the source folder on, wherever the library was built.
+static const char *short_path(const char *file) {
+    const char *name = strrchr(file, '/'), *at = file, *source = NULL;
+    while ((at = strstr(at, "src/"))) {
+        source = at == file || at[-1] == '/' ? at : source;
+        at++;
+    }
+    return source ? source : name ? name + 1 : file;
+}
+
+// A message that is handed on has a place already.
+static void add_place(char message[TR_MESSAGE_MAX], const char *file, int line) {
+    size_t length = strlen(message);
+    if (length == 0 || message[length - 1] != ']') {
+        snprintf(message + length, TR_MESSAGE_MAX - length, " [%s:%d]",
+                 short_path(file), line);
+    }
+}
+
+tr_status tr_fail_at(tr_error *err, tr_status status, const char *file, int line,
+                     const char *format, ...) {
+    if (err && err->status == TR_OK) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(err->message, sizeof err->message, format, args);
+        va_end(args);
+        err->status = status;
+        if (status == TR_INTERNAL) {
+            add_place(err->message, file, line);
+        }
     }
     return status;
 }

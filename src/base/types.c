@@ -22,7 +22,7 @@ const char *tr_dtype_name(tr_dtype dtype) {
 }
 
 tr_dtype tr_dtype_find(const char *name) {
-    for (int i = 1; i < TR_DTYPE_COUNT; i++) {
+    for (int i = 1; name && i < TR_DTYPE_COUNT; i++) {
         if (strcmp(dtype_table[i].name, name) == 0) {
             return (tr_dtype)i;
         }

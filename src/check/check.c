@@ -263,6 +263,9 @@ tr_status tr_check_run(const tr_run *run, double tolerance, tr_check **out,
         tr__free(c.moved[i].distance);
     }
     tr_run_destroy(c.run);
+    if (c.check) {
+        c.check->size = sizeof *c.check;
+    }
     if (status != TR_OK) {
         tr_check_destroy(c.check);
         return status;

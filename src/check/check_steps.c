@@ -26,6 +26,7 @@ static tr_status make_once(tr_checker *c, const tr_plan_request *request, tr_att
         status = tr__engine_perturb(a->engine, c->part, c->draw, err);
     }
     if (status == TR_OK) {
+        a->result.size = sizeof a->result;
         status = tr_engine_step(a->engine, &a->result, err);
     }
     return status;

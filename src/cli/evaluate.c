@@ -50,7 +50,7 @@ static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
     int64_t row = tr_evaluator_positions(e) * tr_evaluator_model(e)->classes;
     const int64_t shape[3] = {tr_evaluator_samples(e), tr_evaluator_positions(e),
                               tr_evaluator_model(e)->classes};
-    tr_predictions predictions = {.count = 1};
+    tr_predictions predictions = {.size = sizeof(tr_predictions), .count = 1};
     tr_status status = logits ? cli_output_open(&file, logits, err) : TR_OK;
     if (status == TR_OK && logits) {
         status = cli_npy_begin(&file, shape, err);
@@ -71,7 +71,11 @@ static tr_status evaluate(tr_evaluator *e, const char *logits, bool json,
     if (status != TR_OK) {
         return status;
     }
-    tr_evaluated result = tr_evaluator_result(e);
+    tr_evaluated result = TR_EVALUATED_INIT;
+    status = tr_evaluator_result(e, &result, err);
+    if (status != TR_OK) {
+        return status;
+    }
     if (json) {
         return print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)), err);
     }

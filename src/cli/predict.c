@@ -66,7 +66,7 @@ static tr_status print_object(const prediction *p, tr_error *err) {
 static tr_status predict(tr_evaluator *e, bool json, double *probabilities,
                          tr_error *err) {
     int64_t classes = tr_evaluator_model(e)->classes;
-    tr_predictions predictions = {.count = 1};
+    tr_predictions predictions = {.size = sizeof(tr_predictions), .count = 1};
     tr_status status = TR_OK;
     if (!json) {
         print_head(classes);

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 
 #include <string.h>
 
@@ -48,15 +49,15 @@ void tr_comm_abandon(tr_comm *comm, const tr_error *error) {
 // ---- facts
 
 int tr_comm_rank(const tr_comm *comm) {
-    return comm->rank;
+    return comm ? comm->rank : 0;
 }
 
 int tr_comm_ranks(const tr_comm *comm) {
-    return comm->ranks;
+    return comm ? comm->ranks : 1;
 }
 
 int tr_comm_threads(const tr_comm *comm) {
-    return comm->threads;
+    return comm ? comm->threads : tr__parallel_threads();
 }
 
 int tr__comm_local_ranks(const tr_comm *comm) {

@@ -1,10 +1,17 @@
 // By which transport the ranks of this process talk.
 #include "comm/launcher.h"
+
+#include "base/arguments.h"
 #include "comm/mpi.h"
 #include "comm/self.h"
 #include "comm/transport.h"
 
 tr_status tr_comm_open(tr_comm **out, tr_error *err) {
+    static const char own_name[] = "tr_comm_open";
+    tr_status given = tr__need(out, own_name, "out", err);
+    if (given != TR_OK) {
+        return given;
+    }
     tr_process_launcher launcher = tr__launcher_find();
     *out = NULL;
     if (!launcher.name || launcher.ranks == 1) {

@@ -4,6 +4,7 @@
 #include "data/sources/dataset.h"
 #include "data/sources/formats.h"
 
+#include "base/arguments.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -211,6 +212,12 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
 
 tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
                           tr_dataset **validation, tr_error *err) {
+    static const char own_name[] = "tr_dataset_open";
+    tr_status given = tr__need(options, own_name, "options", err);
+    given = given == TR_OK ? tr__need(train, own_name, "train", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     const data_format *format = NULL;
     tr_dataset *held = NULL;
     *train = NULL;

@@ -3,6 +3,7 @@
 #include "data/sources/paths.h"
 #include "data/sources/scan.h"
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -123,6 +124,9 @@ static tr_status survey_bytes(const tr_file_list *files, tr_survey *out,
 }
 
 int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n) {
+    if (!survey || width < 1 || n < 1) {
+        return 0;
+    }
     int64_t entries = survey->bytes / width;
     return entries > 0 && n > 0 ? (entries - 1) / n : 0;
 }
@@ -183,6 +187,12 @@ static tr_status list_files(const char *path, tr_file_list *files, tr_error *err
 }
 
 tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
+    static const char own_name[] = "tr_data_survey";
+    tr_status given = tr__need(path, own_name, "path", err);
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     tr_file_list files = {0};
     *out = (tr_survey){0};
     tr_status status = list_files(path, &files, err);

@@ -51,13 +51,23 @@ void tr__graph_destroy(tr_graph *graph) {
     tr__free(graph);
 }
 
-void tr_graph_fail(tr_graph *graph, tr_status status, const char *format, ...) {
+void(tr_graph_fail)(tr_graph *graph, tr_status status, const char *format, ...) {
     char message[TR_MESSAGE_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    tr_fail(&graph->err, status, "%s", message);
+    (tr_fail)(&graph->err, status, "%s", message);
+}
+
+void tr_graph_fail_at(tr_graph *graph, tr_status status, const char *file, int line,
+                      const char *format, ...) {
+    char message[TR_MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    tr_fail_at(&graph->err, status, file, line, "%s", message);
 }
 
 tr_status tr_graph_status(const tr_graph *graph, tr_error *err) {
@@ -102,13 +112,14 @@ tr_value tr_graph_input(tr_graph *graph, int index) {
     return graph->input_value[index];
 }
 
-// In the type that the graph computes in.
+// Inputs in the type that the graph computes in; what a loss compares with as it is.
 static tr_value add_data(tr_graph *graph, int index) {
+    bool input = graph->batch.tensor[index].role == TR_ROLE_INPUT;
     tr_value_info info = {.desc = tr__batch_desc(&graph->batch.tensor[index]),
                           .kind = TR_VALUE_DATA,
                           .index = index};
     tr_value value = graph->data_value[index] = tr__graph_value(graph, info);
-    if (info.desc.dtype == TR_F32 && graph->real != TR_F32) {
+    if (input && info.desc.dtype == TR_F32 && graph->real != TR_F32) {
         tr_cast_attr attr = {(int32_t)graph->real};
         value = tr__graph_op(graph, &tr__op_cast, &attr, &value, 1, NULL);
     }

@@ -252,8 +252,17 @@ static tr_status check_shapes(const checked *c, tr_error *err) {
     return status;
 }
 
-tr_status tr_op_check(const tr_op *op, const void *attr, const tr_op_check_input *in,
-                      int in_count, double tolerance, tr_error *err) {
+tr_status tr_op_check_built(const tr_built_op *built, const void *attr,
+                            const tr_op_check_input *in, int in_count, double tolerance,
+                            tr_error *err) {
+    const tr_op *op = built->op;
+    if (built->version != TRANCHE_EXTEND_VERSION) {
+        // Where its name lies is not known, then.
+        return tr_fail(err, TR_USAGE,
+                       "tr_op_check: an op was compiled with the headers of version "
+                       "%d, and the library is of version %d: compile it again",
+                       built->version, TRANCHE_EXTEND_VERSION);
+    }
     checked c = {.in = in}, added = {.in = in};
     if (in_count < 1 || in_count > TR_OP_IN_MAX) {
         return tr_fail(err, TR_USAGE, "%s: an op has 1 to %d inputs, not %d", op->name,

@@ -113,6 +113,25 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
     return status == TR_OK ? tr__run_resolve_data_alone(e->run, flags, err) : status;
 }
 
+// Logits are compared with one list of classes.
+static tr_status need_classes(const tr_model *model, tr_error *err) {
+    int targets = 0;
+    bool numbers = false;
+    for (int i = 0; i < model->batch.count; i++) {
+        const tr_batch_tensor *tensor = &model->batch.tensor[i];
+        targets += tensor->role == TR_ROLE_TARGET;
+        numbers |= tensor->role == TR_ROLE_TARGET && tensor->desc.dtype != TR_I32;
+    }
+    return targets == 1 && !numbers
+               ? TR_OK
+               : tr_fail(
+                     err, TR_USAGE,
+                     "a model of type %s is not evaluated so: that takes one target "
+                     "of classes, and this model has %d%s; tr_engine_evaluate gives "
+                     "its loss",
+                     model->type, targets, numbers ? ", numbers among them" : "");
+}
+
 static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
                              tr_error *err) {
     e->data = o->data_count > 0 || o->own_data ? e->run->train : e->run->validation;
@@ -123,6 +142,10 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
     const char *format = tr__config_text(e->run->config, "data.format");
     e->bytes = !o->own_data && strcmp(format, "bytes") == 0;
     e->model = e->run->model;
+    tr_status status = need_classes(e->model, err);
+    if (status != TR_OK) {
+        return status;
+    }
     e->samples = e->data ? tr_dataset_samples(e->data) : 0;
     e->positions = tr_model_targets(e->model);
     int64_t most = tr__max_i64(1, ROWS / e->positions);
@@ -229,7 +252,7 @@ tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator 
                               tr_error *err) {
     static const char name[] = "tr_evaluator_create";
     static const tr_sized known = {"tr_evaluator_options", "TR_EVALUATOR_OPTIONS_INIT",
-                                   sizeof(tr_evaluator_options)};
+                                   sizeof(tr_evaluator_options), 0};
     tr_status good = tr__need_sized(options, &known, name, err);
     good = good == TR_OK ? tr__need(options->path, name, "path", err) : good;
     good = good == TR_OK ? tr__need(out, name, "out", err) : good;
@@ -340,10 +363,20 @@ tr_status tr__evaluator_compute(tr_evaluator *e, int64_t first, int64_t count,
 
 tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
                             tr_error *err) {
-    int64_t count = tr__min_i64(e->batch, e->samples - e->next);
+    static const tr_sized known = {"tr_predictions", "TR_PREDICTIONS_INIT",
+                                   sizeof *predictions, 0};
     const float *logits = NULL;
-    *predictions = (tr_predictions){.first = e->next};
-    tr_status status = tr__evaluator_computes(e, err);
+    tr_status status = tr__need(e, "tr_evaluator_next", "evaluator", err);
+    if (status == TR_OK) {
+        status = tr__need_sized(predictions, &known, "tr_evaluator_next", err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    int64_t count = tr__min_i64(e->batch, e->samples - e->next);
+    tr_predictions made = {.first = e->next};
+    tr__give_sized(predictions, &made);
+    status = tr__evaluator_computes(e, err);
     if (status != TR_OK || count == 0) {
         return status;
     }
@@ -359,32 +392,52 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
             score_row(e, logits + i * e->model->classes, e->targets[i]);
         }
     }
-    *predictions = (tr_predictions){e->next, count, logits, e->targets};
+    made = (tr_predictions){sizeof made, e->next, count, logits, e->targets};
+    tr__give_sized(predictions, &made);
     e->next += count;
     return TR_OK;
 }
 
-tr_evaluated tr_evaluator_result(const tr_evaluator *e) {
+static tr_status need_evaluated(const tr_evaluated *result, const char *function,
+                                tr_error *err) {
+    static const tr_sized known = {"tr_evaluated", "TR_EVALUATED_INIT", sizeof *result,
+                                   0};
+    return tr__need_sized(result, &known, function, err);
+}
+
+tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
+                              tr_error *err) {
+    static const char name[] = "tr_evaluator_result";
+    tr_status status = tr__need(e, name, "evaluator", err);
+    status = status == TR_OK ? need_evaluated(result, name, err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
     double loss = e->loss / e->count;
-    return (tr_evaluated){.samples = e->next,
-                          .targets = (int64_t)e->count,
-                          .loss = loss,
-                          .perplexity = exp(loss),
-                          .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                          .accuracy = e->correct / e->count,
-                          .weights_rounded = e->rounded};
+    const tr_evaluated made = {.samples = e->next,
+                               .targets = (int64_t)e->count,
+                               .loss = loss,
+                               .perplexity = exp(loss),
+                               .bits_per_byte = e->bytes ? loss / log(2) : NAN,
+                               .accuracy = e->correct / e->count,
+                               .weights_rounded = e->rounded};
+    tr__give_sized(result, &made);
+    return TR_OK;
 }
 
 tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
                       tr_error *err) {
     tr_evaluator *e = NULL;
-    tr_predictions predictions = {.count = 1};
-    tr_status status = tr_evaluator_create(options, &e, err);
-    while (status == TR_OK && predictions.count > 0) {
-        status = tr_evaluator_next(e, &predictions, err);
-    }
+    tr_predictions predictions = TR_PREDICTIONS_INIT;
+    tr_status status = need_evaluated(result, "tr_evaluate", err);
     if (status == TR_OK) {
-        *result = tr_evaluator_result(e);
+        status = tr_evaluator_create(options, &e, err);
+    }
+    do {
+        status = status == TR_OK ? tr_evaluator_next(e, &predictions, err) : status;
+    } while (status == TR_OK && predictions.count > 0);
+    if (status == TR_OK) {
+        status = tr_evaluator_result(e, result, err);
     }
     tr_evaluator_destroy(e);
     return status;
@@ -406,17 +459,17 @@ int64_t tr_predict_class(const float *logits, int64_t classes, double *probabili
 }
 
 const tr_plan *tr_evaluator_plan(const tr_evaluator *e) {
-    return e->plan;
+    return e ? e->plan : NULL;
 }
 
 const tr_model *tr_evaluator_model(const tr_evaluator *e) {
-    return e->model;
+    return e ? e->model : NULL;
 }
 
 int64_t tr_evaluator_samples(const tr_evaluator *e) {
-    return e->samples;
+    return e ? e->samples : 0;
 }
 
 int64_t tr_evaluator_positions(const tr_evaluator *e) {
-    return e->positions;
+    return e ? e->positions : 0;
 }

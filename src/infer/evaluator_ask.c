@@ -76,7 +76,8 @@ tr_status tr_evaluator_ask(tr_evaluator *e, const void *const *rows, int64_t cou
     asked from = {&e->model->batch, rows};
     status = check_asked(e, &from, count, logits, err);
     if (status == TR_OK) {
-        const tr_dataset_source source = {.about = "rows",
+        const tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                          .about = "rows",
                                           .samples = count,
                                           .tensors = e->model->batch,
                                           .vocabulary = e->model->classes,

@@ -170,7 +170,7 @@ tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
                           tr_error *err) {
     static const char name[] = "tr_sampler_open";
     static const tr_sized known = {"tr_sampler_options", "TR_SAMPLER_OPTIONS_INIT",
-                                   sizeof(tr_sampler_options)};
+                                   sizeof(tr_sampler_options), 0};
     char folder[PATH_MAX];
     tr_status status = tr__need_sized(options, &known, name, err);
     status = status == TR_OK ? tr__need(options->path, name, "path", err) : status;
@@ -219,19 +219,19 @@ void tr_sampler_destroy(tr_sampler *sampler) {
 // ---- asking
 
 int64_t tr_sampler_vocabulary(const tr_sampler *sampler) {
-    return sampler->loaded->classes;
+    return sampler ? sampler->loaded->classes : 0;
 }
 
 bool tr_sampler_ends(const tr_sampler *sampler, int32_t token) {
-    return tr__end_tokens_have(&sampler->ends, token);
+    return sampler && tr__end_tokens_have(&sampler->ends, token);
 }
 
 const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler) {
-    return sampler->piece.plan;
+    return sampler ? sampler->piece.plan : NULL;
 }
 
 const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler) {
-    return sampler->token.plan;
+    return sampler ? sampler->token.plan : NULL;
 }
 
 static tr_status check_tokens(const tr_sampler *s, const int32_t *tokens, int64_t count,
@@ -307,6 +307,13 @@ static int64_t begin_from(tr_sampler *s, int64_t known, int64_t used) {
 
 tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
                             const float **logits, tr_error *err) {
+    static const char own_name[] = "tr_sampler_logits";
+    tr_status given = tr__need(s, own_name, "sampler", err);
+    given = given == TR_OK ? tr__need(tokens, own_name, "tokens", err) : given;
+    given = given == TR_OK ? tr__need(logits, own_name, "logits", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     int64_t used = tr__min_i64(count, s->context), position;
     tr_status status = check_tokens(s, tokens + (count - used), used, err);
     if (status != TR_OK) {

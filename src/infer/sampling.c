@@ -2,6 +2,7 @@
 // generation", arXiv 1805.04833) and top-p (Holtzman et al., "The curious case of
 // neural text degeneration", arXiv 1904.09751), in this order, as transformers'
 // generate does.
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "infer/logits.h"
@@ -75,6 +76,13 @@ static bool keeps_all(const tr_sampling *how, int64_t vocabulary) {
 
 tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, bool *kept, tr_error *err) {
+    static const char own_name[] = "tr_sample_keep";
+    tr_status given = tr__need(logits, own_name, "logits", err);
+    given = given == TR_OK ? tr__need(how, own_name, "how", err) : given;
+    given = given == TR_OK ? tr__need(kept, own_name, "kept", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     if (!(how->temperature > 0)) {
         int64_t best = best_of(logits, vocabulary);
         for (int64_t i = 0; i < vocabulary; i++) {
@@ -141,6 +149,13 @@ int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperatu
 tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, uint64_t index, int32_t *token,
                          tr_error *err) {
+    static const char own_name[] = "tr_sample_pick";
+    tr_status given = tr__need(logits, own_name, "logits", err);
+    given = given == TR_OK ? tr__need(how, own_name, "how", err) : given;
+    given = given == TR_OK ? tr__need(token, own_name, "token", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     tr_status finite = tr__logits_check(logits, vocabulary, err);
     if (finite != TR_OK) {
         return finite;

@@ -25,6 +25,7 @@ tr_units *tr__units_create(const tr_architecture *architecture, int count,
         return NULL;
     }
     own->architecture = architecture;
+    own->model.size = sizeof own->model;
     own->model.type = architecture->type;
     own->model.owned = own;
     own->model.release = release;

@@ -1,6 +1,7 @@
 #include "sim/machine.h"
 
 #include "backend/backend.h"
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "config/config.h"
 
@@ -260,6 +261,12 @@ cleanup:
 }
 
 tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err) {
+    static const char own_name[] = "tr_machine_open";
+    tr_status given = tr__need(path, own_name, "path", err);
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     return read_machine(path, NULL, out, err);
 }
 

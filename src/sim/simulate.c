@@ -10,6 +10,7 @@
 // copy, and a kernel and NVMe.
 #include "sim/simulate.h"
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -327,6 +328,13 @@ tr_status tr__simulate_check(const tr_plan *plan, const tr_machine *machine,
 
 tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                       tr_simulated **out, tr_error *err) {
+    static const char own_name[] = "tr_simulate";
+    tr_status given = tr__need(plan, own_name, "plan", err);
+    given = given == TR_OK ? tr__need(machine, own_name, "machine", err) : given;
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "only a training step can be simulated");
     }
@@ -368,5 +376,5 @@ void tr_simulated_destroy(tr_simulated *simulated) {
 }
 
 const tr_simulation *tr_simulated_result(const tr_simulated *simulated) {
-    return &simulated->result;
+    return simulated ? &simulated->result : NULL;
 }

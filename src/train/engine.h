@@ -77,6 +77,7 @@ struct tr_engine {
     tr_counters count;
     tr_epoch_sums epoch;
     tr_loss_scale scale; // of the next step
+    tr_error dead;       // of status TR_INTERNAL: what ended an earlier call
     char blame[256];     // what the last step found first that was not finite
     double unscale;      // what makes the last gradients those of their mean loss
     double seed_power; // 2^k: the first power of two not below T times targets a sample
@@ -189,14 +190,19 @@ void tr__turn_begin(tr_turn *turn);
 // Is this the process that has created the engine?
 bool tr__turn_is_here(const tr_turn *turn);
 // TR_USAGE: there is no engine, the argument `name` is NULL, the engine is another
-// process's, or another thread is in a call of it.
+// process's, or another thread is in a call of it. TR_INTERNAL: an earlier call has
+// ended so.
 tr_status tr__engine_need(const tr_engine *engine, const void *argument,
                           const char *function, const char *name, tr_error *err);
 // The same, and takes the engine for a call that works, until tr__engine_leave.
 // TR_USAGE also: it is at work on this thread, which is in a function of the caller's.
 tr_status tr__engine_enter(tr_engine *engine, const void *argument,
                            const char *function, const char *name, tr_error *err);
-void tr__engine_leave(tr_engine *engine);
+// What the call has come to: after TR_INTERNAL, all later ones return that error. err
+// may be NULL.
+void tr__engine_leave(tr_engine *engine, tr_status status, const tr_error *err);
+// Of a call that has not entered: remembers TR_INTERNAL.
+void tr__engine_note(tr_engine *engine, tr_status status, const tr_error *err);
 
 // ---- step.c
 // A step that can be interrupted.

@@ -23,6 +23,7 @@ tr_status tr__engine_end_work(tr_engine *engine, tr_status status, const tr_erro
     if (status == TR_OK) {
         return TR_OK;
     }
+    tr__engine_note(engine, status, mine);
     return status == TR_INTERRUPTED ? end_asked(engine, err)
                                     : tr__abandon(engine->comm, status, mine, err);
 }

@@ -30,6 +30,9 @@ tr_status tr__engine_need(const tr_engine *engine, const void *argument,
                        "of fork() has none: create one there",
                        function);
     }
+    if (engine->dead.status != TR_OK) {
+        return tr_fail(err, engine->dead.status, "%s", engine->dead.message);
+    }
     uintptr_t working = atomic_load(&engine->turn.working);
     return working == 0 || working == self()
                ? TR_OK
@@ -53,6 +56,15 @@ tr_status tr__engine_enter(tr_engine *engine, const void *argument,
     return status;
 }
 
-void tr__engine_leave(tr_engine *engine) {
+void tr__engine_note(tr_engine *engine, tr_status status, const tr_error *err) {
+    if (status == TR_INTERNAL) {
+        tr_fail(&engine->dead, status, "%s",
+                err && err->message[0] ? err->message
+                                       : "an earlier call of this engine has failed");
+    }
+}
+
+void tr__engine_leave(tr_engine *engine, tr_status status, const tr_error *err) {
+    tr__engine_note(engine, status, err);
     atomic_store(&engine->turn.working, 0);
 }

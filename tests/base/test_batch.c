@@ -1,6 +1,7 @@
 // Lists of a batch's tensors: what is refused, and how rows lie in a slot.
 #include "base/batch.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,20 +44,31 @@ static void wrong_lists_are_refused(void **state) {
     refuse(&batch, "two tensors of the batch have the name left");
     batch = three();
     batch.tensor[1].desc.dtype = TR_I64;
-    refuse(&batch, "tensor ids of the batch has the type I64; an input is F32 or I32");
+    refuse(&batch,
+           "tensor ids of the batch has the type I64; inputs and targets are F32 or "
+           "I32");
     batch = three();
+    batch.tensor[2].desc.dtype = TR_F32; // a number, for a loss of the caller's
+    assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
+    batch.tensor[2].desc.dtype = TR_F64;
+    refuse(&batch, "inputs and targets are F32 or I32");
+    batch = tr_batch_packed(4);
     batch.tensor[2].desc.dtype = TR_F32;
-    refuse(&batch, "targets and positions are I32");
+    refuse(&batch, "positions are I32");
     batch = three();
     batch.tensor[0].desc.shape.rank = TR_RANK_MAX;
     refuse(&batch, "at most 3 dimensions");
     batch.tensor[0].desc.shape = TR_SHAPE2(2, 0);
     refuse(&batch, "each at least 1");
     batch = three();
-    batch.tensor[1].role = TR_ROLE_TARGET;
-    refuse(&batch, "exactly one target, not 1 and 2");
+    batch.tensor[1].role =
+        TR_ROLE_TARGET; // several are for a loss of the caller's, too
+    assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
     batch.count = 1;
-    refuse(&batch, "exactly one target, not 1 and 0");
+    refuse(&batch, "at least one input and one target, not 1 and 0");
+    batch.count = 2;
+    batch.tensor[0].role = TR_ROLE_TARGET;
+    refuse(&batch, "at least one input and one target, not 0 and 2");
     batch = tr_batch_packed(4);
     assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
     batch.tensor[3] = batch.tensor[2];
@@ -121,6 +133,12 @@ static void missing_rows_have_no_target(void **state) {
         assert_int_equal(labels[row], there ? 0x01010101 : TR_NO_TARGET);
     }
     assert_int_equal(slot[ROWS * 12], 1); // what is behind the rows stays
+    batch.tensor[2].desc.dtype = TR_F32;
+    tr__batch_pad(&batch, slot, ROWS, HERE);
+    const float *numbers = (const float *)(const void *)(slot + 128);
+    for (int row = HERE; row < ROWS; row++) {
+        assert_true(isnan(numbers[row]));
+    }
 }
 
 int main(void) {

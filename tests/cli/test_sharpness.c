@@ -189,7 +189,7 @@ static void weights_and_gradients(void **state) {
     problem q;
     session s;
     tr_error err = {0};
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     make_samples(state, &q);
     print_run(state, text);
     session_open(&s, text);

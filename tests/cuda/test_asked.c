@@ -101,12 +101,13 @@ static tr_evaluated evaluated(const char *path, tr_dataset *data, const char *de
                                     .micro_batch = 3};
     tr_evaluator *e = NULL;
     tr_error err = {0};
-    tr_predictions predictions = {.count = 1};
+    tr_predictions predictions = {.size = sizeof(tr_predictions), .count = 1};
     trial_ok(tr_evaluator_create(&options, &e, &err), &err);
     while (predictions.count > 0) {
         trial_ok(tr_evaluator_next(e, &predictions, &err), &err);
     }
-    tr_evaluated result = tr_evaluator_result(e);
+    tr_evaluated result = TR_EVALUATED_INIT;
+    trial_ok(tr_evaluator_result(e, &result, &err), &err);
     bool on_cuda = tr_evaluator_plan(e)->request.backend == TR_BACKEND_CUDA;
     assert_int_equal(on_cuda, strstr(device, "cuda") != NULL);
     tr_evaluator_destroy(e);

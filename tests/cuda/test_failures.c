@@ -53,7 +53,7 @@ static void kernels_that_fail(void **state) {
         const fault *f = &faults[i];
         trial t;
         tr_error err = {0};
-        tr_step_result ignored;
+        tr_step_result ignored = TR_STEP_RESULT_INIT;
         set_blocking(f->blocking);
         trial_open(&t, &options);
         trial_steps(&t, 1, NULL);

@@ -65,6 +65,7 @@ static void set_up(feed_fixture *fixture, int64_t samples, int64_t batch, int64_
                    int64_t micros, int64_t slots) {
     *fixture = (feed_fixture){.source = {.bad_sample = -1, .owner = pthread_self()}};
     tr_dataset_source source = {
+        .size = sizeof(tr_dataset_source),
         .samples = samples,
         .tensors = tr_batch_features(WIDTH),
         .read = read_counting,
@@ -162,7 +163,7 @@ static void check_cut(int64_t samples, int64_t batch, int64_t m, int64_t slots,
     tr_error err = {0};
     tr__feed_release(fixture.feed);
     assert_int_equal(tr__feed_acquire(fixture.feed, &micro, &err), TR_INTERNAL);
-    assert_string_equal(err.message, "the data feed is past its last step");
+    assert_non_null(strstr(err.message, "the data feed is past its last step"));
     tear_down(&fixture);
 }
 

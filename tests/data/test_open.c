@@ -248,6 +248,7 @@ static void callbacks_are_checked(void **state) {
     tr_error err = {0};
     tr_dataset *dataset = NULL;
     tr_dataset_source source = {
+        .size = sizeof(tr_dataset_source),
         .samples = 5,
         .tensors = {2,
                     {{"pair", TR_ROLE_INPUT, {TR_I32, TR_SHAPE1(2)}},
@@ -281,7 +282,7 @@ static void callbacks_are_checked(void **state) {
     bad.samples = 0;
     assert_int_equal(tr_dataset_create_callback(&bad, &dataset, NULL), TR_USAGE);
     bad = source;
-    bad.tensors.tensor[1].desc.dtype = TR_F32;
+    bad.tensors.tensor[1].desc.dtype = TR_F64;
     assert_int_equal(tr_dataset_create_callback(&bad, &dataset, NULL), TR_USAGE);
     bad = source;
     bad.tensors.tensor[0].desc.shape = TR_SHAPE2(TR_BATCH, 2);
@@ -388,8 +389,10 @@ static void places_in_documents_are_checked(void **state) {
     tr_dataset *dataset = NULL;
     int64_t index[2] = {2, 1};
     int32_t ids[12], labels[12], places[12];
-    tr_dataset_source source = {
-        .samples = 3, .tensors = tr_batch_packed(6), .read = read_places};
+    tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                .samples = 3,
+                                .tensors = tr_batch_packed(6),
+                                .read = read_places};
     assert_int_equal(tr_dataset_create_callback(&source, &dataset, &err), TR_OK);
     void *rows[] = {ids, labels, places};
     assert_int_equal(tr_dataset_read(dataset, index, 2, rows, &err), TR_OK);

@@ -75,7 +75,8 @@ static tr_status read_samples(void *user, const int64_t *index, int64_t count,
 
 static void make_dataset(test_rig *rig, const tr_model *model) {
     tr_error err = {0};
-    tr_dataset_source source = {.samples = TEST_SAMPLES,
+    tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                .samples = TEST_SAMPLES,
                                 .tensors = model->batch,
                                 .read = read_samples,
                                 .user = (void *)model};

@@ -49,6 +49,7 @@ static const tr_model_unit units[] = {
 };
 
 const tr_model test_model_centered = {
+    .size = sizeof(tr_model),
     .type = "centered",
     .unit_count = 3,
     .units = units,

@@ -34,7 +34,7 @@ static const tr_tensor_desc given = {TR_F32, TR_SHAPE2_INIT(TR_BATCH, WIDTH)};
 static const tr_batch_tensors no_data;
 
 static tr_status make(const tr_rewrite *rows, tr_graph **out, tr_error *err) {
-    const tr_model model = {.type = "test", .rewrites = rows};
+    const tr_model model = {.size = sizeof(tr_model), .type = "test", .rewrites = rows};
     return tr__graph_of_unit(&model, &unit, &given, 1, &no_data, TR_F32, out, err);
 }
 

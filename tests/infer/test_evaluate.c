@@ -69,7 +69,7 @@ static void as_transformers(void **state) {
                                         .micro_batch = batch};
         tr_evaluator *e = NULL;
         tr_error err = {0};
-        tr_predictions predictions;
+        tr_predictions predictions = TR_PREDICTIONS_INIT;
         if (tr_evaluator_create(&options, &e, &err) != TR_OK) {
             fail_msg("%s", err.message);
         }
@@ -84,7 +84,8 @@ static void as_transformers(void **state) {
         }
         assert_int_equal(tr_evaluator_next(e, &predictions, &err), TR_OK);
         assert_int_equal(predictions.count, 0);
-        tr_evaluated result = tr_evaluator_result(e);
+        tr_evaluated result = TR_EVALUATED_INIT;
+        assert_int_equal(tr_evaluator_result(e, &result, &err), TR_OK);
         assert_float_equal(result.loss, loss, 1e-5);
         assert_float_equal(result.perplexity, exp(result.loss), 1e-9);
         assert_true(isnan(result.bits_per_byte));
@@ -104,8 +105,8 @@ static void as_the_engine(void **state) {
     samples data;
     trial t;
     tr_step_result results[6];
-    tr_evaluation engine;
-    tr_evaluated result;
+    tr_evaluation engine = TR_EVALUATION_INIT;
+    tr_evaluated result = TR_EVALUATED_INIT;
     snprintf(text, sizeof text,
              "{\"train_batch_size\": 8, \"steps\": 6, \"out\": \"%s\", \"optimizer\": "
              "{\"params\": {\"lr\": 0.01}}}",
@@ -168,7 +169,7 @@ static void rows_of_the_caller(void **state) {
     trial_close(&t);
     for (int64_t batch = 0; batch <= 30; batch += 10) { // 0: chosen
         tr_evaluator *e = NULL, *asked = NULL;
-        tr_predictions p = {.count = 1};
+        tr_predictions p = {.size = sizeof(tr_predictions), .count = 1};
         const void *rows[2] = {data.features, NULL};
         tr_evaluator_options how = TR_EVALUATOR_OPTIONS_INIT;
         how.path = out;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Programs in C and C++ that know the public headers and the shared library alone: the
-# examples are built, those in C++ and C train, and <tranche.h> says the version that the library has.
+# examples are built, those of C and C++ train, and <tranche.h> says the version that the
+# library has.
 # check_shared.sh SOURCE_DIR FOLDER_OF_LIBRARY CC CXX
 set -eu
 source=$1 lib=$2 cc=$3 cxx=$4
@@ -30,7 +31,16 @@ cd "$dir"
 "$cxx" -std=c++11 -I"$source/include" version.cpp -L"$lib" -ltranche -o cpp
 ./c
 ./cpp
-# A whole program in C++, and the examples in C.
+# Does the program's output have this line?
+trains() {
+    "./$1" >log || {
+        cat log
+        exit 1
+    }
+    grep -q "$2" log
+}
+
+# A whole program in C++, and the examples in both languages.
 "$cxx" -std=c++11 -Wall -Wextra -Werror -I"$source/include" \
     "$source/tests/install/program.cpp" -L"$lib" -ltranche -o program
 ./program
@@ -41,8 +51,13 @@ done
 ./ledger "$source/examples/classifier.json" | grep -q parameters
 "$cc" -std=c17 -I"$source/include" "$source/examples/classifier.c" -L"$lib" -ltranche \
     -o classifier
-./classifier >log || {
-    cat log
-    exit 1
-}
-grep -q '^step 80 ' log
+trains classifier '^step 80 '
+cp log of_c
+for name in classifier ledger own_model ask; do
+    "$cxx" -std=c++11 -Wall -Wextra -Werror -I"$source/include" \
+        "$source/examples/cpp/$name.cpp" -L"$lib" -ltranche -o "$name"
+done
+./ledger "$source/examples/classifier.json" | grep -q parameters
+trains own_model '^step 400'
+trains classifier '^step 80 '
+diff of_c log # the same run

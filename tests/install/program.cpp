@@ -41,7 +41,7 @@ int main() {
     tr_engine *engine = nullptr;
     int reads = 0;
     std::string printed;
-    tr_dataset_source source = tr_dataset_source();
+    tr_dataset_source source = TR_DATASET_SOURCE_INIT;
     source.samples = 30;
     source.tensors = tr_batch_features(4);
     source.classes = 3;
@@ -64,7 +64,7 @@ int main() {
         return fail(err);
     }
     for (int64_t i = 0; i < tr_run_steps(run); i++) {
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         if (tr_engine_step(engine, &result, &err) != TR_OK) {
             return fail(err);
         }

@@ -429,7 +429,8 @@ static void build_sliced(tr_graph *g, const void *config) {
 }
 
 static void refuse_units(const tr_model_unit *units, int count, const char *words) {
-    tr_model model = {.type = "own",
+    tr_model model = {.size = sizeof(tr_model),
+                      .type = "own",
                       .unit_count = count,
                       .units = units,
                       .batch = tr_batch_features(5)};
@@ -471,8 +472,11 @@ static void slices_that_are_not_the_whole_are_refused(void **state) {
         refuse_units(&unit, 1, sliced[i].words);
     }
     const tr_model_unit good = {"cut", "cut", "c.", build_sliced, all_of_it};
-    tr_model model = {
-        .type = "own", .unit_count = 1, .units = &good, .batch = tr_batch_features(5)};
+    tr_model model = {.size = sizeof(tr_model),
+                      .type = "own",
+                      .unit_count = 1,
+                      .units = &good,
+                      .batch = tr_batch_features(5)};
     tr_plan_request request = test_request(&model, 2, 2);
     tr_plan_destroy(test_plan(&request));
     request.inference = true;

@@ -66,7 +66,7 @@ static void run(const char *text, const frozen_way *way, tr_dataset *data,
                            .comm = comm,
                            .resume = "never"};
     tr_error err = {0};
-    tr_evaluation evaluation;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     trial t;
     trial_open(&t, &options);
     if (way->beside) {

@@ -40,7 +40,7 @@ static gradient gradient_of(samples *data, int64_t batch, int64_t begin, int64_t
     size_t bytes = (size_t)(data->count * data->targets) * sizeof *data->target;
     char text[NOISE_TEXT_MAX];
     gradient out = {0};
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     snapshot grads;
     trial t;
     int32_t *kept = malloc(bytes);

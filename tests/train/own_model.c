@@ -60,6 +60,7 @@ void own_model_make(own_model *own, bool centered, float dropout) {
     memcpy(own->units, units, sizeof units);
     own->config = (own_middle){centered, dropout};
     own->model = (tr_model){
+        .size = sizeof(tr_model),
         .type = "own",
         .unit_count = OWN_UNITS,
         .units = own->units,

@@ -105,6 +105,7 @@ static void build(tr_graph *graph, const void *config) {
 static const tr_model_unit units[] = {{"only", "only", "only.", build, NULL}};
 
 const tr_model quadratic_model = {
+    .size = sizeof(tr_model),
     .type = "quadratic",
     .unit_count = 1,
     .units = units,
@@ -166,7 +167,8 @@ static tr_status read_rows(void *user, const int64_t *index, int64_t count,
 tr_dataset *quadratic_data(int64_t count) {
     tr_error err = {0};
     tr_dataset *data = NULL;
-    tr_dataset_source source = {.samples = count,
+    tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                .samples = count,
                                 .tensors = tr_batch_features(QUADRATIC_WIDTH),
                                 .classes = 1,
                                 .hash = 1,

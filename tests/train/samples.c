@@ -40,6 +40,7 @@ static tr_batch_tensors features_of(tr_shape shape) {
 static void finish(samples *s, tr_shape shape, int64_t classes) {
     tr_error err = {0};
     tr_dataset_source source = {
+        .size = sizeof(tr_dataset_source),
         .samples = s->count,
         .tensors = s->tokens ? tr_batch_tokens(s->targets) : features_of(shape),
         .vocabulary = s->tokens ? classes : 0,

@@ -246,7 +246,7 @@ static void a_change_that_fails_changes_nothing(void **state) {
     snapshot_take(&before, &t);
     for (int64_t nth = 1; status != TR_OK; nth++) {
         tr_error err = {0};
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         tr__memory_fail_at(nth);
         status = tr_engine_step(t.engine, &result, &err);
         tr__memory_fail_at(0);
@@ -484,7 +484,7 @@ static void other_limits(void **state) {
     samples_features(&data, 400, 6, 3, 11);
     for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
         tr_error err = {0};
-        tr_step_result r;
+        tr_step_result r = TR_STEP_RESULT_INIT;
         trial t;
         open_limits(&t, &data, out, before, "never");
         trial_steps(&t, 1, NULL);

@@ -83,7 +83,7 @@ static void check_cut(const char *golden, const char *const *cut,
         "scheduler=null"};
     run_options options = {
         .file = "run.json", .set = settings, .set_count = SETTINGS, .resume = "never"};
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     snapshot got;
     trial t;
     trial_open(&t, &options);

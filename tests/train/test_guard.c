@@ -138,7 +138,7 @@ static double end_of(const char *action, const char *out, samples *data,
                      samples *clean) {
     char text[TEXT_MAX];
     tr_error err = {0};
-    tr_evaluation result;
+    tr_evaluation result = TR_EVALUATION_INIT;
     trial t;
     snprintf(text, sizeof text,
              "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 16, 3]}, "
@@ -233,7 +233,7 @@ static void resumes_after_rollback(void **state) {
         options.resume = "never";
         trial_open(&t, &options);
         for (int s = 1; s <= 120; s++) {
-            tr_step_result r;
+            tr_step_result r = TR_STEP_RESULT_INIT;
             trial_steps(&t, 1, &r);
             if (strcmp(r.act, "rollback") == 0) {
                 int64_t to;
@@ -273,7 +273,7 @@ static void spikes_are_no_noise(void **state) {
     make_data(&data, true);
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         char text[TEXT_MAX];
-        tr_step_result r;
+        tr_step_result r = TR_STEP_RESULT_INIT;
         trial t;
         snprintf(text, sizeof text, run, actions[i]);
         trial_open_text(&t, text, data.dataset, NULL);

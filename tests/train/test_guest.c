@@ -218,7 +218,7 @@ static void *work(void *user) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_step_result result = {0};
+    tr_step_result result = TR_STEP_RESULT_INIT;
     run_options options = {.text = j->text, .resume = "never"};
     j->status = run_open(&options, &run, &j->err);
     if (j->status == TR_OK) {

@@ -44,7 +44,7 @@ static void check_used(const char *model, samples *data, int batch, int micro, i
                        int recomputed) {
     char text[TEXT_MAX];
     tr_error err = {0};
-    tr_evaluation evaluation;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     trial t;
     print_run(model, batch, micro, wave, recomputed, text);
     trial_open_text(&t, text, data->dataset, data->dataset);

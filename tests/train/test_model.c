@@ -116,7 +116,7 @@ static void the_gradient_is_that_of_the_loss(void **state) {
     own_model own;
     samples data;
     trial t;
-    tr_step_result at, ahead;
+    tr_step_result at = TR_STEP_RESULT_INIT, ahead = TR_STEP_RESULT_INIT;
     (void)state;
     own_model_make(&own, true, 0);
     samples_features(&data, 6, FEATURES, CLASSES, 1);
@@ -237,7 +237,7 @@ static void it_evaluates_saves_and_resumes(void **state) {
     own_model own;
     char text[TEXT_MAX];
     tr_error err = {0};
-    tr_evaluation before, after;
+    tr_evaluation before = TR_EVALUATION_INIT, after = TR_EVALUATION_INIT;
     outcome whole;
     snapshot resumed;
     samples data;

@@ -27,7 +27,7 @@ static void known_covariance(void **state) {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         char text[TEXT_MAX];
-        tr_step_result last = {0};
+        tr_step_result last = TR_STEP_RESULT_INIT;
         tr_dataset *data = quadratic_data(INT64_C(1) << 20);
         trial t;
         snprintf(text, sizeof text,
@@ -74,7 +74,7 @@ static double direct_scale(const char *model, tr_dataset *data) {
     snprintf(text, sizeof text, still, model, 1, 1, 1);
     open_text(&t, NULL, data, text);
     for (int i = 0; i < SINGLES; i++) {
-        tr_step_result r;
+        tr_step_result r = TR_STEP_RESULT_INIT;
         snapshot grads;
         int64_t at = 0;
         trial_steps(&t, 1, &r);
@@ -99,7 +99,7 @@ static double direct_scale(const char *model, tr_dataset *data) {
 static void estimate(const char *model, tr_dataset *data, double scale,
                      const int cut[3]) {
     char text[TEXT_MAX];
-    tr_step_result last = {0};
+    tr_step_result last = TR_STEP_RESULT_INIT;
     trial t;
     snprintf(text, sizeof text, still, model, cut[0], cut[1], cut[2]);
     open_text(&t, NULL, data, text);
@@ -151,7 +151,7 @@ static void one_way(samples *data, const way *w) {
     const noise_cut cut = {.ranks = 1, w->batch, .micro = 2, w->wave};
     char text[NOISE_TEXT_MAX];
     double trace, gradient;
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     trial t;
     noise_by_hand(data, &cut, &trace, &gradient);
     noise_run(text, w->batch, 2, w->execution, w->more);
@@ -198,7 +198,7 @@ static void one_step(void **state) {
 static void nothing_of_some(void **state) {
     char text[NOISE_TEXT_MAX];
     samples data;
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     trial t;
     (void)state;
     samples_tokens(&data, 24, 8, 31, 5);
@@ -249,7 +249,7 @@ static void only_read(void **state) {
 static void not_known(void **state) {
     char text[NOISE_TEXT_MAX];
     samples data;
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     trial t;
     (void)state;
     samples_tokens(&data, 24, 8, 31, 5);

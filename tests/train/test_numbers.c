@@ -26,7 +26,7 @@ static void print_mlp(const char *sizes, const char *out, const char *more,
 
 static void check_skipped_step(trial *t, int64_t step, int64_t update) {
     snapshot before, after;
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     snapshot_take(&before, t);
     trial_steps(t, 1, &result);
     snapshot_take(&after, t);
@@ -39,7 +39,7 @@ static void check_skipped_step(trial *t, int64_t step, int64_t update) {
 }
 
 static void check_applied_step(trial *t, int64_t step, int64_t update) {
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     trial_steps(t, 1, &result);
     assert_false(result.skipped);
     assert_int_equal(result.step, step);
@@ -217,7 +217,8 @@ static tr_evaluation direct(const trial *t, const samples *data, int64_t count,
         }
     }
     snapshot_free(&all);
-    return (tr_evaluation){loss / targets, right / targets, count};
+    return (tr_evaluation){sizeof(tr_evaluation), loss / targets, right / targets,
+                           count};
 }
 
 static void evaluation_is_the_mean_over_targets(void **state) {
@@ -234,7 +235,7 @@ static void evaluation_is_the_mean_over_targets(void **state) {
     for (int round = 0; round < 2; round++) { // drawn weights, then trained ones
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             tr_error err = {0};
-            tr_evaluation got;
+            tr_evaluation got = TR_EVALUATION_INIT;
             bool all = counts[i] == 0 || counts[i] > 23;
             tr_evaluation want = direct(&t, &validation, all ? 23 : counts[i], 5);
             trial_ok(tr_engine_evaluate(t.engine, counts[i], &got, &err), &err);
@@ -262,14 +263,14 @@ static void print_gpt2(double dropout, char text[TEXT_MAX]) {
 
 static tr_evaluation evaluate(trial *t) {
     tr_error err = {0};
-    tr_evaluation result;
+    tr_evaluation result = TR_EVALUATION_INIT;
     trial_ok(tr_engine_evaluate(t->engine, 0, &result, &err), &err);
     return result;
 }
 
 static void evaluation_drops_nothing(void **state) {
     char text[TEXT_MAX];
-    tr_evaluation with, without;
+    tr_evaluation with = TR_EVALUATION_INIT, without = TR_EVALUATION_INIT;
     samples data;
     trial t;
     (void)state;
@@ -318,7 +319,7 @@ static void evaluation_does_not_touch_training(void **state) {
 static void without_validation_data_it_is_an_error(void **state) {
     char text[TEXT_MAX];
     tr_error err = {0};
-    tr_evaluation result;
+    tr_evaluation result = TR_EVALUATION_INIT;
     samples data;
     trial t;
     (void)state;

@@ -152,7 +152,7 @@ static void dropped_steps_change_nothing(void **state) {
     open_run(state, away, "away", "never", &data, &t);
     t.engine->defers = true;
     for (int after = 1; after < 64; after += 7) {
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         int left = after;
         trial_steps(&t, 1, NULL); // whose update is left to the step that is dropped
         assert_true(tr__executor_is_deferred(t.engine->executor));
@@ -192,7 +192,8 @@ static tr_status read_some(void *user, const int64_t *index, int64_t count,
 static void break_data(broken *b, const samples *data, int64_t from) {
     tr_error err = {0};
     *b = (broken){.data = data, .from = from};
-    tr_dataset_source source = {.samples = data->count,
+    tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                .samples = data->count,
                                 .tensors = *tr_dataset_tensors(data->dataset),
                                 .vocabulary = tr_dataset_vocabulary(data->dataset),
                                 .classes = tr_dataset_classes(data->dataset),
@@ -212,7 +213,7 @@ static void failed_steps_change_nothing(void **state) {
         broken lost;
         trial here, there;
         tr_error err = {0};
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         samples_tokens(&data, 9, 9, 53, 5);
         break_data(&lost, &data, first_lost[k]);
         open_run(state, resident, "here", "never", &data, &here);
@@ -340,7 +341,7 @@ static void an_error_in_a_step_ends_it(void **state) {
         samples data;
         trial t;
         tr_error err = {0};
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         samples_tokens(&data, 9, 9, 53, 5);
         open_run(state, away, "away", "never", &data, &t);
         trial_steps(&t, 1, NULL);

@@ -157,7 +157,7 @@ static void check_world(const world *w) {
     homes h = {"none", "none", g, 0, true, false};
     snapshot want, got;
     tr_step_result results[STEPS], others[STEPS];
-    tr_evaluation evaluation, other;
+    tr_evaluation evaluation = TR_EVALUATION_INIT, other = TR_EVALUATION_INIT;
     run(w, &h, (way){false, false}, &want, results, &evaluation);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         h = cases[k];

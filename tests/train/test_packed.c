@@ -74,7 +74,8 @@ static tr_status read_packed(void *user, const int64_t *index, int64_t count,
 static void source_make(source *s, bool forget) {
     tr_error err = {0};
     *s = (source){.forget = forget};
-    tr_dataset_source table = {.samples = SAMPLES,
+    tr_dataset_source table = {.size = sizeof(tr_dataset_source),
+                               .samples = SAMPLES,
                                .tensors = tr_batch_packed(LENGTH),
                                .vocabulary = VOCABULARY,
                                .classes = VOCABULARY,
@@ -152,7 +153,7 @@ static void a_leak_between_documents_is_found(void **state) {
     (void)state;
     source packed, leaking;
     char text[TEXT_MAX];
-    tr_step_result a, b;
+    tr_step_result a = TR_STEP_RESULT_INIT, b = TR_STEP_RESULT_INIT;
     source_make(&packed, false);
     source_make(&leaking, true);
     print_run(llama, BATCH_OF_6, text);

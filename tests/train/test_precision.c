@@ -142,7 +142,7 @@ static void a_step_that_overflows_is_skipped(void **state) {
     char precision[256];
     samples data;
     trial t;
-    tr_step_result r = {0};
+    tr_step_result r = TR_STEP_RESULT_INIT;
     double scale = 0x1p36;
     (void)state;
     precision_samples(&data);
@@ -179,7 +179,7 @@ static void the_first_tensor_is_named(void **state) {
     samples data;
     trial t;
     tr_error err = {0};
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     (void)state;
     samples_features(&data, 6, FEATURES, 5, 3);
     for (int i = 0; i < FEATURES; i++) {
@@ -214,7 +214,7 @@ static void the_smallest_scale_ends_the_run(void **state) {
     samples data;
     trial t;
     tr_error err = {0};
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     (void)state;
     precision_samples(&data);
     snprintf(precision, sizeof precision, scaled, 0x1p36);

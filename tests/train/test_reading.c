@@ -59,7 +59,7 @@ static void every_place(void **state) {
     samples_tokens(&data, 17, POSITIONS, VOCABULARY, 3);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         trial t;
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         open_place(&places[i], &data, &t);
         do { // fp16 begins with steps that overflow
             trial_steps(&t, 1, &result);
@@ -121,7 +121,7 @@ static void a_copy_trains_the_same(void **state) {
     open_place(&here, &data, &a);
     open_place(&there, &data, &b);
     trial_steps(&a, 1, NULL);
-    tr_step_result first;
+    tr_step_result first = TR_STEP_RESULT_INIT;
     trial_steps(&b, 1, &first);
     for (size_t i = 0; i < tr_engine_tensors(a.engine); i++) {
         tr_tensor_info info = TR_TENSOR_INFO_INIT;

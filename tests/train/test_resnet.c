@@ -37,8 +37,8 @@ static void check_golden(void **state, const char *name, const char *micro) {
     json_t *expected = json_load_file("expected.json", 0, NULL);
     const json_t *losses = json_object_get(expected, "loss");
     size_t steps = json_array_size(losses);
-    tr_step_result result;
-    tr_evaluation evaluation;
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     tr_error err = {0};
     trial t;
     assert_true(steps > 0);
@@ -321,7 +321,7 @@ static void skipped_leaves_statistics(void **state) {
         print_run(&c, scratch_path(state, name), text);
         trial_open_text(&t, text, data.dataset, NULL);
         for (int s = 0; s <= i; s++) {
-            tr_step_result result;
+            tr_step_result result = TR_STEP_RESULT_INIT;
             trial_steps(&t, 1, &result);
             assert_int_equal(result.skipped, s == 1);
         }

@@ -28,13 +28,18 @@ static void open_model(trial *t, const own_model *own, const samples *data,
     trial_open(t, &options);
 }
 
+static void give_rows(own_model *own, const tr_rewrite *rows) {
+    own->model.rewrites = rows;
+    own->model.rewrites_version = TRANCHE_EXTEND_VERSION;
+}
+
 #define NO_RATE "\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0}}"
 #define ADAM    "\"optimizer\": {\"params\": {\"lr\": 0.01}}"
 
 // ---- gradients
 
 static double loss_at(trial *t, const char *name, int64_t element, float value) {
-    tr_evaluation evaluation;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     tr_error err = {0};
     trial_ok(tr_engine_write(t->engine, name, "values", element, 1, &value, &err),
              &err);
@@ -78,7 +83,7 @@ static void gradients_are_slopes(void **state) {
     tr_error err = {0};
     (void)state;
     own_model_make(&own, false, 0);
-    own.model.rewrites = adapter_rows_drawn;
+    give_rows(&own, adapter_rows_drawn);
     samples_features(&data, SAMPLES, OWN_FEATURES, OWN_CLASSES, 1);
     open_model(&t, &own, &data, NO_RATE ", \"train_micro_batch_size_per_gpu\": 8");
     trial_steps(&t, 1, NULL);
@@ -105,9 +110,9 @@ static void other_ops_draw_the_same(void **state) {
     samples_features(&data, SAMPLES, OWN_FEATURES, OWN_CLASSES, 1);
     for (int adapted = 0; adapted < 2; adapted++) {
         trial t;
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         own_model_make(&own, false, 0.3f);
-        own.model.rewrites = adapted ? adapter_rows : NULL;
+        give_rows(&own, adapted ? adapter_rows : NULL);
         open_model(&t, &own, &data, NO_RATE);
         trial_steps(&t, 1, &result);
         snapshot_take_gradients(&gradients[adapted], &t);
@@ -143,10 +148,10 @@ static void train(const char *settings, snapshot *end, tr_step_result results[40
     own_model own;
     samples data;
     trial t;
-    tr_evaluation evaluation;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     tr_error err = {0};
     own_model_make(&own, true, 0.1f);
-    own.model.rewrites = adapter_rows;
+    give_rows(&own, adapter_rows);
     samples_features(&data, SAMPLES, OWN_FEATURES, OWN_CLASSES, 1);
     open_model(&t, &own, &data, settings);
     trial_steps(&t, 40, results);
@@ -216,7 +221,7 @@ static const tr_rewrite four_rows[] = {
 
 static double evaluated(const own_model *own, const samples *data, double factor) {
     trial t;
-    tr_evaluation evaluation;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     tr_error err = {0};
     float values[HIDDEN * HIDDEN];
     open_model(&t, own, data, NO_RATE);
@@ -248,7 +253,7 @@ static void an_evaluation_has_nodes_of_its_own(void **state) {
     own.model.unit_count = 2;
     samples_features(&data, SAMPLES, OWN_FEATURES, OWN_CLASSES, 1);
     double plain = evaluated(&own, &data, 1), four = evaluated(&own, &data, 4);
-    own.model.rewrites = four_rows;
+    give_rows(&own, four_rows);
     assert_true(plain != four);
     assert_true(evaluated(&own, &data, 1) == four);
     samples_free(&data);

@@ -41,8 +41,8 @@ static void a_stopped_step_is_made_again(void **state) {
         trial t;
         tr_error err = {0};
         countdown count = {.left = 2};
-        tr_step_result result;
-        tr_evaluation evaluation;
+        tr_step_result result = TR_STEP_RESULT_INIT;
+        tr_evaluation evaluation = TR_EVALUATION_INIT;
         open_run(&t, &data, "0.1", "0.1");
         trial_steps(&t, 1, NULL);
         if (stopped) {
@@ -96,7 +96,7 @@ static void rates_are_as_in_a_run_file(void **state) {
 static void a_rate_is_handed_back(void **state) {
     samples data;
     trial t;
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     tr_error err = {0};
     (void)state;
     samples_features(&data, 40, FEATURES, CLASSES, 5);
@@ -125,8 +125,8 @@ static void a_rate_is_handed_back(void **state) {
 static void bad_calls_change_nothing(void **state) {
     samples data;
     trial t;
-    tr_step_result result;
-    tr_evaluation evaluation;
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     int64_t step = 0;
     (void)state;
     samples_features(&data, 40, FEATURES, CLASSES, 5);

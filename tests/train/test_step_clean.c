@@ -227,7 +227,7 @@ static int guarded(const char *what, const char *text) {
         status = tr_engine_create(run, plan, &engine, &err);
     }
     for (int i = 0; i < STEPS && status == TR_OK; i++) {
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         if (i == WARM && !forbid()) {
             return NO_FILTER;
         }

@@ -245,7 +245,7 @@ static void a_sum_that_overflows_skips_the_step(void **state) {
     for (int k = 0; k < 3; k++) {
         trial t;
         samples data;
-        tr_step_result r;
+        tr_step_result r = TR_STEP_RESULT_INIT;
         float grad[COUNT], most = 0;
         snapshot before, after;
         setting s = {.sums = types[k], .micro = 1, .steps = 1};
@@ -280,7 +280,7 @@ static void a_sum_that_overflows_skips_the_step(void **state) {
 static void a_loss_scale_finds_its_place(void **state) {
     samples data;
     trial t;
-    tr_step_result r = {0};
+    tr_step_result r = TR_STEP_RESULT_INIT;
     int steps = 0;
     (void)state;
     make_tokens(&data);

@@ -40,6 +40,7 @@ static const tr_model_unit units[] = {{"only", "only", "only.", build, NULL}};
 static const tr_model_unit wrong_units[] = {{"other", "other", "", build_other, NULL}};
 
 static const tr_model model = {
+    .size = sizeof(tr_model),
     .type = "two",
     .unit_count = 1,
     .units = units,
@@ -77,7 +78,8 @@ static tr_status read_named(void *user, const int64_t *index, int64_t count,
 static tr_dataset *data_of(const tr_batch_tensors *tensors) {
     tr_error err = {0};
     tr_dataset *data = NULL;
-    tr_dataset_source source = {.about = "named",
+    tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                .about = "named",
                                 .samples = SAMPLES,
                                 .tensors = *tensors,
                                 .classes = CLASSES,

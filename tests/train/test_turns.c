@@ -30,7 +30,7 @@ typedef struct intruder {
 
 static void *call_all(void *user) {
     intruder *i = user;
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     float value;
     i->status[0] = tr_engine_step(i->engine, &result, &i->err[0]);
     i->status[1] = tr_engine_save(i->engine, &i->err[1]);
@@ -66,7 +66,8 @@ static tr_status read_rows(void *user, const int64_t *index, int64_t count,
 static void begin(trial *t, intruder *i, const char *out) {
     tr_error err = {0};
     *i = (intruder){0};
-    const tr_dataset_source source = {.samples = SAMPLES,
+    const tr_dataset_source source = {.size = sizeof(tr_dataset_source),
+                                      .samples = SAMPLES,
                                       .tensors = tr_batch_features(FEATURES),
                                       .classes = CLASSES,
                                       .read = read_rows,
@@ -84,7 +85,7 @@ static void end(trial *t, intruder *i) {
 }
 
 static double loss_of(trial *t) {
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     trial_steps(t, 1, &result);
     return result.loss;
 }
@@ -133,7 +134,7 @@ int __lsan_is_turned_off(void) {
 // What the child does with the engine; its exit status says whether all was as it
 // should.
 static int in_child(trial *t) {
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     tr_error err = {0};
     bool refused = tr_engine_step(t->engine, &result, &err) == TR_USAGE &&
                    strstr(err.message, "fork()");

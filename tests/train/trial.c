@@ -52,7 +52,10 @@ void trial_close(trial *t) {
 void trial_steps(trial *t, int64_t count, tr_step_result *results) {
     for (int64_t i = 0; i < count; i++) {
         tr_error err = {0};
-        tr_step_result ignored;
+        tr_step_result ignored = TR_STEP_RESULT_INIT;
+        if (results) {
+            results[i].size = sizeof results[i];
+        }
         trial_ok(tr_engine_step(t->engine, results ? &results[i] : &ignored, &err),
                  &err);
     }

@@ -7,7 +7,6 @@
 
 #include <tranche/extend/op.h>
 #include <tranche/extend/rope.h>
-#include <tranche/extend/version.h>
 #include <tranche/model.h>
 
 #ifdef __cplusplus
@@ -15,12 +14,6 @@ extern "C" {
 #endif
 
 // ---- ops
-
-// An op, and the version of the headers that it was compiled with.
-typedef struct tr_built_op {
-    const tr_op *op;
-    int version; // TRANCHE_EXTEND_VERSION
-} tr_built_op;
 
 // What tr_graph_op calls.
 TR_API tr_value tr_graph_built_op(tr_graph *graph, const tr_built_op *built,

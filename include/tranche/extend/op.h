@@ -15,6 +15,7 @@
 #define TRANCHE_EXTEND_OP_H
 
 #include <tranche/extend/target.h>
+#include <tranche/extend/version.h>
 #include <tranche/status.h>
 #include <tranche/types.h>
 
@@ -238,6 +239,12 @@ struct tr_op {
 // the plan clears the sums once in an optimizer step. A target below 0 (-100) is no
 // target.
 enum { TR_SUM_LOSS, TR_SUM_COUNT, TR_SUM_CORRECT, TR_SUMS };
+
+// An op, and the version of the headers that it was compiled with.
+typedef struct tr_built_op {
+    const tr_op *op;
+    int version; // TRANCHE_EXTEND_VERSION
+} tr_built_op;
 
 #ifdef __cplusplus
 }

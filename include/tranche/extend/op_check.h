@@ -18,6 +18,11 @@ typedef struct tr_op_check_input {
                          // numbers in f32 and f64 alone
 } tr_op_check_input;
 
+// What tr_op_check calls.
+TR_API tr_status tr_op_check_built(const tr_built_op *built, const void *attr,
+                                   const tr_op_check_input *in, int in_count,
+                                   double tolerance, tr_error *err);
+
 // Runs the op and the ops of its backward on these inputs, each operand with guard
 // zones around it. TR_DIFFERENT, with a message that names the op and the operand,
 // where
@@ -31,11 +36,15 @@ typedef struct tr_op_check_input {
 // - `infer` takes an input that is smaller by one in a dimension, on which a kernel
 // then
 //   does one of these (not tried with integers among the inputs).
-// TR_USAGE: the op refuses the inputs. TR_NUMBERS: an output is not finite on them, so
+// TR_USAGE: the op refuses the inputs, or was compiled with headers of another version.
+// TR_NUMBERS: an output is not finite on them, so
 // that nothing can be compared. TR_MEMORY.
-TR_API tr_status tr_op_check(const tr_op *op, const void *attr,
-                             const tr_op_check_input *in, int in_count,
-                             double tolerance, tr_error *err);
+static inline tr_status tr_op_check(const tr_op *op, const void *attr,
+                                    const tr_op_check_input *in, int in_count,
+                                    double tolerance, tr_error *err) {
+    const tr_built_op built = {op, TRANCHE_EXTEND_VERSION};
+    return tr_op_check_built(&built, attr, in, in_count, tolerance, err);
+}
 
 #ifdef __cplusplus
 }

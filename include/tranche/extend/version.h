@@ -1,6 +1,7 @@
 // The version of the headers in tranche/extend, for what is compiled with them. Their
-// structs may change with every version of the library, so an op that was compiled with
-// those of another one is refused where it is handed over.
+// structs may change with every version of the library, so an op, or a model's
+// rewrites, that were compiled with those of another one are refused where they are
+// handed over.
 #ifndef TRANCHE_EXTEND_VERSION_H
 #define TRANCHE_EXTEND_VERSION_H
 

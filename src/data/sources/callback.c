@@ -2,11 +2,20 @@
 // kernels trust ids and labels.
 #include "data/sources/dataset.h"
 
+#include "base/arguments.h"
 #include "base/batch.h"
+#include "base/checked.h"
 #include "base/memory.h"
+
+enum { PIECE = 16 }; // samples that are read at a time where they are converted
 
 typedef struct checked_source {
     tr_dataset_source inner;
+    tr_batch_tensors tensors; // the dataset's: I32 where the source says I64
+    // [PIECE, ...] of a tensor that the source reads as I64; NULL: it is of the
+    // dataset's type.
+    int64_t *wide[TR_BATCH_TENSORS_MAX];
+    bool converts;
 } checked_source;
 
 // The samples index[0 .. count).
@@ -48,9 +57,10 @@ static tr_status check_places(const tr_batch_tensor *tensor, const int32_t *plac
     return TR_OK;
 }
 
-static tr_status check_tensor(const tr_dataset_source *source, int index,
-                              const void *rows, sample_list samples, tr_error *err) {
-    const tr_batch_tensor *tensor = &source->tensors.tensor[index];
+static tr_status check_tensor(const checked_source *self, int index, const void *rows,
+                              sample_list samples, tr_error *err) {
+    const tr_dataset_source *source = &self->inner;
+    const tr_batch_tensor *tensor = &self->tensors.tensor[index];
     if (tensor->desc.dtype != TR_I32) {
         return TR_OK;
     }
@@ -62,19 +72,69 @@ static tr_status check_tensor(const tr_dataset_source *source, int index,
     return check_ids(tensor, rows, bound, samples, err);
 }
 
-static tr_status read_checked(void *user, const int64_t *index, int64_t count,
-                              void *const *rows, tr_error *err) {
-    const checked_source *self = user;
+// ---- reading
+
+// from, to: [samples, ...]
+static tr_status narrow(const tr_batch_tensor *tensor, const int64_t *from, int32_t *to,
+                        sample_list samples, tr_error *err) {
+    int64_t each = tr_shape_count(tensor->desc.shape);
+    for (int64_t i = 0; i < samples.count * each; i++) {
+        if (from[i] < INT32_MIN || from[i] > INT32_MAX) {
+            return tr_fail(err, TR_DATA,
+                           "sample %lld: %s: %lld at element %lld does not fit into 32 "
+                           "bits",
+                           (long long)samples.index[i / each], tensor->name,
+                           (long long)from[i], (long long)(i % each));
+        }
+        to[i] = (int32_t)from[i];
+    }
+    return TR_OK;
+}
+
+static tr_status read_piece(const checked_source *self, sample_list samples,
+                            void *const *rows, tr_error *err) {
     const tr_dataset_source *inner = &self->inner;
-    tr_status status = inner->read(inner->user, index, count, rows, err);
+    void *own[TR_BATCH_TENSORS_MAX];
+    for (int i = 0; i < self->tensors.count; i++) {
+        own[i] = self->wide[i] ? self->wide[i] : rows[i];
+    }
+    tr_status status = inner->read(inner->user, samples.index, samples.count, own, err);
     if (status != TR_OK) { // a source may return no message of its own
         return tr_fail(err, status, "%s: reading failed",
                        inner->about ? inner->about : "callback");
     }
-    for (int i = 0; status == TR_OK && i < inner->tensors.count; i++) {
-        status = check_tensor(inner, i, rows[i], (sample_list){index, count}, err);
+    for (int i = 0; status == TR_OK && i < self->tensors.count; i++) {
+        if (self->wide[i]) {
+            status =
+                narrow(&self->tensors.tensor[i], self->wide[i], rows[i], samples, err);
+        }
+        status =
+            status == TR_OK ? check_tensor(self, i, rows[i], samples, err) : status;
     }
     return status;
+}
+
+static tr_status read_checked(void *user, const int64_t *index, int64_t count,
+                              void *const *rows, tr_error *err) {
+    const checked_source *self = user;
+    int64_t piece = self->converts ? PIECE : count;
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < count && status == TR_OK; at += piece) {
+        void *out[TR_BATCH_TENSORS_MAX];
+        tr__rows_move(&self->tensors, at, rows, out);
+        const sample_list samples = {index + at, tr__min_i64(piece, count - at)};
+        status = read_piece(self, samples, out, err);
+    }
+    return status;
+}
+
+// ---- beginning and end
+
+static void free_checked(checked_source *self) {
+    for (int i = 0; i < TR_BATCH_TENSORS_MAX; i++) {
+        tr__free(self->wide[i]);
+    }
+    tr__free(self);
 }
 
 static void destroy_checked(void *user) {
@@ -82,7 +142,32 @@ static void destroy_checked(void *user) {
     if (self->inner.destroy) {
         self->inner.destroy(self->inner.user);
     }
-    tr__free(self);
+    free_checked(self);
+}
+
+// What the dataset has of what the source delivers.
+static tr_batch_tensors narrow_tensors(const tr_batch_tensors *tensors) {
+    tr_batch_tensors out = *tensors;
+    for (int i = 0; i < out.count && i < TR_BATCH_TENSORS_MAX; i++) {
+        if (out.tensor[i].desc.dtype == TR_I64) {
+            out.tensor[i].desc.dtype = TR_I32;
+        }
+    }
+    return out;
+}
+
+// Memory for what is converted. Shapes have been checked.
+static bool make_wide(checked_source *self, const tr_batch_tensors *tensors) {
+    bool good = true;
+    for (int i = 0; i < tensors->count && good; i++) {
+        const tr_tensor_desc desc = tensors->tensor[i].desc;
+        if (desc.dtype == TR_I64) {
+            self->converts = true;
+            self->wide[i] = tr__calloc(PIECE, (size_t)tr_tensor_bytes(desc));
+            good = self->wide[i] != NULL;
+        }
+    }
+    return good;
 }
 
 static tr_status check_source(const tr_dataset_source *source, tr_error *err) {
@@ -97,24 +182,35 @@ static tr_status check_source(const tr_dataset_source *source, tr_error *err) {
                        (long long)source->samples, (long long)source->vocabulary,
                        (long long)source->classes, (long long)source->bytes);
     }
-    return tr__batch_check(&source->tensors, "a dataset", err);
+    const tr_batch_tensors tensors = narrow_tensors(&source->tensors);
+    return tr__batch_check(&tensors, "a dataset", err);
 }
 
 tr_status tr_dataset_create_callback(const tr_dataset_source *source, tr_dataset **out,
                                      tr_error *err) {
-    *out = NULL;
-    tr_status status = check_source(source, err);
+    static const char name[] = "tr_dataset_create_callback";
+    static const tr_sized known = {"tr_dataset_source", "TR_DATASET_SOURCE_INIT",
+                                   sizeof *source, 0};
+    tr_status status = tr__need_sized(source, &known, name, err);
+    status = status == TR_OK ? tr__need(out, name, "out", err) : status;
+    status = status == TR_OK ? check_source(source, err) : status;
     if (status != TR_OK) {
         return status;
     }
+    *out = NULL;
     checked_source *self = tr__calloc(1, sizeof *self);
-    if (!self) {
+    if (!self || !make_wide(self, &source->tensors)) {
+        if (self) {
+            free_checked(self);
+        }
         return tr_fail(err, TR_MEMORY, "no memory to open a dataset");
     }
+    self->tensors = narrow_tensors(&source->tensors);
     self->inner = *source;
     self->inner.destroy = NULL; // not ours until all has gone well
     self->inner.about = NULL;
     tr_dataset_source checked = *source;
+    checked.tensors = self->tensors;
     checked.read = read_checked;
     checked.destroy = destroy_checked;
     checked.user = self;

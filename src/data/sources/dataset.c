@@ -1,5 +1,6 @@
 #include "data/sources/dataset.h"
 
+#include "base/arguments.h"
 #include "base/memory.h"
 
 #include <stdatomic.h>
@@ -84,6 +85,13 @@ void tr_dataset_destroy(tr_dataset *dataset) {
 
 tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t count,
                           void *const *rows, tr_error *err) {
+    static const char own_name[] = "tr_dataset_read";
+    tr_status given = tr__need(dataset, own_name, "dataset", err);
+    given = given == TR_OK ? tr__need(index, own_name, "index", err) : given;
+    given = given == TR_OK ? tr__need(rows, own_name, "rows", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     const tr_dataset_source *source = &dataset->source;
     for (int64_t i = 0; i < count; i++) {
         if (index[i] < 0 || index[i] >= source->samples) {
@@ -96,31 +104,31 @@ tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t cou
 }
 
 int64_t tr_dataset_samples(const tr_dataset *dataset) {
-    return dataset->source.samples;
+    return dataset ? dataset->source.samples : 0;
 }
 
 const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset) {
-    return &dataset->source.tensors;
+    return dataset ? &dataset->source.tensors : NULL;
 }
 
 int64_t tr_dataset_vocabulary(const tr_dataset *dataset) {
-    return dataset->source.vocabulary;
+    return dataset ? dataset->source.vocabulary : 0;
 }
 
 int64_t tr_dataset_classes(const tr_dataset *dataset) {
-    return dataset->source.classes;
+    return dataset ? dataset->source.classes : 0;
 }
 
 uint64_t tr_dataset_hash(const tr_dataset *dataset) {
-    return dataset->source.hash;
+    return dataset ? dataset->source.hash : 0;
 }
 
 int64_t tr_dataset_bytes(const tr_dataset *dataset) {
-    return dataset->source.bytes;
+    return dataset ? dataset->source.bytes : 0;
 }
 
 const char *tr_dataset_about(const tr_dataset *dataset) {
-    return dataset->source.about;
+    return dataset ? dataset->source.about : "";
 }
 
 tr_batch_tensors tr__tensors_of(const tr_data_options *options, int64_t features) {

@@ -32,7 +32,7 @@ static tr_status check(const tr_tokenizer *tokenizer, const tr_encode_files *fil
                        tr_error *err) {
     static const char name[] = "tr_tokenizer_encode_files";
     static const tr_sized known = {"tr_encode_files", "TR_ENCODE_FILES_INIT",
-                                   sizeof(tr_encode_files)};
+                                   sizeof(tr_encode_files), 0};
     tr_status status = tr__need(tokenizer, name, "tokenizer", err);
     if (status == TR_OK) {
         status = tr__need_sized(files, &known, name, err);

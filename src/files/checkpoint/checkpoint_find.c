@@ -1,5 +1,6 @@
 #include "files/checkpoint/checkpoint.h"
 
+#include "base/arguments.h"
 #include "base/files.h"
 #include "base/hub.h"
 #include "base/memory.h"
@@ -120,6 +121,13 @@ static tr_status fill_entry(const char *folder, const tr_step_folder *found,
 
 tr_status tr_checkpoint_list(const char *out_folder, tr_checkpoint_entry **entries,
                              size_t *count, tr_error *err) {
+    static const char own_name[] = "tr_checkpoint_list";
+    tr_status given = tr__need(out_folder, own_name, "out_folder", err);
+    given = given == TR_OK ? tr__need(entries, own_name, "entries", err) : given;
+    given = given == TR_OK ? tr__need(count, own_name, "count", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     char folder[PATH_MAX], latest[TR_STEP_NAME_MAX] = "";
     tr_step_folder *list;
     size_t found;
@@ -177,6 +185,12 @@ static tr_status locate_name(const char *name, char *dst, size_t size, tr_error 
 
 tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
                                tr_error *err) {
+    static const char own_name[] = "tr_checkpoint_locate";
+    tr_status given = tr__need(path, own_name, "path", err);
+    given = given == TR_OK ? tr__need(dst, own_name, "dst", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     struct stat info;
     char inner[PATH_MAX], latest[TR_STEP_NAME_MAX];
     size_t length = strlen(path);

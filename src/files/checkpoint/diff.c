@@ -1,5 +1,6 @@
 #include <tranche/checkpoint.h>
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -208,6 +209,13 @@ static tr_status locate(const char *path, char **copy, tr_error *err) {
 
 tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
                              tr_error *err) {
+    static const char own_name[] = "tr_checkpoint_diff";
+    tr_status given = tr__need(a, own_name, "a", err);
+    given = given == TR_OK ? tr__need(b, own_name, "b", err) : given;
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     tr_diff *diff = tr__calloc(1, sizeof *diff);
     piece *work = tr__calloc(1, sizeof *work);
     tr_status status;
@@ -215,6 +223,7 @@ tr_status tr_checkpoint_diff(const char *a, const char *b, tr_diff **out,
         status = tr_fail(err, TR_MEMORY, "no memory to compare");
         goto cleanup;
     }
+    diff->size = sizeof *diff;
     diff->identical = true;
     status = locate(a, &diff->a, err);
     if (status == TR_OK) {

@@ -1,5 +1,6 @@
 #include <tranche/checkpoint.h>
 
+#include "base/arguments.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/sink.h"
@@ -36,6 +37,12 @@ static tr_status open_weights(tr_inspection *inspection, tr_error *err) {
 }
 
 tr_status tr_checkpoint_inspect(const char *path, tr_inspection **out, tr_error *err) {
+    static const char own_name[] = "tr_checkpoint_inspect";
+    tr_status given = tr__need(path, own_name, "path", err);
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     char located[PATH_MAX];
     tr_status status = tr_checkpoint_locate(path, located, sizeof located, err);
     if (status != TR_OK) {
@@ -72,12 +79,14 @@ void tr_inspection_destroy(tr_inspection *inspection) {
 }
 
 size_t tr_inspection_count(const tr_inspection *inspection) {
-    return tr__tensor_set_count(inspection->weights);
+    return inspection ? tr__tensor_set_count(inspection->weights) : 0;
 }
 
 const tr_stored_tensor *tr_inspection_tensor(const tr_inspection *inspection,
                                              size_t i) {
-    return tr__tensor_set_at(inspection->weights, i);
+    return i < tr_inspection_count(inspection)
+               ? tr__tensor_set_at(inspection->weights, i)
+               : NULL;
 }
 
 // ---- text

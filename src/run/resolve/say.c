@@ -2,6 +2,7 @@
 #include "base/arguments.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "models/models.h"
 #include "run/keys/keys.h"
 #include "run/run.h"
 
@@ -169,10 +170,13 @@ tr_status tr_run_name_source(tr_run *run, const char *source, tr_error *err) {
 
 tr_status tr_run_give(tr_run *run, const tr_run_parts *parts, tr_error *err) {
     static const tr_sized known = {"tr_run_parts", "TR_RUN_PARTS_INIT",
-                                   sizeof(tr_run_parts)};
+                                   sizeof(tr_run_parts), 0};
     tr_status status = is_open(run, parts, "tr_run_give", "parts", err);
     if (status == TR_OK) {
         status = tr__need_sized(parts, &known, "tr_run_give", err);
+    }
+    if (status == TR_OK && parts->model) {
+        status = tr__model_need(parts->model, "tr_run_give", err);
     }
     if (status == TR_OK) {
         run->given.parts = *parts;

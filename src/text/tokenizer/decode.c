@@ -1,4 +1,6 @@
 #include "text/tokenizer/byte_level.h"
+
+#include "base/arguments.h"
 #include "text/tokenizer/tokenizer.h"
 
 enum { TEXT_MAX = 1 << 30 }; // bytes of all tokens that are decoded at once
@@ -36,6 +38,13 @@ static void collect(const tr_tokenizer *t, const int32_t *id, size_t count,
 tr_status tr_tokenizer_decode(const tr_tokenizer *t, const int32_t *id, size_t count,
                               bool skip_special, char **text, size_t *bytes,
                               tr_error *err) {
+    static const char own_name[] = "tr_tokenizer_decode";
+    tr_status given = tr__need(t, own_name, "tokenizer", err);
+    given = given == TR_OK ? tr__need(text, own_name, "text", err) : given;
+    given = given == TR_OK ? tr__need(bytes, own_name, "bytes", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     tr_strings strings = {.text.limit = (size_t)TEXT_MAX};
     collect(t, id, count, skip_special, &strings);
     tr_status status = tr__decoder_run(&t->decoder, &strings, err);

@@ -1,11 +1,19 @@
 #include "text/tokenizer/tokenizer.h"
 
+#include "base/arguments.h"
+
 static tr_status no_memory(tr_error *err) {
     return tr_fail(err, TR_MEMORY, "no memory for token ids");
 }
 
 tr_status tr_encoder_create(const tr_tokenizer *tokenizer, tr_encoder **out,
                             tr_error *err) {
+    static const char own_name[] = "tr_encoder_create";
+    tr_status given = tr__need(tokenizer, own_name, "tokenizer", err);
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     tr_encoder *e = tr__calloc(1, sizeof *e);
     if (e) {
         e->tokenizer = tokenizer;

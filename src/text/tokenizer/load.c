@@ -1,3 +1,4 @@
+#include "base/arguments.h"
 #include "base/files.h"
 #include "text/tokenizer/folder.h"
 #include "text/tokenizer/tokenizer.h"
@@ -98,6 +99,12 @@ tr_status tr__tokenizer_parse(const char *file, const char *text, size_t bytes,
 }
 
 tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err) {
+    static const char own_name[] = "tr_tokenizer_load";
+    tr_status given = tr__need(path, own_name, "path", err);
+    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     char file[PATH_MAX], *text = NULL;
     size_t bytes = 0;
     tr_status status = tr__tokenizer_file(path, file, err);

@@ -1,5 +1,6 @@
 // A whole text: in parts that fit the processor's caches, on as many threads as wished.
 #include "base/parallel.h"
+#include "base/arguments.h"
 #include "text/tokenizer/stream.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -31,6 +32,14 @@ static size_t part_end(const tr_tokenizer *t, const unsigned char *text, size_t 
 tr_status tr_encoder_encode(tr_encoder *e, const char *text, size_t bytes,
                             const tr_encode_options *options, tr_token_ids *ids,
                             tr_error *err) {
+    static const char own_name[] = "tr_encoder_encode";
+    tr_status given = tr__need(e, own_name, "encoder", err);
+    given =
+        given == TR_OK ? tr__need(bytes > 0 ? text : "", own_name, "text", err) : given;
+    given = given == TR_OK ? tr__need(ids, own_name, "ids", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     const tr_tokenizer *t = e->tokenizer;
     const unsigned char *from = (const unsigned char *)text;
     tr_status status = add_template(&t->template.before, options, ids, err);
@@ -190,6 +199,14 @@ void tr__text_stream_release(tr_text_stream *s) {
 tr_status tr_tokenizer_encode(const tr_tokenizer *t, const char *text, size_t bytes,
                               const tr_encode_options *options, int threads,
                               tr_token_ids *ids, tr_error *err) {
+    static const char own_name[] = "tr_tokenizer_encode";
+    tr_status given = tr__need(t, own_name, "tokenizer", err);
+    given =
+        given == TR_OK ? tr__need(bytes > 0 ? text : "", own_name, "text", err) : given;
+    given = given == TR_OK ? tr__need(ids, own_name, "ids", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     tr_block whole = {text, bytes, true, true, NULL};
     tr_text_stream stream = {.tokenizer = t, .threads = threads};
     if (options) {

@@ -23,16 +23,25 @@ void tr_tokenizer_destroy(tr_tokenizer *t) {
 }
 
 int64_t tr_tokenizer_vocabulary(const tr_tokenizer *t) {
+    if (!t) {
+        return 0;
+    }
     size_t model = t->vocabulary.count, extra = t->extra.count;
     return (int64_t)(model > extra ? model : extra);
 }
 
 int32_t tr_tokenizer_find(const tr_tokenizer *t, const char *token) {
+    if (!t || !token) {
+        return -1;
+    }
     tr_tokens tokens = tr__tokenizer_tokens(t);
     return tr__tokens_find(&tokens, token, strlen(token));
 }
 
 const char *tr_tokenizer_token(const tr_tokenizer *t, int32_t id, size_t *bytes) {
+    if (!t || !bytes) {
+        return NULL;
+    }
     tr_tokens tokens = tr__tokenizer_tokens(t);
     return (const char *)tr__tokens_bytes(&tokens, id, bytes);
 }

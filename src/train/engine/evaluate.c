@@ -1,6 +1,7 @@
 // Evaluation: the model forward over the first validation samples, in order. Ranks take
 // runs of micro-batches; the sums of each are kept apart and added in the order of the
 // samples, so that the loss has the same bits for every number of ranks.
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "comm/alone.h"
@@ -164,6 +165,7 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
         status = evaluate(&r, count, err);
     }
     *result = (tr_evaluation){
+        .size = sizeof *result,
         .loss = tr__plain(r.sums[TR_SUM_LOSS] / r.sums[TR_SUM_COUNT]),
         .accuracy = tr__plain(r.sums[TR_SUM_CORRECT] / r.sums[TR_SUM_COUNT]),
         .samples = count};
@@ -172,12 +174,22 @@ tr_status tr__engine_evaluate_until(tr_engine *engine, int64_t samples,
 
 tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *result,
                              tr_error *err) {
-    tr_status status =
-        tr__engine_enter(engine, result, "tr_engine_evaluate", "result", err);
-    if (status == TR_OK) {
-        status = tr__engine_evaluate_until(engine, samples, engine->stop,
-                                           engine->stop_user, result, err);
-        tr__engine_leave(engine);
+    static const char name[] = "tr_engine_evaluate";
+    static const tr_sized known = {"tr_evaluation", "TR_EVALUATION_INIT",
+                                   sizeof *result, 0};
+    tr_evaluation made = TR_EVALUATION_INIT;
+    tr_status status = tr__engine_need(engine, result, name, "result", err);
+    status = status == TR_OK ? tr__need_sized(result, &known, name, err) : status;
+    status = status == TR_OK ? tr__engine_enter(engine, result, name, "result", err)
+                             : status;
+    if (status != TR_OK) {
+        return status;
     }
+    status = tr__engine_evaluate_until(engine, samples, engine->stop, engine->stop_user,
+                                       &made, err);
+    if (status == TR_OK) {
+        tr__give_sized(result, &made);
+    }
+    tr__engine_leave(engine, status, err);
     return status;
 }

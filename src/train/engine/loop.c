@@ -14,6 +14,7 @@
 #include "train/watch/summary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct loop {
@@ -26,6 +27,7 @@ typedef struct loop {
     tr_saver saver;
     tr_metrics_kept kept;   // of an earlier process
     int64_t evaluated_step; // of the newest evaluation
+    const tr_train_options *options;
     bool (*stop)(void *user);
     void *user;
     tr_error *err;
@@ -66,12 +68,15 @@ static tr_status evaluate(loop *l, int64_t step) {
     if (!due || !tr__run_validation_data(l->engine->run) || l->evaluated_step == step) {
         return TR_OK;
     }
-    tr_evaluation result;
+    tr_evaluation result = TR_EVALUATION_INIT;
     tr_status status = tr__engine_evaluate_until(l->engine, settings->evaluate_samples,
                                                  l->stop, l->user, &result, l->err);
     l->evaluated_step = step;
     if (status == TR_OK) {
         tr__summary_evaluation(&l->summary, step, &result);
+        if (l->options->on_evaluation) {
+            l->options->on_evaluation(l->options->told_user, step, &result);
+        }
         status = note_evaluation(l, step, &result);
     }
     if (status != TR_OK) {
@@ -166,6 +171,9 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
         say_skipped(l, r);
     }
     tr__progress_step(&l->line, l->engine, r);
+    if (l->options->on_step) {
+        l->options->on_step(l->options->told_user, r);
+    }
     tr__crowding_step(&l->crowding, r->step, &l->line);
     if (status == TR_OK) {
         status = roll_back(l, r);
@@ -181,7 +189,7 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
 static int64_t traced_step(const loop *l) {
     const tr_settings *settings = l->engine->settings;
     bool one = settings->steps - l->engine->count.step == 1;
-    if (!settings->trace) {
+    if (!settings->trace || l->options->no_files) {
         return 0;
     }
     return settings->trace_step > 0 ? settings->trace_step : one ? 1 : 2;
@@ -260,7 +268,7 @@ static tr_status run_steps(loop *l) {
     // What a stopped run owes.
     tr_status status = engine->count.step > 0 ? evaluate(l, engine->count.step) : TR_OK;
     while (status == TR_OK && !is_last(l, engine->count.step)) {
-        tr_step_result result;
+        tr_step_result result = TR_STEP_RESULT_INIT;
         at_work before = what_is(l);
         bool watched = ++number == traced;
         status = tr__saver_before(&l->saver, l->err);
@@ -296,11 +304,16 @@ static tr_status interrupted(loop *l) {
     tr__progress_end(&l->line); // the last step has been told
     tr_status status = tr__saver_save(&l->saver, l->err);
     l->err = first;
-    if (status == TR_OK) {
+    if (status == TR_OK && l->options->no_files) {
+        tr__progress_say(&l->line, "interrupted after step %" PRId64,
+                         l->engine->count.step);
+    } else if (status == TR_OK) {
         tr__progress_say(&l->line,
                          "interrupted; checkpoint of step %" PRId64
                          " saved: run the same command again to resume",
                          l->saver.saved_step);
+    }
+    if (status == TR_OK) {
         return TR_INTERRUPTED;
     }
     if (first) {
@@ -319,7 +332,7 @@ static tr_status keep_learned(loop *l, tr_status status) {
     tr_error first = l->err ? *l->err : (tr_error){0}, later = {0};
     tr_error *told = l->err;
     int64_t step = l->engine->count.step;
-    bool news = step > 0 && l->saver.saved_step != step;
+    bool news = step > 0 && l->saver.saved_step != step && !l->options->no_files;
     l->err = &later;
     if (news && tr__saver_save(&l->saver, l->err) == TR_OK) {
         tr__progress_say(&l->line,
@@ -336,11 +349,25 @@ static tr_status keep_learned(loop *l, tr_status status) {
     return status;
 }
 
+static tr_status open_no_files(loop *l) {
+    tr_error mine = {0};
+    tr_status status =
+        tr__run_resolve_execution(l->engine->run, l->engine->plan, &mine);
+    l->kept = (tr_metrics_kept){.best_step = -1, .best_loss = INFINITY};
+    l->evaluated_step = -1;
+    tr__saver_begin(&l->saver, l->engine, &l->line, INFINITY);
+    l->saver.off = true;
+    return tr__agree(l->comm, status, &mine, l->err);
+}
+
 // What the old metrics tell of evaluations, all ranks must know: they make them
 // together.
 static tr_status open_outputs(loop *l) {
     tr_engine *engine = l->engine;
     tr_error mine = {0};
+    if (l->options->no_files) {
+        return open_no_files(l);
+    }
     l->kept = (tr_metrics_kept){.best_step = tr__saver_best_step(engine)};
     tr_status status = tr__run_write(engine->run, engine->plan, &mine);
     if (status == TR_OK && tr__comm_leads(l->comm)) {
@@ -387,7 +414,7 @@ static tr_status check_options(const tr_engine *engine, const tr_train_options *
                                tr_error *err) {
     static const char name[] = "tr_engine_train";
     static const tr_sized known = {"tr_train_options", "TR_TRAIN_OPTIONS_INIT",
-                                   sizeof(tr_train_options)};
+                                   sizeof(tr_train_options), 0};
     tr_status status = tr__need(engine, name, "engine", err);
     return status == TR_OK && options ? tr__need_sized(options, &known, name, err)
                                       : status;
@@ -400,6 +427,7 @@ static tr_status train(tr_engine *engine, const tr_train_options *options,
               .comm = engine->comm,
               .metrics = {.file = -1},
               .summary = tr__summary_begin(),
+              .options = options,
               .stop = options->stop,
               .user = options->stop_user,
               .err = err};
@@ -427,7 +455,7 @@ static tr_status train(tr_engine *engine, const tr_train_options *options,
         status = tr__engine_settle(engine, err);
     }
     tr__progress_end(&l.line);
-    if (status == TR_OK) {
+    if (status == TR_OK && !options->no_files) {
         tr__summary_say(&l.summary, engine, l.saver.saved_step, &l.line);
     }
     tr__metrics_close(&l.metrics);
@@ -444,7 +472,7 @@ tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
     }
     if (status == TR_OK) {
         status = train(engine, options ? options : &none, err);
-        tr__engine_leave(engine);
+        tr__engine_leave(engine, status, err);
     }
     return status;
 }

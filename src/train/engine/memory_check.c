@@ -1,5 +1,6 @@
 // Is there memory for a plan?
 #include "backend/backend.h"
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -18,6 +19,12 @@ static tr_status check(const char *what, int64_t needs, int64_t memory,
 }
 
 tr_status tr_plan_check_memory(const tr_plan *plan, const char *what, tr_error *err) {
+    static const char own_name[] = "tr_plan_check_memory";
+    tr_status given = tr__need(plan, own_name, "plan", err);
+    given = given == TR_OK ? tr__need(what, own_name, "what", err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
     const tr_ledger *ledger = tr_plan_ledger(plan);
     const tr_plan_request *r = &plan->request;
     const tr_backend *backend = tr__backend(r->backend);

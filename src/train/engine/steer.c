@@ -1,11 +1,11 @@
 // What a program says to an engine between its steps: when to stop, at which rates to
 // go on.
-#include "base/arguments.h"
 #include "train/engine.h"
 
 tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user), void *user,
                               tr_error *err) {
-    tr_status status = tr__need(engine, "tr_engine_stop_when", "engine", err);
+    tr_status status =
+        tr__engine_need(engine, engine, "tr_engine_stop_when", "engine", err);
     if (status == TR_OK) {
         engine->stop = stop;
         engine->stop_user = user;
@@ -19,7 +19,8 @@ size_t tr_engine_groups(const tr_engine *engine) {
 
 tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
                              tr_error *err) {
-    tr_status status = tr__need(engine, "tr_engine_set_rate", "engine", err);
+    tr_status status =
+        tr__engine_need(engine, engine, "tr_engine_set_rate", "engine", err);
     if (status != TR_OK) {
         return status;
     }

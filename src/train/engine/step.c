@@ -1,5 +1,6 @@
 // One optimizer step: a walk of the plan, what the engine decides in it, and what
 // follows from that.
+#include "base/arguments.h"
 #include "base/clock.h"
 #include "comm/alone.h"
 #include "plan/print/print.h"
@@ -35,6 +36,7 @@ static void fill_result(tr_engine *engine, const tr_batch *batch,
     engine->unscale =
         engine->seed_power / (engine->scale.scale * fmax(sums[TR_SUM_COUNT], 1));
     *result = (tr_step_result){
+        .size = sizeof *result,
         .step = engine->count.step + 1,
         .update = engine->count.update,
         .epoch = batch->epoch,
@@ -257,12 +259,21 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
 }
 
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {
-    tr_status status =
-        tr__engine_enter(engine, result, "tr_engine_step", "result", err);
-    if (status == TR_OK) {
-        status =
-            tr__engine_step_until(engine, engine->stop, engine->stop_user, result, err);
-        tr__engine_leave(engine);
+    static const char name[] = "tr_engine_step";
+    static const tr_sized known = {"tr_step_result", "TR_STEP_RESULT_INIT",
+                                   sizeof *result, 0};
+    tr_step_result made = TR_STEP_RESULT_INIT;
+    tr_status status = tr__engine_need(engine, result, name, "result", err);
+    status = status == TR_OK ? tr__need_sized(result, &known, name, err) : status;
+    status = status == TR_OK ? tr__engine_enter(engine, result, name, "result", err)
+                             : status;
+    if (status != TR_OK) {
+        return status;
     }
+    status = tr__engine_step_until(engine, engine->stop, engine->stop_user, &made, err);
+    if (status == TR_OK) {
+        tr__give_sized(result, &made);
+    }
+    tr__engine_leave(engine, status, err);
     return status;
 }

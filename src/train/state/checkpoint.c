@@ -124,7 +124,7 @@ tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
         tr__engine_enter(engine, engine, "tr_engine_save", "engine", err);
     if (status == TR_OK) {
         status = tr__engine_save(engine, &(tr_save_options){0}, &(tr_progress){0}, err);
-        tr__engine_leave(engine);
+        tr__engine_leave(engine, status, err);
     }
     return status;
 }
@@ -133,7 +133,7 @@ tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
                             tr_error *err) {
     static const char name[] = "tr_engine_save_as";
     static const tr_sized known = {"tr_save_options", "TR_SAVE_OPTIONS_INIT",
-                                   sizeof(tr_save_options)};
+                                   sizeof(tr_save_options), 0};
     tr_status status = tr__need_sized(options, &known, name, err);
     if (status == TR_OK && options->byte_count > 0) {
         status = tr__need(options->bytes, name, "bytes", err);
@@ -143,7 +143,7 @@ tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
     }
     if (status == TR_OK) {
         status = tr__engine_save(engine, options, &(tr_progress){0}, err);
-        tr__engine_leave(engine);
+        tr__engine_leave(engine, status, err);
     }
     return status;
 }

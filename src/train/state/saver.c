@@ -20,7 +20,7 @@ static double next_time(const tr_saver *saver) {
 
 tr_status tr__saver_save(tr_saver *saver, tr_error *err) {
     tr_engine *engine = saver->engine;
-    if (saver->saved_step == engine->count.step) {
+    if (saver->off || saver->saved_step == engine->count.step) {
         return TR_OK;
     }
     double begin = tr__seconds();
@@ -139,7 +139,8 @@ static tr_status point_best(const tr_engine *engine, tr_error *err) {
 tr_status tr__saver_judge(tr_saver *saver, double loss, tr_error *err) {
     tr_engine *engine = saver->engine;
     tr_error mine = {0};
-    if (!engine->settings->checkpoint_best || !(loss < saver->best_loss)) {
+    if (saver->off || !engine->settings->checkpoint_best ||
+        !(loss < saver->best_loss)) {
         return TR_OK;
     }
     tr_status status = try_to_save(saver, err);

@@ -14,6 +14,7 @@ typedef struct tr_saver {
     tr_engine *engine;
     tr_progress_line *line;
     int64_t saved_step; // of the newest checkpoint
+    bool off;           // nothing is saved
     bool owes;          // one is due that has not been written
     bool risky;         // the next step may end the run
     double next;        // tr__seconds() at which one is due (rank 0)

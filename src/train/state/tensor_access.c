@@ -297,7 +297,7 @@ static tr_status access_in_turn(tr_tensor_access *a, const char *part,
     }
     if (status == TR_OK) {
         status = access_tensor(a, part, err);
-        tr__engine_leave(engine);
+        tr__engine_leave(engine, status, err);
     }
     return status;
 }

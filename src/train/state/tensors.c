@@ -43,7 +43,7 @@ static void tell_state(const tr_plan_state *state, tr_tensor_info *info) {
 }
 
 static const tr_sized known_info = {"tr_tensor_info", "TR_TENSOR_INFO_INIT",
-                                    sizeof(tr_tensor_info)};
+                                    sizeof(tr_tensor_info), 0};
 
 tr_status tr_engine_tensor(const tr_engine *engine, size_t index, tr_tensor_info *info,
                            tr_error *err) {

@@ -29,7 +29,7 @@ static void strike(const char *mode) {
 
 static tr_status train(tr_engine *engine, const char *mode, bool is_victim,
                        tr_error *err) {
-    tr_step_result ignored;
+    tr_step_result ignored = TR_STEP_RESULT_INIT;
     tr_status status = TR_OK;
     for (int s = 0; s < STEPS_MOST && status == TR_OK; s++) {
         if (s == STEPS_BEFORE && is_victim) {

@@ -58,7 +58,7 @@ static void check_traffic(trial *t) {
     const tr_traffic *planned = &t->plan->traffic;
     tr_comm_totals before = tr__comm_totals(comm);
     int64_t calls = tr__memory_calls();
-    tr_step_result result;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     trial_steps(t, 1, &result);
     tr_comm_totals after = tr__comm_totals(comm);
     assert_false(result.skipped);

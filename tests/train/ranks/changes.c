@@ -58,7 +58,7 @@ static void batches_change(void **state) {
         snapshot here;
         open_changing(&data, stage % 4, stage < 4 ? "" : host, false, &t);
         for (int s = 0; s < STEPS; s++) {
-            tr_step_result r;
+            tr_step_result r = TR_STEP_RESULT_INIT;
             trial_steps(&t, 1, &r);
             assert_agreed(r.noise_trace);
             assert_true(r.grad_norm > 0); // weights that a change lost would give 0
@@ -106,7 +106,7 @@ static void run_guarded(samples *data, int stage, const char *out, bool alone,
                            .resume = "never"};
     trial_open(&t, &options);
     for (int s = 1; s <= GUARDED; s++) {
-        tr_step_result r;
+        tr_step_result r = TR_STEP_RESULT_INIT;
         int64_t to = -1;
         trial_steps(&t, 1, &r);
         assert_string_equal(r.act, s == POISONED ? "rollback" : "");

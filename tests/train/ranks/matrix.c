@@ -244,6 +244,7 @@ static void outcome_make(const world *w, const cut *c, const char *what, outcome
     for (int s = 0; s < STEPS; s++) {
         one_step(&t, what, &o->results[s]);
     }
+    o->evaluation.size = sizeof o->evaluation;
     trial_ok(tr_engine_evaluate(t.engine, 0, &o->evaluation, &err), &err);
     snapshot_gather(&o->end, &t);
     check_copies(&t, &o->end);

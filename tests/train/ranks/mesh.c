@@ -55,6 +55,7 @@ static void train(trial *t, outcome *o) {
         assert_int_equal(after.gather_bytes - before.gather_bytes, planned->gather);
         assert_int_equal(after.reduce_bytes - before.reduce_bytes, planned->reduce);
     }
+    o->evaluation.size = sizeof o->evaluation;
     trial_ok(tr_engine_evaluate(t->engine, 0, &o->evaluation, &err), &err);
     snapshot_gather(&o->end, t);
     trial_ok(tr_engine_save(t->engine, &err), &err);
@@ -187,7 +188,7 @@ static void the_noise_scale_is_of_data_ranks(void **state) {
             const noise_cut cut = {mesh.size[TR_AXIS_DATA], BATCH, MICRO, wave};
             char text[NOISE_TEXT_MAX], more[64];
             double trace, square;
-            tr_step_result r;
+            tr_step_result r = TR_STEP_RESULT_INIT;
             trial t;
             snprintf(more, sizeof more, ", \"zero_optimization\": {\"stage\": %d}",
                      stage);

@@ -21,7 +21,7 @@ static void one_way(samples *data, const way *w, int stage) {
     const noise_cut cut = {ranks, w->batch, 2, w->tied ? wave : 0};
     char text[NOISE_TEXT_MAX], execution[128], more[256];
     double trace, square;
-    tr_step_result r;
+    tr_step_result r = TR_STEP_RESULT_INIT;
     trial t;
     snprintf(execution, sizeof execution, ", \"wave\": %d%s", (int)wave, w->execution);
     snprintf(more, sizeof more, ", \"zero_optimization\": {\"stage\": %d%s}", stage,

@@ -74,7 +74,7 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
     }
     for (int s = 0; s < STEPS; s++) {
         tr_error err = {0};
-        tr_evaluation evaluation;
+        tr_evaluation evaluation = TR_EVALUATION_INIT;
         int64_t before = stored(&t);
         trial_steps(&t, 1, &results[s]);
         int64_t moved = stored(&t) - before;

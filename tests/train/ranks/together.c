@@ -63,7 +63,8 @@ static void source_make(source *s, uint64_t hash) {
     samples_tokens(&s->from, SAMPLES, POSITIONS, VOCABULARY, 3);
     samples_tokens(&s->validation, SAMPLES, POSITIONS, VOCABULARY, 4);
     s->good = SAMPLES;
-    tr_dataset_source table = {.samples = SAMPLES,
+    tr_dataset_source table = {.size = sizeof(tr_dataset_source),
+                               .samples = SAMPLES,
                                .tensors = *tr_dataset_tensors(s->from.dataset),
                                .vocabulary = VOCABULARY,
                                .classes = VOCABULARY,
@@ -215,8 +216,8 @@ static void check_asked(const otherwise *all) {
     trial_steps(&t, 1, NULL);
     for (int64_t at = 1; at < 26; at += 6) {
         asking a = {.at = is_last() ? at : 0};
-        tr_step_result result;
-        tr_evaluation evaluation, again;
+        tr_step_result result = TR_STEP_RESULT_INIT;
+        tr_evaluation evaluation = TR_EVALUATION_INIT, again = TR_EVALUATION_INIT;
         trial_ok(tr_engine_evaluate(t.engine, 0, &evaluation, &err), &err);
         tr_status status = tr__engine_step_until(t.engine, ask, &a, &result, &err);
         assert_int_equal(status, TR_INTERRUPTED);
@@ -256,8 +257,8 @@ static void unreadable(bool evaluates) {
     source data;
     trial t;
     tr_error err = {0};
-    tr_step_result result;
-    tr_evaluation evaluation;
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_evaluation evaluation = TR_EVALUATION_INIT;
     char words[64];
     source_make(&data, 0);
     trial_ok(open_otherwise(&usual, &data, false, &t, &err), &err);
