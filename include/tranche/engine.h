@@ -167,14 +167,17 @@ typedef struct tr_train_options {
     bool (*stop)(void *user);
     void *stop_user;
     tr_screen screen; // of rank 0
+    // Called on every rank after each step, on the calling thread, when its checkpoint
+    // and its evaluation have been made. evaluation: NULL: none was due. The engine is
+    // not at work meanwhile: the function may read, evaluate, save and set rates, all
+    // ranks alike; it makes no steps. NULL: nobody is told.
+    void (*stepped)(void *user, const tr_step_result *result,
+                    const tr_evaluation *evaluation);
+    void *stepped_user;
 } tr_train_options;
 
 #define TR_TRAIN_OPTIONS_INIT                                                          \
-    {                                                                                  \
-        sizeof(tr_train_options), NULL, NULL, {                                        \
-            NULL, NULL, NULL, NULL                                                     \
-        }                                                                              \
-    }
+    { sizeof(tr_train_options), NULL, NULL, {NULL, NULL, NULL, NULL}, NULL, NULL }
 
 // Trains until the run's end, as `tranche train` does: writes run.json (the run as
 // resolved) and plan.txt into the out folder, then makes steps, metrics, evaluations

@@ -26,8 +26,12 @@ typedef struct loop {
     tr_saver saver;
     tr_metrics_kept kept;   // of an earlier process
     int64_t evaluated_step; // of the newest evaluation
+    tr_evaluation evaluation;
     bool (*stop)(void *user);
     void *user;
+    void (*stepped)(void *user, const tr_step_result *result,
+                    const tr_evaluation *evaluation);
+    void *stepped_user;
     tr_error *err;
 } loop;
 
@@ -71,6 +75,7 @@ static tr_status evaluate(loop *l, int64_t step) {
                                                  l->stop, l->user, &result, l->err);
     l->evaluated_step = step;
     if (status == TR_OK) {
+        l->evaluation = result;
         tr__summary_evaluation(&l->summary, step, &result);
         status = note_evaluation(l, step, &result);
     }
@@ -157,6 +162,20 @@ static tr_status roll_back(loop *l, const tr_step_result *r) {
     return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
 }
 
+// Tells the caller, who may ask the engine meanwhile: so no update is left to be made.
+static tr_status tell(loop *l, const tr_step_result *r) {
+    bool evaluated = l->evaluated_step == r->step;
+    tr_status status = l->stepped ? tr__engine_settle(l->engine, l->err) : TR_OK;
+    if (status == TR_OK && l->stepped) {
+        tr__progress_hide(&l->line);
+        tr__engine_lend(l->engine, true);
+        l->stepped(l->stepped_user, r, evaluated ? &l->evaluation : NULL);
+        tr__engine_lend(l->engine, false);
+        tr__progress_show(&l->line);
+    }
+    return status;
+}
+
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
     tr_status status = note_step(l, r);
@@ -173,7 +192,10 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
     if (status == TR_OK) {
         status = tr__saver_after(&l->saver, is_last(l, r->step), l->err);
     }
-    return status == TR_OK ? evaluate(l, r->step) : status;
+    if (status == TR_OK) {
+        status = evaluate(l, r->step);
+    }
+    return status == TR_OK ? tell(l, r) : status;
 }
 
 // Which step of this process has a trace, from 1; 0: none. The first one touches memory
@@ -402,6 +424,8 @@ static tr_status train(tr_engine *engine, const tr_train_options *options,
               .summary = tr__summary_begin(),
               .stop = options->stop,
               .user = options->stop_user,
+              .stepped = options->stepped,
+              .stepped_user = options->stepped_user,
               .err = err};
     tr_status status = open_outputs(&l);
     if (status != TR_OK) {
