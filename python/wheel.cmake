@@ -4,7 +4,9 @@ install(FILES ${package}/_declarations.py DESTINATION tranche COMPONENT python)
 install(TARGETS tranche LIBRARY DESTINATION tranche/lib COMPONENT python
     NAMELINK_SKIP)
 install(TARGETS tranche-program RUNTIME DESTINATION tranche/bin COMPONENT python)
-set_target_properties(tranche PROPERTIES INSTALL_RPATH $ORIGIN)
+get_target_property(soversion tranche SOVERSION)
+set_target_properties(tranche PROPERTIES INSTALL_RPATH $ORIGIN
+    VERSION ${soversion}) # one file: a wheel has no links
 set_target_properties(tranche-program PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
 
 execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libgomp.so.1
