@@ -35,16 +35,18 @@ _Managed._fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("delete
 _alive: dict[int, Any] = {}
 
 
-@_Deleter
-def _delete(address: int) -> None:
+def _end(address: int) -> None:
     _alive.pop(address, None)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _drop_unused(capsule: int) -> None:
+def _end_unused(capsule: int) -> None:
     """A capsule that nobody has taken still has its first name."""
     if _valid(capsule, b"dltensor"):
-        _delete(_pointer(capsule, b"dltensor"))
+        _end(_pointer(capsule, b"dltensor"))
+
+
+_delete = _Deleter(_end)
+_drop_unused = _Deleter(_end_unused)
 
 
 _api = ctypes.pythonapi

@@ -55,12 +55,16 @@ def indexable(values: Any) -> Any:
     return numpy().asarray(values)
 
 
+def _is_list(values: Any) -> bool:
+    return isinstance(values, Sequence | array.array) and not isinstance(values, str | bytes)
+
+
 def shape_of(values: Any) -> tuple[int, ...]:
     """The shape of an array, or of nested lists, by their first elements."""
     if hasattr(values, "shape"):
         return tuple(int(size) for size in values.shape)
     found: list[int] = []
-    while isinstance(values, Sequence | array.array) and not isinstance(values, str | bytes):
+    while _is_list(values):
         found.append(len(values))
         if not len(values):
             break
@@ -75,7 +79,7 @@ def is_whole(values: Any) -> bool:
     kind = str(getattr(values, "dtype", ""))
     if kind:
         return "int" in kind and "int8" not in kind
-    while isinstance(values, Sequence | array.array) and len(values):
+    while _is_list(values) and len(values):
         values = values[0]
     return is_whole(values) if hasattr(values, "dtype") else isinstance(values, int)
 

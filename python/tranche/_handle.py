@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
 from ctypes import byref, c_void_p
 from typing import Any, TypeVar
 
 from tranche import _declarations as c
+from tranche._calls import Raised
 from tranche._library import check, library
 from tranche.error import Error, Status
 
@@ -29,39 +29,6 @@ class Owner:
 def _destroy(process: int, function: str, pointer: int, keeps: list[object]) -> None:
     if os.getpid() == process:
         getattr(library(), function)(pointer)
-
-
-class Raised:
-    """The first exception of the callbacks of a call. C knows no exceptions: the callback
-    ends with a value that makes the call end, and the caller raises it again."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    def guard(self, function: Callable[..., T], failed: T) -> Callable[..., T]:
-        def guarded(*arguments: Any) -> T:
-            try:
-                return function(*arguments)
-            except BaseException as error:
-                if self.error is None:
-                    self.error = error
-                return failed
-
-        return guarded
-
-    def stop(self, kind: Any) -> Any:
-        """A function that the library asks now and then whether to end. Python's signals
-        come there, as KeyboardInterrupt, and so does what another callback raised."""
-
-        def stop(_: object) -> bool:
-            return self.error is not None
-
-        return kind(self.guard(stop, True))
-
-    def again(self) -> None:
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
 
 
 class Handle:
@@ -90,8 +57,11 @@ class Handle:
 
     def _make(self, name: str, *arguments: Any) -> None:
         error = c.tr_error()
-        status = getattr(library(), name)(*arguments, byref(error))
+        function = getattr(library(), name)
+        with self._raised.at_work() as waiting:
+            status = function(*arguments, byref(error))
         self._raised.again()
+        waiting.deliver()
         check(status, error)
 
     def _ask(self, name: str, *arguments: Any) -> Any:

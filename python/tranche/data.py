@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from tranche import _declarations as c
 from tranche import _fill
-from tranche._handle import Owner, Raised, field_type
+from tranche._calls import Raised
+from tranche._handle import Owner, field_type
 from tranche._library import check, library
 from tranche.error import Error, Status
 
@@ -186,10 +187,11 @@ def source(given: Any) -> Source:
         return given
     if isinstance(given, Mapping | tuple) or hasattr(given, "shape"):
         return Columns(given)
-    if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
-        return Samples(given)
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        return Samples(list(given))
+    if not isinstance(given, str | bytes):
+        if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+            return Samples(given)
+        if isinstance(given, Iterable):
+            return Samples(list(given))
     raise Error(
         Status.USAGE,
         f"data of type {type(given).__name__}: give columns, (inputs, labels) or a dict, or "

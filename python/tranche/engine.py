@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char, c_size_t, c_void_p, cast, string_at
 from types import TracebackType
@@ -11,7 +10,8 @@ from typing import Any
 
 from tranche import _declarations as c
 from tranche import callbacks as told
-from tranche._handle import Handle, Raised, field_type, sized
+from tranche._calls import Raised
+from tranche._handle import Handle, field_type, sized
 from tranche._library import library
 from tranche.callbacks import Callbacks, Evaluation, Screen, StepResult
 from tranche.error import Error, Status, StopTraining
@@ -20,9 +20,8 @@ from tranche.predict import Predictor
 from tranche.run import Config, Messages, Run
 from tranche.tensors import Array, Tensors
 
-_step_fields = [name for name, _ in c.tr_step_result._fields_]
+_step_fields = [member[0] for member in c.tr_step_result._fields_]
 _stop_type = field_type(c.tr_train_options, "stop")
-_no_stop = _stop_type()
 
 
 def step_result(found: Any) -> StepResult:
@@ -52,31 +51,21 @@ class Engine(Handle):
         self.run = run
         self.plan = plan or run.plan()
         pointer = c_void_p()
-        if run.get("out") is not None and not run._begun:
-            run._call("tr_run_begin", self.plan._owner.pointer)
-            run._begun = True
         self._make(
             "tr_engine_create", run._owner.pointer, self.plan._owner.pointer, byref(pointer)
         )
         self._own(pointer, "tr_engine_destroy", run._owner, self.plan._owner)
         self._stop = self._raised.stop(_stop_type)
         self._owner.keeps.append(self._stop)
-        self._watches = False
+        self._call("tr_engine_stop_when", self._stop, None)
+        self._written = 0  # how often the caller has written tensors
         self._predictor: Predictor | None = None
-
-    def _watch_signals(self) -> None:
-        """Signals come to the main thread alone: in others nobody needs to look."""
-        main = threading.current_thread() is threading.main_thread()
-        if main != self._watches:
-            self._call("tr_engine_stop_when", self._stop if main else _no_stop, None)
-            self._watches = main
 
     # ---- training
 
     def step(self) -> StepResult:
         """Makes one optimizer step; nothing is written. A step that fails, or is
         interrupted, changes nothing."""
-        self._watch_signals()
         result = c.tr_step_result()
         self._call("tr_engine_step", byref(result))
         return step_result(result)
@@ -86,6 +75,7 @@ class Engine(Handle):
         evaluations, checkpoints. progress: shows it on standard output. Ctrl-C, or what
         a callback raises, ends it, a checkpoint is saved, and the exception comes out."""
         listeners = told.listeners(callbacks)
+        self.run._begin(self.plan)
         options = sized(c.tr_train_options)
         options.stop = self._stop
         options.stepped = field_type(c.tr_train_options, "stepped")(
@@ -128,7 +118,6 @@ class Engine(Handle):
 
     def evaluate(self, samples: int = 0) -> Evaluation:
         """Loss and accuracy over the first validation samples; 0: over all."""
-        self._watch_signals()
         result = c.tr_evaluation()
         self._call("tr_engine_evaluate", samples, byref(result))
         return _evaluation(result)
@@ -138,8 +127,9 @@ class Engine(Handle):
         of these by name: [samples, classes] of a classifier, else [samples, positions,
         classes]. On one rank. The weights go through a folder that is removed: for many
         calls between two steps this is done once."""
-        if self._predictor is None or self._predictor.step != self.steps_done:
-            self._predictor = Predictor(self)
+        now = (self.steps_done, self._written)
+        if self._predictor is None or self._predictor.made_at != now:
+            self._predictor = Predictor(self, now)
         return self._predictor.ask(inputs)
 
     @property
@@ -171,6 +161,8 @@ class Engine(Handle):
     def save(self, folder: str | os.PathLike[str] | None = None, data: bytes = b"") -> None:
         """Saves a checkpoint: in the run's out folder, or as the folder named. data: bytes
         of yours that go into it; `tranche.checkpoint_bytes` reads them."""
+        if folder is None:
+            self.run._begin(self.plan)
         options = sized(c.tr_save_options)
         options.folder = os.fsencode(folder) if folder is not None else None
         kept = (c_char * len(data)).from_buffer_copy(data) if data else None
@@ -238,9 +230,19 @@ def train(
     the trained model. config: the path of a run file, or the same as a dict. train,
     validation: data in place of the config's. callbacks: functions that get each step's
     result, or `Callback`s. settings: keys in place of the config's."""
+    engine: Engine | None = None
     run = Run(
         config, train=train, validation=validation, settings=settings, messages=messages
     )
-    engine = run.engine()
-    engine.train(callbacks, progress=progress)
+    try:
+        plan = run.plan()
+        run._begin(plan)
+        engine = run.engine(plan)
+        engine.train(callbacks, progress=progress)
+    except BaseException:
+        # A traceback keeps what its frames name: the out folder is free all the same.
+        for each in (engine, run):
+            if each is not None:
+                each.close()
+        raise
     return engine

@@ -24,9 +24,9 @@ class Predictor(Handle):
 
     _kind = "predictor"
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, made_at: tuple[int, int]) -> None:
         super().__init__()
-        self.step = engine.steps_done
+        self.made_at = made_at
         with tempfile.TemporaryDirectory(prefix="tranche-") as folder:
             path = os.path.join(folder, "checkpoint")
             engine.save(path)

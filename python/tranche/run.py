@@ -121,6 +121,12 @@ class Run(Handle):
             if given:
                 given.reader.classes = self._ask("tr_run_model").contents.classes
 
+    def _begin(self, plan: Plan) -> None:
+        """Makes the out folder and takes it for this run, until its end."""
+        if not self._begun:
+            self._call("tr_run_begin", plan._owner.pointer)
+            self._begun = True
+
     def plan(self) -> Plan:
         """The plan of the run's steps. It takes no memory of tensors."""
         self.resolve()

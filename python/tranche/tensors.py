@@ -75,8 +75,9 @@ class Array:
         """Of this shape; without numpy, `tolist()` and `[i, j]` read it."""
         flat = memoryview(self._buffer).cast("B")
         shape = list(self.shape) or [1]
-        view = flat.cast(self._kind.format, shape)  # type: ignore[call-overload]
-        return view.toreadonly() if self.readonly else view
+        view: Any = flat.cast(self._kind.format, shape)  # type: ignore[call-overload]
+        found: memoryview = view.toreadonly() if self.readonly else view
+        return found
 
     def tolist(self) -> Any:
         found = self.memoryview().tolist()
@@ -141,6 +142,7 @@ class Tensor:
         array = empty(self._dtype, self.shape)
         _fill.fill(values, array.address, self._dtype, self.shape, self.name)
         self._move("tr_engine_write", part, array)
+        self._engine._written += 1
 
     def _move(self, function: str, part: str, array: Array) -> None:
         self._engine._call(

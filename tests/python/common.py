@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ needs_torch = unittest.skipUnless(HAS_TORCH, "torch is not installed")
 needs_mpi = unittest.skipUnless(HAS_MPI, "the library was built without MPI")
 
 FEATURES, CLASSES = 6, 3
+logging.getLogger("tranche").setLevel(logging.ERROR)
 
 
 def config(**changes: Any) -> dict[str, Any]:
