@@ -28,7 +28,8 @@ class Predictor(Handle):
         super().__init__()
         self.made_at = made_at
         with tempfile.TemporaryDirectory(prefix="tranche-") as folder:
-            path = os.path.join(folder, "checkpoint")
+            # A run.json two folders above a checkpoint would be taken for its own.
+            path = os.path.join(folder, "checkpoints", "now")
             engine.save(path)
             options = sized(c.tr_evaluator_options)
             options.path = os.fsencode(path)
