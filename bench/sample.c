@@ -11,7 +11,7 @@
 //     dtype prompt tokens/s prompt-tokens/s bytes-a-token GB/s-read share
 #include "base/clock.h"
 #include "base/memory.h"
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 #include <tranche/sample.h>
 

@@ -2,7 +2,7 @@
 // each line of standard input, a JSON array of a template's path, its variables and
 // perhaps its text (in place of the file's), writes one line, a JSON object:
 // {"text": ..., "spans": [[begin, end], ...]} (in bytes) or {"error": ...}.
-#include "jinja/jinja.h"
+#include "text/template/jinja.h"
 
 #include "base/files.h"
 #include "base/memory.h"

@@ -84,7 +84,7 @@ endfunction()
 # The list of all modules (backend/cuda/modules.h), and their images. The lines
 # TR_CUDA_KERNEL(tr_cuda_<name>) of a file say which kernels it has.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
-file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/cuda*.cu)
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*/cuda*.cu)
 set(TR_CUDA_IMAGES "")
 set(functions "")
 set(modules "")
@@ -92,7 +92,7 @@ set(data "")
 foreach(path ${files})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
     file(RELATIVE_PATH shown ${CMAKE_SOURCE_DIR} ${path})
-    string(REGEX REPLACE "^src/ops/([a-z0-9_]+)/(cuda[a-z0-9_]*)\\.cu$" "\\1_\\2" module
+    string(REGEX REPLACE "^src/ops/[a-z]+/([a-z0-9_]+)/(cuda[a-z0-9_]*)\\.cu$" "\\1_\\2" module
         ${shown})
     file(STRINGS ${path} lines REGEX "^TR_CUDA_KERNEL(_MEETS)?\\(")
     set(own "")
@@ -122,7 +122,7 @@ endforeach()
 list(JOIN TR_CUDA_ARCHITECTURES " " architectures)
 set(TR_CUDA_MODULES ${CMAKE_BINARY_DIR}/cuda_modules.c)
 file(CONFIGURE OUTPUT ${TR_CUDA_MODULES} @ONLY CONTENT
-"// Made from src/ops/*/cuda*.cu by cmake/cuda.cmake.
+"// Made from src/ops/*/*/cuda*.cu by cmake/cuda.cmake.
 #include \"backend/cuda/modules.h\"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 # tr_kernel_lists(BACKEND FILE HEADERS RESULT) writes the lists of a backend's kernels and of
 # its updates of optimizers, from the folders of the ops. An op that has the file
-# src/ops/<op>/FILE defines an array tr__<backend>_kernels_<op> there; an optimizer that has
-# src/ops/<optimizer>/<backend>_optimizer.c defines tr__<backend>_optimizer_<optimizer>.
+# src/ops/<kind>/<op>/FILE defines an array tr__<backend>_kernels_<op> there; an optimizer that has
+# src/ops/optimizers/<optimizer>/<backend>_optimizer.c defines tr__<backend>_optimizer_<optimizer>.
 # HEADERS declare their types and the lists. RESULT is set to the path of the C file.
 function(tr_kernel_lists backend file headers result)
     set(declared "")
@@ -10,7 +10,7 @@ function(tr_kernel_lists backend file headers result)
     endforeach()
     string(APPEND declared "\n")
     set(lists "")
-    file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/${file})
+    file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*/${file})
     foreach(path ${files})
         get_filename_component(folder ${path} DIRECTORY)
         get_filename_component(name ${folder} NAME)
@@ -20,7 +20,7 @@ function(tr_kernel_lists backend file headers result)
     endforeach()
     set(optimizers "")
     file(GLOB files CONFIGURE_DEPENDS
-        ${CMAKE_SOURCE_DIR}/src/ops/*/${backend}_optimizer.c)
+        ${CMAKE_SOURCE_DIR}/src/ops/optimizers/*/${backend}_optimizer.c)
     foreach(path ${files})
         get_filename_component(folder ${path} DIRECTORY)
         get_filename_component(name ${folder} NAME)
@@ -41,6 +41,6 @@ const tr_@backend@_optimizer *const tr__@backend@_optimizers[] = {
     set(${result} ${written} PARENT_SCOPE)
 endfunction()
 
-tr_kernel_lists(cpu cpu_kernels.c "backend/cpu/kernels.h;ops/cpu_optimizer.h"
+tr_kernel_lists(cpu cpu_kernels.c "backend/cpu/kernels.h;ops/optimizers/cpu_optimizer.h"
     TR_CPU_KERNEL_LISTS)
 tr_kernel_lists(cuda cuda.c backend/cuda/kernels.h TR_CUDA_KERNEL_LISTS)

@@ -1,6 +1,6 @@
 # Makes the list of the library's ops (ops/built_in.h) from the definitions in their
 # folders: lines "const tr_op tr__op_<name> = {".
-file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*.c)
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/*/*.c)
 set(declared "")
 set(listed "")
 foreach(file ${files})

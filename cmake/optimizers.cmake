@@ -1,7 +1,7 @@
-# Makes the lists of all optimizers (ops/optimizer_settings.h) from their folders: an
-# optimizer has a settings.c in src/ops/<name>, which says its types, and a <name>.c, which
+# Makes the lists of all optimizers (ops/optimizers/optimizer_settings.h) from their folders: an
+# optimizer has a settings.c in src/ops/optimizers/<name>, which says its types, and a <name>.c, which
 # says its number. The lists are in the order of the numbers.
-file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*/settings.c)
+file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/optimizers/*/settings.c)
 set(rows "")
 set(numbers "")
 foreach(file ${files})
@@ -42,8 +42,8 @@ foreach(row ${rows})
 endforeach()
 set(TR_OPTIMIZER_LISTS ${CMAKE_BINARY_DIR}/optimizer_lists.c)
 file(CONFIGURE OUTPUT ${TR_OPTIMIZER_LISTS} @ONLY CONTENT
-"// Made from src/ops/*/settings.c by cmake/optimizers.cmake.
-#include \"ops/optimizer_settings.h\"
+"// Made from src/ops/optimizers/*/settings.c by cmake/optimizers.cmake.
+#include \"ops/optimizers/optimizer_settings.h\"
 
 @declared@
 const tr_optimizer_settings *const tr__optimizers[] = {

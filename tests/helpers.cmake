@@ -64,3 +64,7 @@ foreach(room exec sim planner)
     target_link_libraries(${room}-helpers PUBLIC plan-helpers)
 endforeach()
 target_link_libraries(calibrate-helpers INTERFACE plan-helpers)
+# They train what they check and ask.
+foreach(room check infer)
+    target_link_libraries(${room}-helpers INTERFACE train-helpers)
+endforeach()

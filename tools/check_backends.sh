@@ -1,8 +1,8 @@
 #!/bin/sh
 # check_backends.sh [ROOT]: fails when a file names a backend and is not part of one.
 #
-# Of a backend are src/backend, the files cpu* and cuda* of the ops (src/ops/cpu_*,
-# src/ops/*/cpu*) and src/base, which knows the machine. All else asks
+# Of a backend are src/backend, the files cpu* and cuda* of the ops (src/ops/optimizers/cpu_*,
+# src/ops/*/*/cpu*) and src/base, which knows the machine. All else asks
 # src/backend/backend.h, whose queues are in src/backend/queue.h and whose exchanges among
 # devices in src/backend/peers.h; src/backend/host has the threads of the host that work
 # beside any backend. It includes no other file of a
@@ -43,8 +43,8 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
             path == "backend/peers.h" ||
             path ~ /^backend\/host\//)
             return
-        if (path ~ /^backend\// || path ~ /^ops\/(cpu|cuda)_/ ||
-            path ~ /^ops\/[^\/]*\/(cpu|cuda)/)
+        if (path ~ /^backend\// || path ~ /^ops\/[a-z]+\/(cpu|cuda)_/ ||
+            path ~ /^ops\/[a-z]+\/[^\/]*\/(cpu|cuda)/)
             fail("of a backend only backend/backend.h may be included")
         if (path == "omp.h" || path ~ /^oneapi\//)
             fail("a library of a backend; base/parallel.h shares work among threads")
@@ -64,8 +64,8 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
         file = $0
         files++
         # A backend itself, but for the door to all of them.
-        if (file ~ /^src\/base\// || file ~ /^src\/ops\/(cpu|cuda)_/ ||
-            file ~ /^src\/ops\/[^\/]*\/(cpu|cuda)/ ||
+        if (file ~ /^src\/base\// || file ~ /^src\/ops\/[a-z]+\/(cpu|cuda)_/ ||
+            file ~ /^src\/ops\/[a-z]+\/[^\/]*\/(cpu|cuda)/ ||
             (file ~ /^src\/backend\// && file != "src/backend/backend.h"))
             next
         line = 0

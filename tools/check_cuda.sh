@@ -52,7 +52,7 @@ code() {
     }' >&2
 }
 
-for file in src/ops/*/cuda*.cu; do
+for file in src/ops/*/*/cuda*.cu; do
     [ -f "$file" ] || continue
     count=$((count + 1))
     nvcc -std=c++17 -O3 -Iinclude -Isrc -fatbin -o "$image" -Werror all-warnings \

@@ -2,8 +2,9 @@
 # check_layers.sh [ROOT]: fails when a file of src/ includes something of a room above its
 # own, or includes by anything but "room/file.h" and <tranche/file.h>.
 #
-# rooms.txt lists the rooms from the lowest to the highest. Those on one line are
-# neighbours: they do not know each other. Those of the program include each other and
+# rooms.txt lists the rooms from the lowest to the highest. A room inside of another
+# (data/text) has a place of its own. Those on one line are neighbours: they do not know
+# each other. Those of the program include each other and
 # public headers alone, and the stable ones of these know nothing of tranche/extend.
 set -eu
 root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
@@ -26,6 +27,11 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
             close(path)
             return rc >= 0
         }
+        # The room of a file or header: "data/text" where the list has it, else "data".
+        function room(path,   part) {
+            split(path, part, "/")
+            return (part[1] "/" part[2]) in level ? part[1] "/" part[2] : part[1]
+        }
         BEGIN {
             levels = split(rooms, row, "\n")
             for (i = 1; i <= levels; i++) {
@@ -35,7 +41,7 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
             split(file, part, "/")
             program["report"] = program["cli"] = 1
             public = part[1] == "include"
-            own = part[2]
+            own = public ? part[2] : room(substr(file, 5))
             if (!public && !(own in level)) {
                 printf "%s: no room is called \"%s\"\n", file, own
                 failed = 1
@@ -49,10 +55,10 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
             sub(/[">].*$/, "", path)
             split(path, step, "/")
             if (mark == "\"") {
-                other = step[1]
+                other = room(path)
                 if (public)
                     fail("a public header includes only public ones, as <tranche/...>")
-                else if (!(other in level) || path == other)
+                else if (!(other in level) || path !~ /\//)
                     fail("write \"room/file.h\"")
                 else if (!exists("src/" path))
                     fail("src/" path " is not there")
@@ -65,7 +71,7 @@ find src include -name '*.[ch]' | LC_ALL=C sort | {
                     fail("include/" path " is not there")
                 else if (public && part[3] != "extend" && step[2] == "extend")
                     fail("a stable header includes one that may change")
-                else if (step[1] in level && exists("src/" path))
+                else if (room(path) in level && exists("src/" path))
                     fail("a header of ours in angle brackets")
             } else {
                 fail("an include by a macro cannot be checked")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""unicode_tables.py OUT.c: writes src/tokenizer/unicode_data.c.
+"""unicode_tables.py OUT.c: writes src/text/unicode/unicode_data.c.
 
 Needs Hugging Face's `tokenizers`. That library has several versions of Unicode in
 it at once: its regular expressions have Unicode 16, numbers and lower case Unicode 17,
@@ -19,7 +19,7 @@ CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 EVERY = "".join(map(chr, CODES))
 HANGUL = range(0xAC00, 0xAC00 + 11172)
 
-# The order of the enum in src/tokenizer/unicode.h.
+# The order of the enum in src/text/unicode/unicode.h.
 FLAGS = ["LETTER", "NUMBER", "MARK", "PUNCTUATION", "SYMBOL", "SPACE", "UPPER", "LOWER",
          "NUMERIC", "BERT_PUNCTUATION", "BERT_CONTROL", "BERT_MARK", "ACCENT",
          "BERT_SPACE", "WORD", "PUNCT"]
@@ -238,7 +238,7 @@ def write(path, versions, classes, lower, combining, compositions, decomposition
            versions[0],
            "// Unicode Character Database %s: do not edit." % versions[1],
            "// clang-format off",
-           '#include "tokenizer/unicode_data.h"', ""]
+           '#include "text/unicode/unicode_data.h"', ""]
     table(out, "classes", pack_classes(classes))
     table(out, "lower", pack_lower(lower))
     table(out, "combining", pack_pairs(combining))

@@ -13,11 +13,11 @@ mkdir -p "$copy"
     tar -x -C "$copy"
 cd "$copy"
 
-mkdir -p src/ops/twin
-for file in src/ops/lion/*; do
+mkdir -p src/ops/optimizers/twin
+for file in src/ops/optimizers/lion/*; do
     name=$(basename "$file" | sed 's/^lion/twin/')
     sed 's/lion/twin/g; s/LION/TWIN/g; s/"Lion"/"Twin"/; s/\.number = 3,/.number = 99,/' \
-        "$file" > "src/ops/twin/$name"
+        "$file" > "src/ops/optimizers/twin/$name"
 done
 
 cmake --preset release > build.log

@@ -1,6 +1,6 @@
 #!/bin/sh
 # without.sh TECHNIQUE [CTEST OPTION]...: shows that a technique is one file. In a copy of
-# the sources it deletes src/plan/TECHNIQUE.c and the row of its pass, builds all, and
+# the sources it deletes src/plan/passes/TECHNIQUE.c and the row of its pass, builds all, and
 # runs the tests but those that ask for the technique. The techniques: micro_norm (the noise
 # scale), stage (updates on NVMe), accumulate (sums that are not f32).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
@@ -57,7 +57,7 @@ if ! grep -q "$row" src/plan/make.c; then
     echo "without.sh: src/plan/make.c has no row of tr__pass_$technique" >&2
     exit 2
 fi
-rm "src/plan/$technique.c"
+rm "src/plan/passes/$technique.c"
 sed -i "s/$row//" src/plan/make.c
 
 cmake --preset release > build.log

@@ -10,7 +10,7 @@
 
 #include <tranche/extend/op.h>
 
-struct tr_optimizer; // ops/optimizer.h
+struct tr_optimizer; // ops/optimizers/optimizer.h
 
 // What a device has in use beside a plan: its context, kernels and libraries.
 #define TR_DEVICE_BESIDE ((int64_t)1 << 30)

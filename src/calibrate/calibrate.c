@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "calibrate/measure.h"
-#include "plan/away.h"
-#include "plan/request.h"
+#include "plan/flow/request.h"
+#include "plan/passes/away.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "calibrate/calibrate.h"
 #include "comm/alone.h"
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 enum { TR_MEASURE_SIZES = 2, TR_MEASURE_PAGE = 4096 };
 

@@ -2,9 +2,9 @@
 #include "backend/backend.h"
 #include "base/parallel.h"
 #include "calibrate/measure.h"
-#include "ops/adam/adam.h"
-#include "ops/update/update.h"
-#include "plan/request.h"
+#include "ops/flat/update/update.h"
+#include "ops/optimizers/adam/adam.h"
+#include "plan/flow/request.h"
 
 #include <string.h>
 

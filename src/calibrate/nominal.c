@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "calibrate/calibrate.h"
-#include "plan/plan.h"
-#include "plan/request.h"
+#include "plan/flow/plan.h"
+#include "plan/flow/request.h"
 
 // Of one thread, or one multiprocessor of a GPU: memory as servers have it. Copies
 // within the host's memory, and to a device over PCIe 4.0.

@@ -1,8 +1,8 @@
 // From options to datasets: which format, which files, which split.
-#include "data/dataset.h"
-#include "data/formats.h"
-#include "data/order.h"
-#include "data/split.h"
+#include "data/order/order.h"
+#include "data/order/split.h"
+#include "data/sources/dataset.h"
+#include "data/sources/formats.h"
 
 #include "base/text.h"
 

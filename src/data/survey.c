@@ -1,7 +1,7 @@
-#include "data/dataset.h"
-#include "data/npy_header.h"
-#include "data/paths.h"
-#include "data/scan.h"
+#include "data/sources/dataset.h"
+#include "data/sources/npy_header.h"
+#include "data/sources/paths.h"
+#include "data/sources/scan.h"
 
 #include "base/checked.h"
 #include "base/files.h"

@@ -4,11 +4,11 @@
 
 #include "base/arena.h"
 #include "comm/comm.h"
-#include "data/feed.h"
+#include "data/order/feed.h"
 #include "exec/guards.h"
 #include "exec/statistics.h"
 #include "exec/watch.h"
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 typedef struct tr_executor tr_executor;
 

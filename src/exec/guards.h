@@ -9,7 +9,7 @@
 #ifndef TR_EXEC_GUARDS_H
 #define TR_EXEC_GUARDS_H
 
-#include "plan/step.h"
+#include "plan/flow/step.h"
 
 // What the engine makes of a step's statistics.
 typedef enum tr_decision {

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "exec/walk.h"
-#include "ops/gradient_squares/gradient_squares.h"
+#include "ops/flat/gradient_squares/gradient_squares.h"
 
 #include <math.h>
 #include <string.h>

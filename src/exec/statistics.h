@@ -1,10 +1,10 @@
 // What the ranks tell each other of a step before its update. Each has numbers of
-// its own (plan/statistics.h). When all are there, every rank computes the same from
-// them.
+// its own (plan/flow/statistics.h). When all are there, every rank computes the same
+// from them.
 #ifndef TR_EXEC_STATISTICS_H
 #define TR_EXEC_STATISTICS_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 typedef struct tr_executor tr_executor;
 

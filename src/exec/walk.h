@@ -7,7 +7,7 @@
 #include "backend/host/launcher.h"
 #include "exec/executor.h"
 #include "exec/guards.h"
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // A micro-batch that is at work: its slot of the data ring.
 typedef struct tr_micro {

@@ -4,7 +4,7 @@
 #define TR_EXEC_WATCH_H
 
 #include "base/queue.h"
-#include "plan/trace.h"
+#include "plan/print/trace.h"
 
 // What is handed to a stream that works beside the walk.
 typedef struct tr_watched {

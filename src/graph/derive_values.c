@@ -1,7 +1,7 @@
 #include "graph/derive_walk.h"
 
 #include "base/memory.h"
-#include "ops/copy/copy.h"
+#include "ops/flat/copy/copy.h"
 
 #include <string.h>
 

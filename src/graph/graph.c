@@ -2,7 +2,7 @@
 
 #include "base/batch.h"
 #include "base/memory.h"
-#include "ops/cast/cast.h"
+#include "ops/flat/cast/cast.h"
 
 #include <stdarg.h>
 #include <stdio.h>

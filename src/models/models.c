@@ -2,7 +2,7 @@
 #include "models/models.h"
 
 #include "base/memory.h"
-#include "ckpt/json.h"
+#include "files/safetensors/json.h"
 #include "models/units.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "models/units.h"
 
 #include "base/memory.h"
-#include "ckpt/json.h"
+#include "files/safetensors/json.h"
 #include "models/models.h"
 
 #include <stdio.h>

@@ -19,7 +19,7 @@ typedef enum tr_case_fill {
     TR_FILL_POSITIVE, // f32, uniform in [1/2, 3/2] times `scale` (0: 1)
     TR_FILL_INDEX,    // i32, uniform in [0, bound)
     TR_FILL_TARGET,   // i32, as INDEX, every fifth -100
-    TR_FILL_PLACES,   // i32 [B, S], places in documents (ops/positions.h) of drawn
+    TR_FILL_PLACES,   // i32 [B, S], places in documents (ops/nn/positions.h) of drawn
                       // lengths, up to `bound`
 } tr_case_fill;
 

@@ -1,11 +1,11 @@
 // How a plan is made: its passes, in their order; and what ends it.
 #include "backend/backend.h"
 #include "base/memory.h"
-#include "plan/check.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/request.h"
+#include "plan/flow/residency.h"
+#include "plan/proof/check.h"
 #include "plan/proof/prove.h"
-#include "plan/request.h"
-#include "plan/residency.h"
 
 // What a request can ask for that one pass provides.
 enum { ALWAYS = 0, SUMS = 1, STAGING = 2 };

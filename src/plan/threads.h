@@ -2,7 +2,7 @@
 #ifndef TR_PLAN_THREADS_H
 #define TR_PLAN_THREADS_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // Threads for the request's model and micro-batch on so many cores, at least 1: a
 // function of these and the compute type alone, so no other cut of the batch, no

@@ -102,8 +102,8 @@ static int64_t passing_device(const shape *s) {
 
 // ---- what leaves
 
-// Of a wave, what would have to come back at once stays (plan/away.c): no more values
-// than this.
+// Of a wave, what would have to come back at once stays (plan/passes/away.c): no more
+// values than this.
 enum { STAY_MOST = 4 };
 
 // Bytes of a wave's values that are away at the same time.

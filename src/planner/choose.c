@@ -1,7 +1,7 @@
 // The choice, and what lies beside it.
 #include "base/memory.h"
 #include "models/models.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
 #include "planner/planner.h"
 
 #include <string.h>

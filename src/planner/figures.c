@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "models/models.h"
-#include "plan/away.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
+#include "plan/passes/away.h"
 #include "planner/planner.h"
 #include "sim/simulate.h"
 

@@ -2,8 +2,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "models/models.h"
-#include "plan/offsets.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
+#include "plan/units/offsets.h"
 #include "planner/planner.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
 #ifndef TR_PLANNER_PLANNER_H
 #define TR_PLANNER_PLANNER_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 #include "planner/settings.h"
 #include "sim/simulate.h"
 

@@ -1,7 +1,7 @@
 // Which classes of tensors are worth a try.
 #include "models/models.h"
-#include "plan/away.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
+#include "plan/passes/away.h"
 #include "planner/planner.h"
 
 // What a choice may cost, of what the same bytes cost by recomputing whole units.

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "models/models.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
 #include "planner/planner.h"
 #include "sim/simulate.h"
 

@@ -3,7 +3,7 @@
 #include "planner/settings.h"
 
 #include "base/checked.h"
-#include "plan/print.h"
+#include "plan/print/print.h"
 #include "planner/values.h"
 
 #include <inttypes.h>

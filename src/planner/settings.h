@@ -4,7 +4,7 @@
 #ifndef TR_PLANNER_SETTINGS_H
 #define TR_PLANNER_SETTINGS_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 #include <tranche/extend/planner.h>
 

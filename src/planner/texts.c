@@ -1,6 +1,6 @@
 // What is printed of a plan and of the planner's choice, for the caller's sink.
 #include "base/sink.h"
-#include "plan/print.h"
+#include "plan/print/print.h"
 #include "planner/planner.h"
 
 static tr_status print_plan(const void *plan, FILE *to, tr_error *err) {

@@ -3,7 +3,7 @@
 #ifndef TR_RUN_BATCHES_H
 #define TR_RUN_BATCHES_H
 
-#include "data/batcher.h"
+#include "data/order/batcher.h"
 
 #include <stddef.h>
 

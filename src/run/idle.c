@@ -2,7 +2,7 @@
 // do something only beside others. Each is told once, by name, with its reason.
 #include "run/idle.h"
 #include "base/log.h"
-#include "ops/optimizer_settings.h"
+#include "ops/optimizers/optimizer_settings.h"
 #include "run/run.h"
 
 #include <stdio.h>

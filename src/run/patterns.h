@@ -2,7 +2,7 @@
 #ifndef TR_RUN_PATTERNS_H
 #define TR_RUN_PATTERNS_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 #include <jansson.h>
 

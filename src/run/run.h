@@ -4,12 +4,12 @@
 
 #include "base/log.h"
 #include "base/problems.h"
-#include "ckpt/companions.h"
-#include "ckpt/state.h"
 #include "comm/comm.h"
 #include "config/config.h"
-#include "data/batcher.h"
-#include "data/order.h"
+#include "data/order/batcher.h"
+#include "data/order/order.h"
+#include "files/checkpoint/companions.h"
+#include "files/checkpoint/state.h"
 #include "run/given.h"
 #include "run/settings.h"
 

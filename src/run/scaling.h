@@ -13,7 +13,7 @@
 #ifndef TR_RUN_SCALING_H
 #define TR_RUN_SCALING_H
 
-#include "ops/optimizer.h"
+#include "ops/optimizers/optimizer.h"
 
 #include <tranche/status.h>
 

@@ -2,7 +2,7 @@
 #ifndef TR_RUN_SETTINGS_H
 #define TR_RUN_SETTINGS_H
 
-#include "ops/optimizer.h"
+#include "ops/optimizers/optimizer.h"
 #include "run/batches.h"
 #include "run/guard_rules.h"
 #include "run/loss_scale_rules.h"

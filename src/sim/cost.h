@@ -2,7 +2,7 @@
 #ifndef TR_SIM_COST_H
 #define TR_SIM_COST_H
 
-#include "plan/work.h"
+#include "plan/flow/work.h"
 #include "sim/machine.h"
 
 // What one rank has of the machine when all its node's ranks work.

@@ -1,5 +1,5 @@
 // A simulation for people, as JSON, and as a trace.
-#include "plan/print.h"
+#include "plan/print/print.h"
 #include "base/json_writer.h"
 #include "base/sink.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// The walk of a plan as the executor does it (exec/walk.c), with a clock in place
+// The walk of a plan as the executor does it (exec/walk/walk.c), with a clock in place
 // of kernels. Steps of the compute stream follow each other; messages, copies, what
 // NVMe reads and writes and what the host computes are queued when they are reached,
 // worked off one after the other on their streams, beside each other and what is

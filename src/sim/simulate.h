@@ -2,7 +2,7 @@
 #ifndef TR_SIM_SIMULATE_H
 #define TR_SIM_SIMULATE_H
 
-#include "plan/trace.h"
+#include "plan/print/trace.h"
 #include "sim/cost.h"
 
 struct tr_simulated {

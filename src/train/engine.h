@@ -2,9 +2,9 @@
 #ifndef TR_TRAIN_ENGINE_H
 #define TR_TRAIN_ENGINE_H
 
-#include "ckpt/checkpoint.h"
-#include "data/batcher.h"
+#include "data/order/batcher.h"
 #include "exec/executor.h"
+#include "files/checkpoint/checkpoint.h"
 #include "run/run.h"
 #include "train/guard.h"
 #include "train/loss_scale.h"

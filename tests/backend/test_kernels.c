@@ -2,8 +2,8 @@
 // asked level and below, and an op's reference where no backend knows the op.
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
+#include "ops/nn/relu/relu.h"
 #include "ops/operand.h"
-#include "ops/relu/relu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

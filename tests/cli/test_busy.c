@@ -2,7 +2,7 @@
 #include "command.h"
 
 #include "base/cores.h"
-#include "train/crowding.h"
+#include "train/watch/crowding.h"
 
 #include <signal.h>
 #include <stdlib.h>

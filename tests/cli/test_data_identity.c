@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "ckpt/state.h"
+#include "files/checkpoint/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

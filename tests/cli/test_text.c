@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "runs.h"
 
 #include "base/memory.h"
-#include "ckpt/state.h"
+#include "files/checkpoint/state.h"
 
 #include <stdlib.h>
 #include <string.h>

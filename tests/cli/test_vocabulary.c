@@ -3,7 +3,7 @@
 #include "command.h"
 #include "runs.h"
 
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "config/helper.h"
 
-#include "run/keys.h"
+#include "run/keys/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // The tables themselves: whatever they promise, they keep.
 #include "config/helper.h"
 
-#include "run/keys.h"
+#include "run/keys/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "config/helper.h"
 
 #include "base/memory.h"
-#include "run/keys.h"
+#include "run/keys/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

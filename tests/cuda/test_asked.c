@@ -5,7 +5,7 @@
 #include "train/trial.h"
 
 #include "backend/backend.h"
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 #include <tranche/sample.h>
 

@@ -2,9 +2,9 @@
 // positions at once; on a device of the host's memory, in both orders of threads.
 #include "backend/cuda/kernels.h"
 #include "base/half.h"
-#include "ops/attention/attention.h"
 #include "ops/guarded.h"
 #include "ops/launch.h"
+#include "ops/nn/attention/attention.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 #include "cuda/device.h"
 #include "ops/guarded.h"
 #include "ops/launch.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // Steps from the cursor.
-#include "data/batcher.h"
+#include "data/order/batcher.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

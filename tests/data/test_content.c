@@ -1,7 +1,7 @@
 // What data is known by: what is in its files, not what they are called.
-#include "data/content.h"
-#include "data/dataset.h"
 #include "data/scratch.h"
+#include "data/sources/content.h"
+#include "data/sources/dataset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

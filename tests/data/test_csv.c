@@ -1,6 +1,6 @@
 // Format csv: what is read, and where it says a table is wrong.
-#include "data/number.h"
 #include "data/scratch.h"
+#include "data/sources/number.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 // stopping, and no allocation on the way.
 // Labels: threads serial
 #include "base/batch.h"
-#include "data/feed.h"
+#include "data/order/feed.h"
 
 #include "base/clock.h"
 #include "base/memory.h"

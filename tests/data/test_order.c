@@ -1,5 +1,5 @@
 // The keyed permutation: a bijection, different each epoch, and roughly uniform.
-#include "data/order.h"
+#include "data/order/order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

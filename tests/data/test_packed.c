@@ -1,7 +1,7 @@
 // Documents that share samples: which go together, what a sample then holds, and the
 // samples of a text.
-#include "data/pack.h"
 #include "data/scratch.h"
+#include "data/text/pack.h"
 
 #include "base/memory.h"
 #include "base/rng.h"

@@ -1,6 +1,6 @@
 // Which files paths, folders and globs name.
-#include "data/paths.h"
 #include "data/scratch.h"
+#include "data/sources/paths.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

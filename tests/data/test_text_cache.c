@@ -2,8 +2,8 @@
 // where something has, and never trusted.
 #include "data/scratch.h"
 
-#include "data/dataset.h"
-#include "data/text_cache.h"
+#include "data/sources/dataset.h"
+#include "data/text/text_cache.h"
 
 #include "base/files.h"
 #include "base/memory.h"

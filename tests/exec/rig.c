@@ -3,7 +3,7 @@
 #include "base/rng.h"
 #include "exec/walk.h"
 #include "models/models.h"
-#include "plan/residency.h"
+#include "plan/flow/residency.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

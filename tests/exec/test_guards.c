@@ -3,7 +3,7 @@
 // engine decides once, when the statistics are complete.
 #include "exec/rig.h"
 #include "graph/centered_model.h"
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/sgd/sgd.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 // step has waited for, no other waits for.
 #include "exec/rig.h"
 #include "exec/walk.h"
-#include "plan/work.h"
+#include "plan/flow/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 // which is read more strictly.
 #include "fuzz.h"
 
-#include "ckpt/json.h"
+#include "files/safetensors/json.h"
 #include "models/models.h"
 
 #include <math.h>

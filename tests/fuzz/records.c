@@ -2,8 +2,8 @@
 // label is the id of its place, or none.
 #include "fuzz.h"
 
-#include "data/json_lines.h"
-#include "data/records.h"
+#include "data/chat/json_lines.h"
+#include "data/chat/records.h"
 
 #include <tranche/types.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "config/config.h"
-#include "run/keys.h"
+#include "run/keys/keys.h"
 
 #include <string.h>
 

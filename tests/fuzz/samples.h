@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#include "data/dataset.h"
+#include "data/sources/dataset.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "ckpt/json.h"
-#include "ckpt/state.h"
+#include "files/checkpoint/state.h"
+#include "files/safetensors/json.h"
 
 #include <stdlib.h>
 #include <string.h>

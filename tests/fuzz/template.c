@@ -2,8 +2,8 @@
 // same when it is rendered a second time.
 #include "fuzz.h"
 
-#include "jinja/jinja.h"
-#include "tokenizer/utf8.h"
+#include "text/template/jinja.h"
+#include "text/unicode/utf8.h"
 
 #include <jansson.h>
 #include <string.h>

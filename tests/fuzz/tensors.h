@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 
 static inline void fuzz_tensors(const char *path) {
     enum { READ = 64 };

@@ -1,7 +1,7 @@
 // A tokenizer.json, with which texts are then encoded, whole and in two, and decoded.
 #include "fuzz.h"
 
-#include "tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static const char text[] =
     "The  man's 1234 na\xc3\xafve e\xcc\x81 \xe6\xbc\xa2\xe5\xad\x97 <s>a</s> "

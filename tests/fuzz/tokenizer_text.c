@@ -3,7 +3,7 @@
 // the text back.
 #include "fuzz.h"
 
-#include "tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

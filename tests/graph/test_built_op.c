@@ -1,6 +1,6 @@
 // An op that was compiled with the headers of another version is refused.
 #include "graph/graph.h"
-#include "ops/relu/relu.h"
+#include "ops/nn/relu/relu.h"
 
 #include <tranche/extend/graph.h>
 

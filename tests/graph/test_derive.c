@@ -2,8 +2,8 @@
 #include "base/memory.h"
 #include "graph/batch_center.h"
 #include "graph/describe.h"
-#include "ops/copy/copy.h"
-#include "ops/relu/relu.h"
+#include "ops/flat/copy/copy.h"
+#include "ops/nn/relu/relu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "graph/batch_center.h"
 #include "graph/interpret.h"
-#include "ops/copy/copy.h"
+#include "ops/flat/copy/copy.h"
 
 #include <math.h>
 #include <setjmp.h>

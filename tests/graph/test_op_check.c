@@ -1,8 +1,8 @@
 // tr_op_check passes right ops, of the library and of a program, and finds each
 // mistake.
-#include "ops/layer_norm/layer_norm.h"
-#include "ops/linear/linear.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/nn/layer_norm/layer_norm.h"
+#include "ops/nn/linear/linear.h"
+#include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <tranche/extend/op_check.h>
 

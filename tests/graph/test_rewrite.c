@@ -4,9 +4,9 @@
 #include "graph/batch_center.h"
 #include "graph/derive.h"
 #include "graph/rewrite.h"
-#include "ops/dropout/dropout.h"
-#include "ops/linear/linear.h"
-#include "ops/residual/residual.h"
+#include "ops/nn/dropout/dropout.h"
+#include "ops/nn/linear/linear.h"
+#include "ops/nn/residual/residual.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 // there for a reason.
 #include "exec/rig.h"
 #include "guard/guard.h"
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/sgd/sgd.h"
 #include "plan/sound.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
-#include "ops/attention/attention.h"
 #include "ops/launch.h"
+#include "ops/nn/attention/attention.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

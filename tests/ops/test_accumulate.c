@@ -3,7 +3,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
 #include "base/rng.h"
-#include "ops/accumulate/cpu_convert.h"
+#include "ops/flat/accumulate/cpu_convert.h"
 #include "ops/guarded.h"
 #include "ops/launch.h"
 

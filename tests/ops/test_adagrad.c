@@ -1,5 +1,5 @@
 // Adagrad: by hand, against PyTorch, and in pieces.
-#include "ops/adagrad/adagrad.h"
+#include "ops/optimizers/adagrad/adagrad.h"
 #include "ops/update.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // Adam and AdamW: by hand, against PyTorch and against long double.
-#include "ops/adam/adam.h"
+#include "ops/optimizers/adam/adam.h"
 #include "ops/update.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 // Attention and its backward by hand, and their rules.
-#include "ops/attention/attention.h"
 #include "ops/attention_run.h"
-#include "ops/dropout/draw.h"
 #include "ops/launch.h"
+#include "ops/nn/attention/attention.h"
+#include "ops/nn/dropout/draw.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // Attention's fast kernels against the reference.
-#include "ops/attention/attention.h"
 #include "ops/attention_run.h"
 #include "ops/launch.h"
+#include "ops/nn/attention/attention.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // The draws of dropout: what they depend on, how many are kept, and vectors against
 // scalars.
-#include "ops/dropout/cpu_draw.h"
-#include "ops/dropout/draw.h"
+#include "ops/nn/dropout/cpu_draw.h"
+#include "ops/nn/dropout/draw.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 // Dropout and the residual sum: what is kept is scaled, what is drawn does not depend
 // on the cut, the kernel or the direction.
-#include "ops/dropout/dropout.h"
 #include "ops/launch.h"
-#include "ops/residual/residual.h"
+#include "ops/nn/dropout/dropout.h"
+#include "ops/nn/residual/residual.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // Embedding and its backward on a small table, by hand.
-#include "ops/embedding/embedding.h"
 #include "ops/launch.h"
+#include "ops/nn/embedding/embedding.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // GELU: known values, and every kernel against the definition over a wide range.
-#include "ops/gelu/gelu.h"
 #include "ops/launch.h"
+#include "ops/nn/gelu/gelu.h"
 
 #include <math.h>
 #include <setjmp.h>

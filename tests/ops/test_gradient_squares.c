@@ -2,7 +2,7 @@
 // finite when an element is not.
 #include "backend/cpu/isa.h"
 #include "base/rng.h"
-#include "ops/gradient_squares/cpu_squares.h"
+#include "ops/flat/gradient_squares/cpu_squares.h"
 #include "ops/guarded.h"
 
 #include <float.h>

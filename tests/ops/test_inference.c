@@ -2,10 +2,10 @@
 // same sums in double: products of few rows, and attention over a cache in pieces.
 #include "backend/cpu/half.h"
 #include "backend/cpu/kernels.h"
-#include "ops/attention/attention.h"
 #include "ops/launch.h"
-#include "ops/linear/linear.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/nn/attention/attention.h"
+#include "ops/nn/linear/linear.h"
+#include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <math.h>
 #include <setjmp.h>

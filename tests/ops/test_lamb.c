@@ -1,5 +1,5 @@
 // LAMB: by hand and against those of torch_optimizer and timm.
-#include "ops/lamb/lamb.h"
+#include "ops/optimizers/lamb/lamb.h"
 #include "ops/update.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // LARS: by hand, against timm's, and in pieces.
-#include "ops/lars/lars.h"
+#include "ops/optimizers/lars/lars.h"
 #include "ops/update.h"
 
 #include <math.h>

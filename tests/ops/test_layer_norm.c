@@ -1,10 +1,10 @@
 // Layer norm, its backward and the fused residual norm: by hand, and what must be
 // bit for bit the same.
 #include "base/rng.h"
-#include "ops/dropout/dropout.h"
 #include "ops/launch.h"
-#include "ops/layer_norm/layer_norm.h"
-#include "ops/residual/residual.h"
+#include "ops/nn/dropout/dropout.h"
+#include "ops/nn/layer_norm/layer_norm.h"
+#include "ops/nn/residual/residual.h"
 
 #include <math.h>
 #include <setjmp.h>

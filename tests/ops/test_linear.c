@@ -1,7 +1,7 @@
 // The linear op, its backward and its rules, by hand.
 #include "ops/launch.h"
-#include "ops/linear/linear.h"
-#include "ops/relu/relu.h"
+#include "ops/nn/linear/linear.h"
+#include "ops/nn/relu/relu.h"
 
 #include <math.h>
 #include <setjmp.h>

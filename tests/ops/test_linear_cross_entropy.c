@@ -1,6 +1,6 @@
 // The head: losses, gradients and logits by hand; missing targets; chunks.
 #include "ops/launch.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <math.h>
 #include <setjmp.h>

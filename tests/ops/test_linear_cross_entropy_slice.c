@@ -1,7 +1,7 @@
 // Slices of the head, one after the other, against the head as a whole: the same sums,
 // the same gradients, for every number of slices.
 #include "ops/launch.h"
-#include "ops/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
+#include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
 
 #include "base/rng.h"
 

@@ -2,7 +2,7 @@
 // not, as the products of `linear` of factors that this file rounds itself. Its rules.
 #include "backend/cpu/kernels.h"
 #include "ops/launch.h"
-#include "ops/linear_fp8/linear_fp8.h"
+#include "ops/nn/linear_fp8/linear_fp8.h"
 
 #include <math.h>
 #include <setjmp.h>

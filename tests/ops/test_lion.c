@@ -1,5 +1,5 @@
 // Lion: by hand and against DeepSpeed's.
-#include "ops/lion/lion.h"
+#include "ops/optimizers/lion/lion.h"
 #include "ops/update.h"
 
 #include <math.h>

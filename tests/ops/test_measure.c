@@ -1,8 +1,8 @@
 // The first phase over the blocks of a flat buffer: a block that two tensors share has
 // a part for each, and no cut at blocks changes a bit.
-#include "ops/optimizer_measure.h"
+#include "ops/optimizers/optimizer_measure.h"
 
-#include "ops/lamb/lamb.h"
+#include "ops/optimizers/lamb/lamb.h"
 #include "ops/update.h"
 
 #include <math.h>

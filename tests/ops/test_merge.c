@@ -1,8 +1,8 @@
 // Parts become one in the order of their rows, by addition or by an op's own rule, and
 // nothing beside them in a block is looked at or touched.
-#include "ops/batch_norm/batch_norm.h"
+#include "ops/flat/merge/merge.h"
 #include "ops/launch.h"
-#include "ops/merge/merge.h"
+#include "ops/nn/batch_norm/batch_norm.h"
 
 #include <math.h>
 #include <setjmp.h>

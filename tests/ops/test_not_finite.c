@@ -1,10 +1,10 @@
 // What NaN and infinities become, as torch 2 has it: relu, gelu, silu and max_pool2d
 // were asked. The reference and every kernel of the processor.
-#include "ops/gelu/gelu.h"
 #include "ops/launch.h"
-#include "ops/pool/pool.h"
-#include "ops/relu/relu.h"
-#include "ops/swiglu/swiglu.h"
+#include "ops/nn/gelu/gelu.h"
+#include "ops/nn/pool/pool.h"
+#include "ops/nn/relu/relu.h"
+#include "ops/nn/swiglu/swiglu.h"
 
 #include <math.h>
 #include <setjmp.h>

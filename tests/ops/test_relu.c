@@ -1,6 +1,6 @@
 // ReLU and its backward, by hand.
 #include "ops/launch.h"
-#include "ops/relu/relu.h"
+#include "ops/nn/relu/relu.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SGD: by hand, against PyTorch, and in pieces.
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/sgd/sgd.h"
 #include "ops/update.h"
 
 #include <math.h>

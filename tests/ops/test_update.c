@@ -1,14 +1,14 @@
 // The ops of an update: each range of a flat buffer by its own numbers, whatever the
 // type of the sums; nothing between the ranges changes.
-#include "ops/update/update.h"
+#include "ops/flat/update/update.h"
 
 #include "backend/backend.h"
 #include "backend/cpu/half.h"
-#include "ops/accumulate/cpu_convert.h"
-#include "ops/lamb/lamb.h"
+#include "ops/flat/accumulate/cpu_convert.h"
 #include "ops/launch.h"
-#include "ops/optimizer_measure.h"
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/lamb/lamb.h"
+#include "ops/optimizers/optimizer_measure.h"
+#include "ops/optimizers/sgd/sgd.h"
 #include "ops/update.h"
 
 #include <math.h>

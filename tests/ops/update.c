@@ -1,7 +1,7 @@
 #include "ops/update.h"
 
 #include "base/rng.h"
-#include "run/keys.h"
+#include "run/keys/keys.h"
 
 #include <math.h>
 #include <omp.h>

@@ -3,9 +3,9 @@
 #ifndef TESTS_OPS_UPDATE_H
 #define TESTS_OPS_UPDATE_H
 
-#include "ops/cpu_optimizer.h"
 #include "ops/guarded.h"
-#include "ops/optimizer_settings.h"
+#include "ops/optimizers/cpu_optimizer.h"
+#include "ops/optimizers/optimizer_settings.h"
 
 enum { TEST_BUFFERS = 2 + TR_OPTIMIZER_STATES }; // parameters, gradients, states
 

@@ -1,6 +1,6 @@
 #include "plan/depends.h"
 
-#include "plan/roles.h"
+#include "plan/flow/roles.h"
 
 bool test_is_compute(const tr_plan_step *step) {
     return step->label.verb == TR_VERB_forward ||

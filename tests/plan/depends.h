@@ -2,7 +2,7 @@
 #ifndef TEST_PLAN_DEPENDS_H
 #define TEST_PLAN_DEPENDS_H
 
-#include "plan/access.h"
+#include "plan/flow/access.h"
 
 bool test_is_compute(const tr_plan_step *step); // work of a unit on a micro-batch
 bool test_is_ring(const tr_plan_step *step);    // a load or unload of data

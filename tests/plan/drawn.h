@@ -2,7 +2,7 @@
 #ifndef TEST_PLAN_DRAWN_H
 #define TEST_PLAN_DRAWN_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 enum { TEST_DRAWN_MODELS = 10 };
 

@@ -2,7 +2,7 @@
 #ifndef TEST_PLAN_GAUGES_H
 #define TEST_PLAN_GAUGES_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 bool test_is_micro_norm(const tr_plan_step *step);
 // Does the step add to what the micro_norm step measures?

@@ -3,7 +3,7 @@
 #define TEST_PLAN_MODELS_H
 
 #include "graph/centered_model.h"
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // GPT-2 of two layers, 8 wide, 2 heads, context 4, 11 words. The caller destroys both.
 tr_model *test_model_small_gpt2(double dropout);

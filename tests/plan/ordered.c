@@ -1,8 +1,8 @@
 #include "plan/ordered.h"
 
+#include "plan/flow/roles.h"
 #include "plan/models.h"
-#include "plan/print.h"
-#include "plan/roles.h"
+#include "plan/print/print.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

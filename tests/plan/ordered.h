@@ -2,7 +2,7 @@
 #ifndef TEST_PLAN_ORDERED_H
 #define TEST_PLAN_ORDERED_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // Micro-batch, accumulation steps, wave and recomputed units.
 typedef struct test_request_case {

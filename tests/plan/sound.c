@@ -1,6 +1,6 @@
 #include "plan/sound.h"
 
-#include "plan/roles.h"
+#include "plan/flow/roles.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TEST_PLAN_SOUND_H
 #define TEST_PLAN_SOUND_H
 
-#include "plan/access.h"
+#include "plan/flow/access.h"
 
 // Are any two accesses of a sequence to the same bytes of memory, one of which writes,
 // one after the other by the waits? And does no buffer lose its bytes to another before

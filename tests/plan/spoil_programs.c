@@ -1,7 +1,7 @@
 #include "plan/spoil_programs.h"
 
-#include "ops/copy/copy.h"
-#include "plan/offsets.h"
+#include "ops/flat/copy/copy.h"
+#include "plan/units/offsets.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TEST_PLAN_SPOIL_PROGRAMS_H
 #define TEST_PLAN_SPOIL_PROGRAMS_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 struct subject;
 

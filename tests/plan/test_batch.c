@@ -1,5 +1,5 @@
 // How the effective batch is cut.
-#include "plan/batch.h"
+#include "plan/flow/batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

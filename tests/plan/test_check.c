@@ -2,14 +2,14 @@
 // Labels: check slow
 #include "base/memory.h"
 #include "draws.h"
-#include "plan/check.h"
 #include "plan/depends.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/roles.h"
 #include "plan/micro_norms.h"
 #include "plan/models.h"
-#include "plan/offsets.h"
-#include "plan/passes.h"
-#include "plan/roles.h"
+#include "plan/proof/check.h"
 #include "plan/spoil_programs.h"
+#include "plan/units/offsets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

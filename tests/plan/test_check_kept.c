@@ -1,9 +1,9 @@
 // The checker finds parameters and gradients without room: of what lives always, the
 // range that units compute with, the f32 master weights, where the update rounds them
 // to, and the sums of gradients, in their own type.
-#include "plan/check.h"
+#include "plan/flow/passes.h"
 #include "plan/models.h"
-#include "plan/passes.h"
+#include "plan/proof/check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // What making tensors again is said to save and to cost, against plans that do it.
-#include "plan/choices.h"
+#include "plan/flow/choices.h"
 #include "plan/models.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 // What a plan leaves out for parameters that are frozen.
-#include "ops/linear/linear.h"
+#include "ops/nn/linear/linear.h"
+#include "plan/flow/roles.h"
 #include "plan/models.h"
 #include "plan/proof/prove.h"
-#include "plan/roles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

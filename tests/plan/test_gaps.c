@@ -1,7 +1,7 @@
 // The search for gaps against brute force, and the work that it takes.
 #include "base/memory.h"
 #include "base/rng.h"
-#include "plan/gaps.h"
+#include "plan/units/gaps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

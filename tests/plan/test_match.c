@@ -1,10 +1,10 @@
 // Plans of all ranks of a mesh fit together; and what one rank does otherwise is found.
 #include "plan/drawn.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/work.h"
 #include "plan/models.h"
-#include "plan/passes.h"
-#include "plan/print.h"
+#include "plan/print/print.h"
 #include "plan/proof/prove.h"
-#include "plan/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

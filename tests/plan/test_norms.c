@@ -2,10 +2,10 @@
 // what is left as it was where nobody asks for them.
 #include "base/checked.h"
 #include "models/models.h"
-#include "ops/optimizer_measure.h"
+#include "ops/optimizers/optimizer_measure.h"
+#include "plan/flow/residency.h"
+#include "plan/flow/work.h"
 #include "plan/models.h"
-#include "plan/residency.h"
-#include "plan/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "plan/offsets.h"
+#include "plan/units/offsets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // Who owns what, by hand; what plans say of it; units of pipeline stages.
+#include "plan/flow/passes.h"
 #include "plan/models.h"
-#include "plan/passes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // What kernels pack of parameters: once where these stay, again where they are brought
 // again, and not at all where one micro-batch reads it.
+#include "plan/flow/roles.h"
 #include "plan/models.h"
 #include "plan/proof/prove.h"
-#include "plan/roles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

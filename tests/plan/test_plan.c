@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "models/models.h"
 #include "plan/models.h"
-#include "plan/offsets.h"
 #include "plan/ordered.h"
+#include "plan/units/offsets.h"
 
 #include <math.h>
 #include <setjmp.h>

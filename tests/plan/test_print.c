@@ -1,10 +1,10 @@
 // Plans as text and JSON.
 // Labels: check
 #include "models/models.h"
+#include "plan/flow/roles.h"
 #include "plan/models.h"
 #include "plan/ordered.h"
-#include "plan/print.h"
-#include "plan/roles.h"
+#include "plan/print/print.h"
 
 #include <jansson.h>
 #include <setjmp.h>

@@ -3,12 +3,12 @@
 //
 // TR_PROOF_PLANS=N spoils so many plans.
 #include "draws.h"
-#include "plan/check.h"
 #include "plan/depends.h"
 #include "plan/drawn.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/schedule.h"
+#include "plan/proof/check.h"
 #include "plan/proof/prove.h"
-#include "plan/schedule.h"
 #include "plan/sound.h"
 
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 // its memory; where it does not, lifetimes see to that, and nobody has to wait.
 #include "draws.h"
 #include "plan/drawn.h"
-#include "plan/schedule.h"
+#include "plan/flow/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

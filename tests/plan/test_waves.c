@@ -2,11 +2,11 @@
 // proof finds each of them that is left out or comes too early.
 // Labels: check
 #include "graph/centered_model.h"
+#include "plan/flow/roles.h"
+#include "plan/flow/wave.h"
 #include "plan/models.h"
 #include "plan/ordered.h"
 #include "plan/proof/prove.h"
-#include "plan/roles.h"
-#include "plan/wave.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // The schedules against what DeepSpeed's classes and transformers' schedules give
 // (tools/goldens/schedules.py), by hand, and what a run file makes of them.
-#include "run/keys.h"
-#include "run/schedule_read.h"
-#include "run/schedule_say.h"
+#include "run/keys/keys.h"
+#include "run/resolve/schedule_read.h"
+#include "run/say/schedule_say.h"
 
 #include "base/memory.h"
 

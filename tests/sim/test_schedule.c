@@ -1,5 +1,5 @@
 // Schedules worked out by hand, and what must hold for all of them.
-#include "plan/wave.h"
+#include "plan/flow/wave.h"
 #include "sim/helper.h"
 
 #include <setjmp.h>

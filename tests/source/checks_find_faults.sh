@@ -190,12 +190,12 @@ expect bad 'abort' "$calls"
 
 backends=$tools/check_backends.sh
 fresh
-mkdir -p "$tree/src/backend/cpu" "$tree/src/ops/relu"
+mkdir -p "$tree/src/backend/cpu" "$tree/src/ops/nn/relu" "$tree/src/ops/optimizers"
 printf '#include "backend/cpu/x.h"\n#pragma omp parallel\nint tr__cpu_isa(void);\n' \
-    >"$tree/src/ops/relu/cpu.c"
-cp "$tree/src/ops/relu/cpu.c" "$tree/src/ops/cpu_blocks.h"
-cp "$tree/src/ops/relu/cpu.c" "$tree/src/backend/cpu/x.c"
-cp "$tree/src/ops/relu/cpu.c" "$tree/src/base/parallel.c"
+    >"$tree/src/ops/nn/relu/cpu.c"
+cp "$tree/src/ops/nn/relu/cpu.c" "$tree/src/ops/optimizers/cpu_blocks.h"
+cp "$tree/src/ops/nn/relu/cpu.c" "$tree/src/backend/cpu/x.c"
+cp "$tree/src/ops/nn/relu/cpu.c" "$tree/src/base/parallel.c"
 printf '#include "backend/backend.h"\nint computes = 1; // omp\nchar *key = "cpu";\n' \
     >"$tree/src/plan/b.c"
 expect good 'backends in their places' "$backends"
@@ -207,8 +207,8 @@ bad_line() {
     mv "$tree/kept" "$tree/$1"
 }
 bad_line src/plan/b.h '#include "backend/cpu/x.h"' 'plan includes a backend'
-bad_line src/plan/b.h '#include "ops/cpu_blocks.h"' 'plan includes kernels of all ops'
-bad_line src/plan/b.h '#include "ops/relu/cpu_relu.h"' 'plan includes kernels of an op'
+bad_line src/plan/b.h '#include "ops/optimizers/cpu_blocks.h"' 'plan includes kernels of all ops'
+bad_line src/plan/b.h '#include "ops/nn/relu/cpu_relu.h"' 'plan includes kernels of an op'
 bad_line src/exec/e.h '#include <omp.h>' 'exec includes OpenMP'
 bad_line src/exec/e.h '#pragma omp parallel' 'a region of OpenMP'
 bad_line src/plan/b.c 'int isa;' 'a variable isa'
@@ -255,9 +255,9 @@ cuda=$tools/check_cuda.sh
 # kernel LINE: a kernel of this line
 # kernel LINE NAME: the same by another name than `a`
 kernel() {
-    mkdir -p "$tree/src/ops/a"
+    mkdir -p "$tree/src/ops/nn/a"
     printf 'extern "C" __global__ void %s(int *x, int i) {\n    %s\n}\n' "${2:-a}" "$1" \
-        >"$tree/src/ops/a/cuda.cu"
+        >"$tree/src/ops/nn/a/cuda.cu"
 }
 fresh
 kernel 'x[i] = i;'
@@ -273,7 +273,7 @@ if [ "$found" -ne 77 ]; then
     if command -v cuobjdump >/dev/null 2>&1 && command -v nvdisasm >/dev/null 2>&1; then
         expect bad 'a kernel of 16 bits without tensor cores' "$cuda"
     fi
-    rm "$tree/src/ops/a/cuda.cu"
+    rm "$tree/src/ops/nn/a/cuda.cu"
     expect bad 'no kernels' "$cuda"
 fi
 

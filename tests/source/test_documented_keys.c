@@ -1,6 +1,6 @@
 // Labels: source
 // docs/run-file.md names every key of a run file, with the default that it has.
-#include "run/keys.h"
+#include "run/keys/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_TOKENIZER_SUPPORT_H
 #define TESTS_TOKENIZER_SUPPORT_H
 
-#include "tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

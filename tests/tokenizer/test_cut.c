@@ -1,7 +1,7 @@
 // However a text is cut into parts, blocks and threads, its ids are those of the whole.
 #include "support.h"
 
-#include "tokenizer/stream.h"
+#include "text/tokenizer/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

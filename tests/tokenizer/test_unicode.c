@@ -1,6 +1,6 @@
 // What is known of all 1,114,112 code points, against hashes of what Hugging Face's
 // tokenizers answers for each (tools/unicode_tables.py).
-#include "tokenizer/unicode.h"
+#include "text/unicode/unicode.h"
 
 #include "base/hash.h"
 

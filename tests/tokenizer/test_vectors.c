@@ -1,7 +1,7 @@
 // Labels: check
 // Ids and texts as Hugging Face's `tokenizers` makes them
 // (tools/goldens/tokenizer_vectors.py).
-#include "tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

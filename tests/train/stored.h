@@ -3,7 +3,7 @@
 #ifndef TESTS_TRAIN_STORED_H
 #define TESTS_TRAIN_STORED_H
 
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 
 #include <limits.h>
 

@@ -2,7 +2,7 @@
 // and with every kind of kernels; and GPT-2's logits against Hugging Face's.
 // Labels: isa check guard
 #include "backend/cpu/isa.h"
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 #include "scratch.h"
 #include "snapshot.h"
 

@@ -2,7 +2,7 @@
 // (tools/goldens/make.py), tensor by tensor. The first moment of SGD, without decay and
 // clipping, is the gradient of the mean loss as an update sees it.
 // Labels: check
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 #include "scratch.h"
 #include "snapshot.h"
 

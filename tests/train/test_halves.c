@@ -3,7 +3,7 @@
 // float32 weights and sums; what is rounded to 16 bits, and so the yardstick, is in
 // tests/data/halves/README.md.
 #include "backend/cpu/isa.h"
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 #include "snapshot.h"
 
 #include <math.h>

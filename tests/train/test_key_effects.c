@@ -2,7 +2,7 @@
 // told. No key is silently without an effect.
 #include "opening.h"
 #include "planner/planner.h"
-#include "run/keys.h"
+#include "run/keys/keys.h"
 #include "run/run.h"
 #include "scratch.h"
 

@@ -2,7 +2,7 @@
 // process has left in the file.
 #include "program.h"
 #include "scratch.h"
-#include "train/metrics.h"
+#include "train/watch/metrics.h"
 #include "trial.h"
 
 #include <math.h>

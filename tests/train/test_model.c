@@ -1,7 +1,7 @@
 // A program's own model and ops: a list of units with a mean over the effective batch
 // in the middle of one, trained a step at a time and however the batch is cut.
 #include "own_model.h"
-#include "plan/print.h"
+#include "plan/print/print.h"
 #include "samples.h"
 #include "scratch.h"
 #include "snapshot.h"

@@ -2,7 +2,7 @@
 // evaluation included; that batch norm does not see how the batch was cut; what is kept
 // where, and what is refused.
 // Labels: isa
-#include "plan/print.h"
+#include "plan/print/print.h"
 #include "scratch.h"
 #include "snapshot.h"
 #include "stored.h"

@@ -1,6 +1,6 @@
 // A run that is stopped, saved and resumed is the run that was never stopped: to the
 // bit at the same cut, within invariance's bound at another.
-#include "ckpt/tensor_set.h"
+#include "files/safetensors/tensor_set.h"
 #include "program.h"
 #include "samples.h"
 #include "scratch.h"

@@ -4,7 +4,7 @@
 #include "scratch.h"
 #include "snapshot.h"
 
-#include "ops/adam/adam.h"
+#include "ops/optimizers/adam/adam.h"
 #include "run/scaling.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // Every key of zero_optimization and activation_checkpointing is accepted with its
 // meaning, or said to have none here, or refused; and the two devices of offloading go
 // with all stages and any number of ranks, or say why not.
-#include "run/keys.h"
+#include "run/keys/keys.h"
 #include "run/run.h"
 #include "samples.h"
 #include "trial.h"

@@ -22,9 +22,9 @@ typedef struct tr_cpu_kernels {
     const tr_kernel *asked_half[TR_CPU_HALVES][TR_ISA_COUNT];
 } tr_cpu_kernels;
 
-// One list for each folder src/ops/<op> with a file cpu_kernels.c, which defines it as
-// `const tr_cpu_kernels tr__cpu_kernels_<op>[]`, ended by a row without an op; the
-// lists end with NULL. cmake/kernel_lists.cmake writes this array.
+// One list for each folder src/ops/<kind>/<op> with a file cpu_kernels.c, which defines
+// it as `const tr_cpu_kernels tr__cpu_kernels_<op>[]`, ended by a row without an op;
+// the lists end with NULL. cmake/kernel_lists.cmake writes this array.
 extern const tr_cpu_kernels *const tr__cpu_kernel_lists[];
 
 // The row of an op; NULL: it has no kernels but its reference.

@@ -16,9 +16,9 @@ typedef struct tr_cuda_kernels {
     const tr_kernel *kernel; // of f32
 } tr_cuda_kernels;
 
-// One list for each folder src/ops/<op> with a file cuda.c, which defines it as `const
-// tr_cuda_kernels tr__cuda_kernels_<op>[]`, ended by a row without an op; the lists end
-// with NULL. cmake/kernel_lists.cmake writes this array.
+// One list for each folder src/ops/<kind>/<op> with a file cuda.c, which defines it as
+// `const tr_cuda_kernels tr__cuda_kernels_<op>[]`, ended by a row without an op; the
+// lists end with NULL. cmake/kernel_lists.cmake writes this array.
 extern const tr_cuda_kernels *const tr__cuda_kernel_lists[];
 
 // The kernel for the description; NULL: none supports it.
@@ -26,12 +26,12 @@ const tr_kernel *tr__cuda_kernel(const tr_op_desc *desc);
 
 // ---- updates of optimizers
 
-struct tr_optimizer; // ops/optimizer.h
+struct tr_optimizer; // ops/optimizers/optimizer.h
 struct tr_hyper;
 struct tr_update;
-struct tr_cuda_gradients; // ops/accumulate/cuda_gradients.h
+struct tr_cuda_gradients; // ops/flat/accumulate/cuda_gradients.h
 
-struct tr_cuda_norms; // ops/update/cuda_part.h
+struct tr_cuda_norms; // ops/flat/update/cuda_part.h
 
 enum { TR_CUDA_OPTIMIZER_ARGS = 256 };
 
@@ -52,9 +52,9 @@ typedef struct tr_cuda_optimizer {
     const tr_cuda_function *measure;
 } tr_cuda_optimizer;
 
-// One for each folder src/ops/<optimizer> with a file cuda_optimizer.c, which defines
-// it as tr__cuda_optimizer_<optimizer>; then NULL. cmake/kernel_lists.cmake writes this
-// list.
+// One for each folder src/ops/optimizers/<optimizer> with a file cuda_optimizer.c,
+// which defines it as tr__cuda_optimizer_<optimizer>; then NULL.
+// cmake/kernel_lists.cmake writes this list.
 extern const tr_cuda_optimizer *const tr__cuda_optimizers[];
 
 // NULL: the backend cannot update by it.

@@ -1,6 +1,6 @@
-// The compiled kernels. nvcc compiles a file src/ops/<op>/cuda*.cu into a module, which
-// the program has as read-only data and CUDA's driver loads. The build writes the list
-// of all modules and, for each kernel tr_cuda_<name>, the variable
+// The compiled kernels. nvcc compiles a file src/ops/<kind>/<op>/cuda*.cu into a
+// module, which the program has as read-only data and CUDA's driver loads. The build
+// writes the list of all modules and, for each kernel tr_cuda_<name>, the variable
 // tr__cuda_function_<name> (cmake/cuda_modules.cmake).
 #ifndef TR_BACKEND_CUDA_MODULES_H
 #define TR_BACKEND_CUDA_MODULES_H
@@ -15,7 +15,7 @@ typedef struct tr_cuda_function {
 } tr_cuda_function;
 
 typedef struct tr_cuda_module {
-    const char *file;  // "src/ops/gelu/cuda.cu"
+    const char *file;  // "src/ops/nn/gelu/cuda.cu"
     const void *image; // for all GPUs that the build is for; NULL: built without nvcc
     tr_cuda_function *const *functions; // the last one is NULL
 } tr_cuda_module;

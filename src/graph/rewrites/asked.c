@@ -1,11 +1,11 @@
 // Where nothing is trained: nothing is dropped, and batches are normalized by what was
 // seen in training.
 #include "graph/rewrite.h"
-#include "ops/attention/attention.h"
-#include "ops/batch_norm/batch_norm.h"
-#include "ops/dropout/dropout.h"
-#include "ops/layer_norm/layer_norm.h"
-#include "ops/residual/residual.h"
+#include "ops/nn/attention/attention.h"
+#include "ops/nn/batch_norm/batch_norm.h"
+#include "ops/nn/dropout/dropout.h"
+#include "ops/nn/layer_norm/layer_norm.h"
+#include "ops/nn/residual/residual.h"
 
 #include <string.h>
 

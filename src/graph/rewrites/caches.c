@@ -1,6 +1,6 @@
 // Inference with caches: ops that look at earlier positions find them in a cache.
 #include "graph/rewrite.h"
-#include "ops/attention/attention.h"
+#include "ops/nn/attention/attention.h"
 
 #include <string.h>
 

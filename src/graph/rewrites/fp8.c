@@ -1,7 +1,7 @@
 // Units that multiply in 8 bits: their products take operands of 8 bits.
 #include "graph/rewrite.h"
-#include "ops/linear/linear.h"
-#include "ops/linear_fp8/linear_fp8.h"
+#include "ops/nn/linear/linear.h"
+#include "ops/nn/linear_fp8/linear_fp8.h"
 
 static bool multiply_in_8_bits(tr_graph *graph, const tr_rewrite_node *node,
                                tr_value *results) {

@@ -1,6 +1,6 @@
 // Inference: the logits in the place of the loss.
 #include "graph/rewrite.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 
 static bool give_last(tr_graph *graph, const tr_rewrite_node *node, tr_value *results) {
     return tr_rewrite_as(graph, node, &tr__op_linear_cross_entropy_logits, node->attr,

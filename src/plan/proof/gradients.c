@@ -1,7 +1,7 @@
 #include "plan/proof/gradients.h"
 
 #include "base/checked.h"
-#include "plan/offsets.h"
+#include "plan/units/offsets.h"
 
 static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
 

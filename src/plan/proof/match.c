@@ -1,7 +1,7 @@
 // Do the exchanges of several ranks fit together?
 #include "base/memory.h"
+#include "plan/flow/work.h"
 #include "plan/proof/prove.h"
-#include "plan/work.h"
 
 // Each rank's exchanges of one sequence, in their order: the communication thread works
 // off one after the other.

@@ -4,7 +4,7 @@
 #ifndef TR_PLAN_PROOF_MEANING_H
 #define TR_PLAN_PROOF_MEANING_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // What `of`, `index` and `terms` are.
 typedef enum tr_meaning_kind {

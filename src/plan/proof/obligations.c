@@ -1,7 +1,7 @@
 // What must come out of a walk, from request and model alone.
-#include "ops/update/update.h"
-#include "plan/freeze.h"
+#include "ops/flat/update/update.h"
 #include "plan/proof/walks.h"
+#include "plan/units/freeze.h"
 
 static void missing(tr_proof *p, const char *what, const char *of) {
     if (p->status == TR_OK) {

@@ -2,9 +2,9 @@
 #ifndef TR_PLAN_PROOF_PROOF_H
 #define TR_PLAN_PROOF_PROOF_H
 
+#include "plan/flow/roles.h"
 #include "plan/proof/meaning.h"
 #include "plan/proof/tables.h"
-#include "plan/roles.h"
 
 // Streams that go on beside the thread that issues steps, at most.
 enum { TR_BESIDE_STREAMS = 5 };

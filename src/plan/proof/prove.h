@@ -28,7 +28,7 @@
 #ifndef TR_PLAN_PROOF_PROVE_H
 #define TR_PLAN_PROOF_PROVE_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // TR_INTERNAL names the step, and says what it finds and what it needs. TR_MEMORY.
 tr_status tr__plan_prove(const tr_plan *plan, tr_error *err);

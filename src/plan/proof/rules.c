@@ -1,9 +1,9 @@
 // Which rule is a step's: by its shape, and by what it launches or moves.
-#include "ops/accumulate/accumulate.h"
-#include "ops/gradient_squares/gradient_squares.h"
-#include "ops/merge/merge.h"
-#include "ops/update/update.h"
-#include "ops/zero/zero.h"
+#include "ops/flat/accumulate/accumulate.h"
+#include "ops/flat/gradient_squares/gradient_squares.h"
+#include "ops/flat/merge/merge.h"
+#include "ops/flat/update/update.h"
+#include "ops/flat/zero/zero.h"
 #include "plan/proof/proof.h"
 
 typedef void rule(tr_proof *p);

@@ -1,9 +1,9 @@
 // Rules of the steps that move parameters, inputs of units and parts of updates between
 // ranks, spaces and the file.
 #include "base/checked.h"
-#include "ops/optimizer_measure.h"
+#include "ops/optimizers/optimizer_measure.h"
+#include "plan/flow/residency.h"
 #include "plan/proof/proof.h"
-#include "plan/residency.h"
 
 static bool is_of_flat(tr_proof *p) {
     bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count;

@@ -1,7 +1,7 @@
 // Rules of the update: of pieces of flat buffers, in place or staged, in one phase or
 // in two.
 #include "base/checked.h"
-#include "ops/optimizer_measure.h"
+#include "ops/optimizers/optimizer_measure.h"
 #include "plan/proof/proof.h"
 
 int32_t tr__rule_version(const tr_proof *p) {

@@ -2,8 +2,8 @@
 // each in a part of its own; and how the parts of all micro-batches and ranks become
 // one.
 #include "base/checked.h"
+#include "plan/flow/wave.h"
 #include "plan/proof/unit.h"
-#include "plan/wave.h"
 
 static bool is_apart(const tr_proof *p) { // each micro-batch has a part of its own
     return p->plan->request.reproducible && tr__proof_trains(p);

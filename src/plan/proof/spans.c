@@ -3,8 +3,8 @@
 #include "plan/proof/proof.h"
 
 #include "base/checked.h"
-#include "ops/accumulate/accumulate.h"
-#include "plan/residency.h"
+#include "ops/flat/accumulate/accumulate.h"
+#include "plan/flow/residency.h"
 
 int32_t tr__role_buffer(const tr_proof *p, tr_operand_role role) {
     const tr_step_operand *operand = tr__step_find(p->plan, p->step, role);

@@ -2,7 +2,7 @@
 #ifndef TR_PLAN_PROOF_TABLES_H
 #define TR_PLAN_PROOF_TABLES_H
 
-#include "plan/plan.h"
+#include "plan/flow/plan.h"
 
 // A tensor that a program reads from outside of it, or leaves there.
 typedef struct tr_touch {

@@ -1,11 +1,11 @@
 // Who has which memory. A buffer that lives always has its bytes for itself. Passing
 // buffers lie behind those; each has its bytes from the first step that names it until
 // a step names another one that lies there, and has them never again in this walk.
-#include "plan/offsets.h"
 #include "plan/proof/proof.h"
+#include "plan/units/offsets.h"
 
 #include "base/memory.h"
-#include "plan/residency.h"
+#include "plan/flow/residency.h"
 
 #include <stdlib.h>
 #include <string.h>

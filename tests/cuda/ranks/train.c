@@ -8,7 +8,7 @@
 #include "cuda/trained.h"
 #include "guard/guard.h"
 #include "on_ranks.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
 
 #include <math.h>
 #include <string.h>

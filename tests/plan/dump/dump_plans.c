@@ -3,8 +3,8 @@
 // a hash of all that follows from it, and the bytes of its arenas. With --steps every
 // step and access, too.
 #include "base/hash.h"
-#include "plan/access.h"
 #include "plan/drawn.h"
+#include "plan/flow/access.h"
 
 #include <inttypes.h>
 #include <stdio.h>

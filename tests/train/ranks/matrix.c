@@ -7,7 +7,7 @@
 // that are not trained.
 #include "base/memory.h"
 #include "on_ranks.h"
-#include "plan/work.h"
+#include "plan/flow/work.h"
 #include "train/own_model.h"
 #include "train/samples.h"
 #include "train/snapshot.h"

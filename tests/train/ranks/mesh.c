@@ -5,7 +5,7 @@
 // the argument "tensor" all four lie on the tensor axis.
 #include "comm/comm.h"
 #include "on_ranks.h"
-#include "plan/passes.h"
+#include "plan/flow/passes.h"
 #include "train/noise_by_hand.h"
 #include "train/scratch.h"
 #include "train/snapshot.h"

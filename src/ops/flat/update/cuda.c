@@ -1,0 +1,191 @@
+#include "ops/flat/update/cuda.h"
+
+#include "backend/cuda/kernels.h"
+#include "base/checked.h"
+#include "base/half.h"
+#include "ops/flat/accumulate/accumulate.h"
+#include "ops/flat/accumulate/cuda_gradients.h"
+#include "ops/flat/cast/cuda_cast.h"
+#include "ops/flat/update/cuda_part.h"
+#include "ops/flat/update/pieces.h"
+#include "ops/operand.h"
+#include "ops/optimizers/optimizer_measure.h"
+
+#include <assert.h>
+
+extern const tr_cuda_kernels tr__cuda_kernels_update[];
+extern tr_cuda_function tr__cuda_function_tensor_squares;
+
+static_assert(TR_CUDA_PART == TR_NORM_BLOCK, "a block measures one part");
+
+static void visit_pieces(const tr_op_desc *desc, const tr_launch *launch, float *param,
+                         void (*visit)(const tr_update_piece *)) {
+    tr_update_walk walk = {.desc = desc,
+                           .launch = launch,
+                           .attr = (const void *)desc->attr,
+                           .order = launch->run->update,
+                           .param = param};
+    tr__update_pieces(&walk, walk.attr->first, tr_shape_count(desc->in[0].shape), NULL,
+                      visit);
+}
+
+static tr_cuda_gradients gradients_of(const tr_update_piece *piece) {
+    const tr_update_walk *walk = piece->walk;
+    return tr__cuda_gradients(walk->desc, walk->launch,
+                              piece->first - walk->attr->first);
+}
+
+// ---- the first phase, and the update
+
+static void launch_optimizer(const tr_update_piece *piece, const tr_update *update,
+                             bool measures, const tr_cuda_norms *norms) {
+    const tr_update_walk *walk = piece->walk;
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
+    const tr_cuda_function *function = !optimizer ? NULL
+                                       : measures ? optimizer->measure
+                                                  : optimizer->update;
+    tr_cuda_gradients grads = gradients_of(piece);
+    TR_ALIGNAS(8) unsigned char args[TR_CUDA_OPTIMIZER_ARGS];
+    if (!function) { // the run's request has been refused before
+        tr__launch_note(walk->launch, TR_INTERNAL);
+        return;
+    }
+    int64_t parts = tr__measure_parts(norms->parts.before, update->count);
+    tr_cuda_grid grid = measures ? tr__cuda_blocks(parts, TR_CUDA_THREADS)
+                                 : tr__cuda_each(update->count);
+    size_t bytes = optimizer->args(&piece->hyper, update, &grads, norms, args);
+    tr__cuda_launch(walk->launch, function, grid, args, bytes);
+}
+
+static void measure_piece(const tr_update_piece *piece) {
+    const tr_update_walk *walk = piece->walk;
+    int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
+    tr_squares *parts = walk->launch->out[0];
+    const tr_cuda_norms norms = {
+        .parts = {.before = piece->first % TR_NORM_BLOCK,
+                  .count = piece->update.count,
+                  .squares = &parts[block + piece->range->place].param}};
+    launch_optimizer(piece, &piece->update, true, &norms);
+}
+
+// Parameters are read alone, but a piece of an update may write them.
+static void launch_measure(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    visit_pieces(desc, launch, (float *)launch->in[1], measure_piece);
+}
+
+static bool is_among(const tr_cuda_run *runs, int64_t count, int64_t tensor) {
+    int64_t i = 0;
+    while (i < count && runs[i].tensor != tensor) {
+        i++;
+    }
+    return i < count;
+}
+
+// Runs of one tensor are added one after the other: by launches that follow each other.
+static void launch_tensors(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    const tr_tensor_squares_attr *attr = (const void *)desc->attr;
+    tr_cuda_tensor_squares_args args = {.parts = launch->in[0],
+                                        .tensors = launch->out[0]};
+    tr__cuda_clear(launch, launch->out[0], tr_tensor_bytes(desc->out[0]));
+    for (int64_t i = 0; i < attr->count;) {
+        int64_t count = 0;
+        while (i < attr->count && count < TR_CUDA_RUNS &&
+               !is_among(args.runs, count, attr->runs[i].tensor)) {
+            const tr_parts_run *run = &attr->runs[i++];
+            args.runs[count++] = (tr_cuda_run){run->first, run->count, run->tensor};
+        }
+        tr__cuda_launch(launch, &tr__cuda_function_tensor_squares,
+                        tr__cuda_blocks(count, TR_CUDA_THREADS), &args, sizeof args);
+    }
+}
+
+// ---- the update
+
+static void update_piece(const tr_update_piece *piece) {
+    const tr_update_walk *walk = piece->walk;
+    bool adapts = walk->order->optimizer->adaptation && piece->range->adapts;
+    const double *squares = walk->launch->in[1];
+    tr_update update = piece->update;
+    update.trust = 1; // what the squares make of it is found on the device
+    const tr_cuda_norms norms = {.squares = adapts ? squares + 2 * piece->range->tensor
+                                                   : NULL};
+    launch_optimizer(piece, &update, false, &norms);
+}
+
+// With what lies between the tensors.
+static void round_params(const tr_op_desc *desc, const tr_launch *launch) {
+    tr__cuda_cast(launch, &(tr_cuda_cast_args){
+                              .x = launch->out[0],
+                              .y = launch->out[TR_UPDATE_COPY],
+                              .count = tr_shape_count(desc->out[0].shape),
+                              .from = TR_F32,
+                              .to = (int32_t)desc->out[TR_UPDATE_COPY].dtype,
+                          });
+}
+
+static void launch_update(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    (void)state;
+    visit_pieces(desc, launch, launch->out[0], update_piece);
+    if (launch->out[TR_UPDATE_COPY]) {
+        round_params(desc, launch);
+    }
+}
+
+// ---- what they support and cost
+
+static bool supports_update(const tr_op_desc *desc) {
+    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32;
+}
+
+static bool supports_measure(const tr_op_desc *desc) {
+    return tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
+}
+
+static bool supports_tensors(const tr_op_desc *desc) {
+    return desc->in[0].dtype == TR_F64 && desc->out[0].dtype == TR_F64;
+}
+
+// Parameters and states are read and written.
+static void cost_update(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+    for (int i = 0; i < desc->out_count; i++) {
+        bool read = i != TR_UPDATE_COPY;
+        out->bytes += read ? (double)tr_tensor_bytes(desc->out[i]) : 0;
+    }
+}
+
+static void cost_measure(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+    for (int i = TR_UPDATE_STATE; i < desc->out_count; i++) {
+        out->bytes += (double)tr_tensor_bytes(desc->out[i]);
+    }
+}
+
+static void cost_tensors(const tr_op_desc *desc, tr_cost *out) {
+    tr__desc_cost(desc, 0, out);
+}
+
+static const tr_kernel update = {.name = "update.cuda",
+                                 .supports = supports_update,
+                                 .cost = cost_update,
+                                 .launch = launch_update};
+static const tr_kernel measure = {.name = "direction_squares.cuda",
+                                  .supports = supports_measure,
+                                  .cost = cost_measure,
+                                  .launch = launch_measure};
+static const tr_kernel tensors = {.name = "tensor_squares.cuda",
+                                  .supports = supports_tensors,
+                                  .cost = cost_tensors,
+                                  .launch = launch_tensors};
+
+const tr_cuda_kernels tr__cuda_kernels_update[] = {
+    {&tr__op_update, &update},
+    {&tr__op_direction_squares, &measure},
+    {&tr__op_tensor_squares, &tensors},
+    {NULL, NULL},
+};

@@ -1,0 +1,73 @@
+// The ops that update parameters: ranges of flat buffers that lie in one place each.
+//
+//     update      in[0]   f32, bf16, f16 or i64 [n]   sums of gradients
+//                 in[1]   f64 [2 * tensors], left out: no norms are needed
+//                 out[0]  f32 [n]                     parameters; read, too
+//                 out[1]  bf16 or f16 [n], left out: none: the parameters, rounded
+//                 out[2..] f32 [n]                    the optimizer's states; read, too
+//     direction_squares
+//                 in[0]   as above
+//                 in[1]   f32 [n]                     parameters
+//                 out[0]  f64 [2 * parts]             see
+//                 ops/optimizers/optimizer_measure.h out[2..] f32 [n] the optimizer's
+//                 states; read, too
+//     tensor_squares
+//                 in[0]   f64 [2 * parts]             of all ranks
+//                 out[0]  f64 [2 * tensors]           of parameters and of directions
+//
+// The operands hold elements [first, first + n) of a flat buffer. What an element is
+// updated with follows from the order of the step (tr_run_context.update): its range,
+// that range's group, that group's numbers.
+#ifndef TR_OPS_FLAT_UPDATE_UPDATE_H
+#define TR_OPS_FLAT_UPDATE_UPDATE_H
+
+#include "ops/optimizers/optimizer.h"
+
+#include <tranche/extend/op.h>
+
+// A run of parameters of one flat buffer that share their hyper-parameters; one
+// parameter where the update needs the norms of tensors.
+typedef struct tr_update_range {
+    int flat;
+    int64_t offset, count; // elements
+    int group;             // index into tr_update_order.hyper
+    int place;             // its parts in a flat buffer's squares are this much further
+    int tensor;            // index of its squares among all tensors'
+    bool adapts;           // its rate follows its tensor's norms
+    bool undecayed;        // without its group's weight decay
+} tr_update_range;
+
+// What all updates of one optimizer step share.
+typedef struct tr_update_order {
+    const tr_optimizer *optimizer;
+    const tr_update_range *ranges; // [range_count], by flat buffer and offset
+    size_t range_count;
+    const tr_hyper *hyper; // [groups]
+    double grad_scale;
+    int64_t number;           // of the update, from 1
+    const double (*power)[2]; // [groups] products of the betas of updates 1..number
+} tr_update_order;
+
+enum { TR_UPDATE_COPY = 1, TR_UPDATE_STATE = 2 }; // results
+
+// Without padding, as descriptions of launches are told apart byte by byte.
+typedef struct tr_update_attr {
+    int64_t first;  // element of its flat buffer
+    int64_t origin; // direction_squares: the first that this rank updates
+    int64_t flat;
+} tr_update_attr;
+
+// So many parts, one after the other, belong to a tensor.
+typedef struct tr_parts_run {
+    int64_t first, count;
+    int32_t tensor;
+} tr_parts_run;
+
+typedef struct tr_tensor_squares_attr {
+    const tr_parts_run *runs; // [count] borrowed
+    int64_t count;
+} tr_tensor_squares_attr;
+
+extern const tr_op tr__op_update, tr__op_direction_squares, tr__op_tensor_squares;
+
+#endif

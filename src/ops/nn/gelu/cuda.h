@@ -1,0 +1,26 @@
+#ifndef TR_OPS_NN_GELU_CUDA_H
+#define TR_OPS_NN_GELU_CUDA_H
+
+#include <stdint.h>
+
+// y = gelu(x). x, y: [count]
+typedef struct tr_cuda_gelu_args {
+    const void *x;
+    void *y;
+    int64_t count;
+    int32_t real;  // tr_dtype of all of them
+    int32_t exact; // by erf, else by tanh
+    int32_t add;   // to y
+} tr_cuda_gelu_args;
+
+// dx = dy gelu'(x). dy, x, dx: [count]
+typedef struct tr_cuda_gelu_backward_args {
+    const void *dy, *x;
+    void *dx;
+    int64_t count;
+    int32_t real; // tr_dtype of all of them
+    int32_t exact;
+    int32_t add; // to dx
+} tr_cuda_gelu_backward_args;
+
+#endif

@@ -1,0 +1,34 @@
+#ifndef TR_OPS_NN_LAYER_NORM_CUDA_H
+#define TR_OPS_NN_LAYER_NORM_CUDA_H
+
+#include "ops/nn/dropout/cuda.h"
+
+enum { TR_CUDA_NORM_ROWS = 4 }; // of a block, which has a warp for each
+
+// A normalization, or a residual sum and its normalization. What is NULL is not wanted.
+typedef struct tr_cuda_norm {
+    int64_t rows, width;
+    float epsilon;
+    int32_t real;              // tr_dtype of all but mean and rstd
+    const void *r;             // [rows, width], or NULL: x alone is normalized
+    const void *x;             // [rows, width]
+    const void *weight, *bias; // [width]
+    void *sum, *y;             // [rows, width]; sum: r + dropout(x)
+    float *mean, *rstd;        // [rows]
+    int32_t add_sum, add_y, add_mean, add_rstd;
+    tr_cuda_dropout dropout; // of x, beside r
+} tr_cuda_norm;
+
+typedef struct tr_cuda_norm_backward {
+    int64_t rows, width;
+    int32_t real;             // tr_dtype of dy, x, weight and dx
+    const void *dy, *x;       // [rows, width]
+    const float *mean, *rstd; // [rows]
+    const void *weight;       // [width]
+    void *dx;                 // [rows, width], or NULL
+    int64_t part;             // rows of which there is one sum
+    float *dweight, *dbias;   // [ceil(rows / part), width], or NULL
+    int32_t add_dx, add_dweight, add_dbias;
+} tr_cuda_norm_backward;
+
+#endif

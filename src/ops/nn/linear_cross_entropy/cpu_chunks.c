@@ -1,0 +1,145 @@
+#include "ops/nn/linear_cross_entropy/cpu_chunks.h"
+
+#include "backend/cpu/column_sums.h"
+#include "base/checked.h"
+#include "base/memory.h"
+
+// 256 rows are enough for products at full speed; more cost only memory, unless the
+// vocabulary is small. A vocabulary so large that 256 rows need more than 52 MB (GPT-2
+// is just below) gets fewer.
+enum {
+    CHUNK_ROWS = 256,
+    CHUNK_BYTES = 8 << 20,
+    CHUNK_BYTES_MOST = 52000000,
+    CHUNK_UNIT = 16,
+};
+
+static int64_t chunk_rows(const tr_linear_dims *dims, int64_t asked) {
+    int64_t row_bytes = dims->out * (int64_t)sizeof(float);
+    int64_t limit = tr__max_i64(CHUNK_ROWS, CHUNK_BYTES / row_bytes);
+    limit = tr__min_i64(limit, CHUNK_BYTES_MOST / row_bytes);
+    limit = tr__max_i64(limit, 1);
+    if (asked > 0) {
+        return tr__min_i64(asked, dims->rows);
+    }
+    if (dims->rows <= limit) {
+        return dims->rows;
+    }
+    int64_t even = tr__ceil_div(dims->rows, tr__ceil_div(dims->rows, limit));
+    return tr__min_i64(tr__round_up(even, CHUNK_UNIT), limit);
+}
+
+static tr_status create_backward(const tr_op_desc *desc, bool several,
+                                 tr_lce_products *p, tr_error *err) {
+    tr_status status = TR_OK;
+    if (tr__lce_wants(desc, HEAD_DX)) {
+        tr_matmul_desc input = tr__product_input(&p->dims, desc->target.workers);
+        input.type = input.c_type = desc->in[HEAD_X].dtype;
+        input.fresh = desc->fresh >> HEAD_DX & 1;
+        input.accumulate = desc->accumulate >> HEAD_DX & 1;
+        status = tr__matmul_create(&input, &p->input, err);
+    }
+    if (status == TR_OK && tr__lce_wants(desc, HEAD_DWEIGHT)) {
+        tr_matmul_desc weight = tr__product_weight(&p->dims, desc->target.workers);
+        weight.type = desc->in[HEAD_X].dtype;
+        weight.fresh = desc->fresh >> HEAD_DWEIGHT & 1;
+        weight.accumulate = several || (desc->accumulate >> HEAD_DWEIGHT & 1);
+        status = tr__matmul_create(&weight, &p->weight, err);
+    }
+    return status;
+}
+
+static tr_status create_products(const tr_op_desc *desc, bool backward, bool several,
+                                 tr_linear_dims dims, tr_lce_products *p,
+                                 tr_error *err) {
+    p->dims = dims;
+    if (dims.rows == 0) {
+        return TR_OK;
+    }
+    tr_matmul_desc output = tr__product_output(&dims, desc->target.workers);
+    output.type = desc->in[HEAD_X].dtype;
+    output.bias = tr__lce_has_bias(desc);
+    output.fresh = true;
+    tr_status status = tr__matmul_create(&output, &p->output, err);
+    if (status == TR_OK && backward) {
+        status = create_backward(desc, several, p, err);
+    }
+    return status;
+}
+
+static size_t scratch_bytes(const tr_op_desc *desc, const tr_lce_products *p) {
+    size_t bytes = 0;
+    const tr_matmul *products[] = {p->output, p->input, p->weight};
+    for (int i = 0; i < 3; i++) {
+        size_t need = tr__matmul_workspace(products[i]);
+        bytes = need > bytes ? need : bytes;
+    }
+    if (tr__lce_wants(desc, HEAD_DBIAS)) {
+        size_t sums = tr__column_sums_workspace(p->dims.rows, p->dims.out);
+        bytes = sums > bytes ? sums : bytes;
+    }
+    return bytes;
+}
+
+static size_t aligned(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+static void lay_out(const tr_op_desc *desc, tr_lce_chunks *chunks) {
+    size_t rows = (size_t)chunks->rows;
+    size_t full = scratch_bytes(desc, &chunks->full);
+    size_t last = scratch_bytes(desc, &chunks->last);
+    chunks->losses = aligned(rows * (size_t)chunks->dims.out * sizeof(float));
+    chunks->correct = chunks->losses + aligned(rows * sizeof(double));
+    chunks->scratch = chunks->correct + aligned(rows * sizeof(int32_t));
+    chunks->bytes = chunks->scratch + (full > last ? full : last);
+}
+
+tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
+                                tr_lce_chunks **out, tr_error *err) {
+    *out = NULL;
+    tr_lce_chunks *chunks = tr__calloc(1, sizeof *chunks);
+    if (!chunks) {
+        return tr_fail(err, TR_MEMORY, "no memory to prepare the head");
+    }
+    chunks->dims = tr__lce_dims(desc);
+    chunks->dims.dy_row = chunks->dims.out * (int64_t)sizeof(float) /
+                          (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
+    chunks->rows = chunk_rows(&chunks->dims, tr__lce_attr(desc).chunk_rows);
+    bool several = chunks->dims.rows > chunks->rows;
+    tr_linear_dims dims = chunks->dims;
+    dims.rows = chunks->rows;
+    tr_status status =
+        create_products(desc, backward, several, dims, &chunks->full, err);
+    if (status == TR_OK) {
+        dims.rows = chunks->dims.rows % chunks->rows;
+        status = create_products(desc, backward, several, dims, &chunks->last, err);
+    }
+    if (status != TR_OK) {
+        tr__lce_chunks_release(chunks);
+        return status;
+    }
+    lay_out(desc, chunks);
+    *out = chunks;
+    return TR_OK;
+}
+
+static void destroy_products(tr_lce_products *p) {
+    tr__matmul_destroy(p->output);
+    tr__matmul_destroy(p->input);
+    tr__matmul_destroy(p->weight);
+}
+
+size_t tr__lce_chunks_workspace(const tr_op_desc *desc, const void *state) {
+    (void)desc;
+    return ((const tr_lce_chunks *)state)->bytes;
+}
+
+void tr__lce_chunks_release(void *state) {
+    tr_lce_chunks *chunks = state;
+    if (chunks) {
+        destroy_products(&chunks->full);
+        destroy_products(&chunks->last);
+        tr__free(chunks);
+    }
+}

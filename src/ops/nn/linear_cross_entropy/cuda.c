@@ -1,0 +1,284 @@
+#include "ops/nn/linear_cross_entropy/cuda.h"
+
+#include "base/checked.h"
+#include "base/half.h"
+#include "ops/nn/linear_cross_entropy/cuda_head.h"
+#include "ops/nn/linear_cross_entropy/operands.h"
+
+#include <assert.h>
+
+extern const tr_cuda_kernels tr__cuda_kernels_linear_cross_entropy[];
+extern tr_cuda_function tr__cuda_function_cross_entropy;
+extern tr_cuda_function tr__cuda_function_add_row_sums;
+extern tr_cuda_function tr__cuda_function_last_targets;
+extern tr_cuda_function tr__cuda_function_take_rows, tr__cuda_function_clear_rows;
+
+static_assert(sizeof(tr_cuda_row_sums) == TR_SUMS * sizeof(double),
+              "a row has what the loss sums");
+
+enum {
+    // Rows whose logits are made at once: about so many bytes in whole tiles of a
+    // product, unless the attribute says. Each chunk reads and writes the gradient of
+    // the weight: in the time that an H200 takes for that, it multiplies 650 rows.
+    CHUNK_BYTES = 256 << 20,
+    TILE_ROWS = 128,
+    // Rows of logits begin at multiples of so many of them: products whose rows begin
+    // anywhere, as those of 50,257 logits, are slow on tensor cores, or not on them.
+    LINE = 64,
+};
+
+int64_t tr__cuda_logits_row(const tr_linear_dims *d) {
+    return tr__round_up(d->out, LINE);
+}
+
+int64_t tr__cuda_head_rows(const tr_op_desc *desc) {
+    tr_linear_dims d = tr__lce_dims(desc);
+    int64_t asked = tr__lce_attr(desc).chunk_rows;
+    int64_t rows = CHUNK_BYTES / (tr__cuda_logits_row(&d) * (int64_t)sizeof(float));
+    rows = rows > TILE_ROWS ? rows / TILE_ROWS * TILE_ROWS : tr__max_i64(rows, 1);
+    return tr__min_i64(asked > 0 ? asked : rows, d.rows);
+}
+
+size_t tr__cuda_logits_bytes(const tr_op_desc *desc) {
+    tr_linear_dims d = tr__lce_dims(desc);
+    return (size_t)(tr__cuda_head_rows(desc) * tr__cuda_logits_row(&d)) * sizeof(float);
+}
+
+// The logits of a chunk, then what its rows add to the sums.
+typedef struct room {
+    float *logits;          // [chunk, V], in rows of tr__cuda_logits_row
+    tr_cuda_row_sums *each; // [chunk]
+} room;
+
+static size_t workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    return tr__cuda_logits_bytes(desc) +
+           (size_t)tr__cuda_head_rows(desc) * sizeof(tr_cuda_row_sums);
+}
+
+static room room_of(const tr_op_desc *desc, const tr_launch *launch) {
+    char *each = (char *)launch->workspace + tr__cuda_logits_bytes(desc);
+    return (room){launch->workspace, (tr_cuda_row_sums *)(void *)each};
+}
+
+// Rows of y are so many elements apart.
+static void add_bias(const tr_op_desc *desc, const tr_launch *launch,
+                     const tr_linear_dims *d, float *y, int64_t row) {
+    if (launch->in[HEAD_BIAS]) {
+        tr__cuda_bias(launch,
+                      (tr_cuda_bias_args){.y = y,
+                                          .bias = launch->in[HEAD_BIAS],
+                                          .count = d->rows * d->out,
+                                          .width = d->out,
+                                          .pitch = row,
+                                          .real = (int32_t)desc->in[HEAD_X].dtype,
+                                          .y_real = TR_F32});
+    }
+}
+
+// Row `first` of x, or of dx.
+static void *row_at(const tr_op_desc *desc, const tr_linear_dims *d, const void *x,
+                    int64_t first) {
+    size_t bytes = tr_dtype_bytes(desc->in[HEAD_X].dtype);
+    return x ? (char *)x + (size_t)(first * d->in) * bytes : NULL;
+}
+
+// x times the weight: logits, whose rows are so many elements apart.
+static void make_logits(const tr_op_desc *desc, const tr_launch *launch,
+                        const tr_linear_dims *d, const void *x, float *logits,
+                        int64_t row) {
+    tr__cuda_linear(launch, d,
+                    (tr_cuda_factors){.a = x,
+                                      .b = launch->in[HEAD_WEIGHT],
+                                      .c = logits,
+                                      .real = desc->in[HEAD_X].dtype,
+                                      .c_real = TR_F32,
+                                      .c_row = row});
+    add_bias(desc, launch, d, logits, row);
+}
+
+static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
+                     const tr_linear_dims *d, int64_t first, double *sums,
+                     bool gradients) {
+    room r = room_of(desc, launch);
+    tr_cuda_cross_entropy_args rows = {
+        .logits = r.logits,
+        .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
+        .width = d->out,
+        .pitch = tr__cuda_logits_row(d),
+        .seed = gradients ? launch->run->loss_seed : 0,
+        .gradients = gradients,
+        .real = (int32_t)desc->in[HEAD_X].dtype,
+        .each = r.each};
+    tr_cuda_add_row_sums_args all = {.each = r.each, .rows = d->rows, .sums = sums};
+    tr__cuda_launch(launch, &tr__cuda_function_cross_entropy,
+                    tr__cuda_blocks(d->rows, TR_CUDA_THREADS), &rows, sizeof rows);
+    tr__cuda_launch(launch, &tr__cuda_function_add_row_sums,
+                    tr__cuda_blocks(1, TR_CUDA_THREADS), &all, sizeof all);
+}
+
+// Gradients of 16 bits lie in rows of f32: there is room for two in the place of one.
+static int64_t gradient_row(tr_dtype real, const tr_linear_dims *d) {
+    return tr__cuda_logits_row(d) * (int64_t)(sizeof(float) / tr_dtype_bytes(real));
+}
+
+static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                           const tr_linear_dims *d, int64_t first,
+                           const void *gradients) {
+    uint32_t add = launch->accumulate;
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    tr_cuda_factors f = {.a = gradients, .real = real, .a_row = gradient_row(real, d)};
+    if (launch->out[HEAD_DX]) {
+        f.b = launch->in[HEAD_WEIGHT];
+        f.c = row_at(desc, d, launch->out[HEAD_DX], first);
+        f.c_real = real;
+        f.add = add >> HEAD_DX & 1;
+        tr__cuda_linear_input(launch, d, f);
+    }
+    if (launch->out[HEAD_DWEIGHT]) {
+        f.b = row_at(desc, d, launch->in[HEAD_X], first);
+        f.c = launch->out[HEAD_DWEIGHT];
+        f.c_real = TR_F32;
+        f.add = first > 0 || add >> HEAD_DWEIGHT & 1;
+        tr__cuda_linear_weight(launch, d, f);
+    }
+    if (launch->out[HEAD_DBIAS]) {
+        tr__cuda_column_sums(
+            launch,
+            (tr_cuda_column_sums_args){.x = gradients,
+                                       .rows = d->rows,
+                                       .width = d->out,
+                                       .pitch = f.a_row,
+                                       .real = (int32_t)real,
+                                       .sums = launch->out[HEAD_DBIAS],
+                                       .add = first > 0 || add >> HEAD_DBIAS & 1},
+            NULL);
+    }
+}
+
+void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
+                          float *logits, tr_cuda_head_chunk *take, bool gradients) {
+    tr_linear_dims d = tr__lce_dims(desc), part = d;
+    int64_t chunk = tr__cuda_head_rows(desc);
+    for (int64_t first = 0; first < d.rows; first += chunk) {
+        part.rows = tr__min_i64(chunk, d.rows - first);
+        make_logits(desc, launch, &part, row_at(desc, &d, launch->in[HEAD_X], first),
+                    logits, tr__cuda_logits_row(&d));
+        take(desc, launch, &part, first);
+        if (gradients) {
+            give_gradients(desc, launch, &part, first, logits);
+        }
+    }
+}
+
+static void take_loss(const tr_op_desc *desc, const tr_launch *launch,
+                      const tr_linear_dims *part, int64_t first) {
+    add_loss(desc, launch, part, first, launch->out[0], false);
+}
+
+static void take_gradients(const tr_op_desc *desc, const tr_launch *launch,
+                           const tr_linear_dims *part, int64_t first) {
+    add_loss(desc, launch, part, first, launch->out[HEAD_SUMS], true);
+}
+
+static void launch_forward(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
+    (void)state;
+    tr__cuda_head_chunks(desc, launch, room_of(desc, launch).logits, take_loss, false);
+}
+
+static void launch_backward(const tr_op_desc *desc, void *state,
+                            const tr_launch *launch) {
+    (void)state;
+    tr__cuda_head_chunks(desc, launch, room_of(desc, launch).logits, take_gradients,
+                         true);
+}
+
+// ---- logits
+
+// The rows that are asked for, of each sample, and which they are.
+static size_t last_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    size_t samples = (size_t)desc->in[HEAD_X].shape.dim[0];
+    return samples * (sizeof(int64_t) + (size_t)tr__lce_dims(desc).in * sizeof(float));
+}
+
+// x = the last row of each sample that has a target.
+static void take_last(const tr_op_desc *desc, const tr_launch *launch, int64_t samples,
+                      int64_t *rows, void *x) {
+    tr_linear_dims dims = tr__lce_dims(desc), *d = &dims;
+    int64_t length = d->rows / samples;
+    tr_cuda_last_targets_args find = {.targets = launch->in[HEAD_TARGETS],
+                                      .samples = samples,
+                                      .length = length,
+                                      .rows = rows};
+    tr_cuda_take_rows_args take = {.x = launch->in[HEAD_X],
+                                   .rows = rows,
+                                   .samples = samples,
+                                   .length = length,
+                                   .width = d->in,
+                                   .to = x,
+                                   .real = (int32_t)desc->in[HEAD_X].dtype};
+    tr__cuda_launch(launch, &tr__cuda_function_last_targets, tr__cuda_each(samples),
+                    &find, sizeof find);
+    tr__cuda_launch(launch, &tr__cuda_function_take_rows,
+                    tr__cuda_each(samples * d->in), &take, sizeof take);
+}
+
+static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr_linear_dims d = tr__lce_dims(desc), part = d;
+    int64_t samples = desc->in[HEAD_X].shape.dim[0], *rows = launch->workspace;
+    void *x = rows + samples;
+    float *y = launch->out[0];
+    part.rows = samples;
+    take_last(desc, launch, samples, rows, x);
+    make_logits(desc, launch, &part, x, y, d.out);
+    tr_cuda_clear_rows_args clear = {
+        .rows = rows, .samples = samples, .width = d.out, .y = y};
+    tr__cuda_launch(launch, &tr__cuda_function_clear_rows,
+                    tr__cuda_each(samples * d.out), &clear, sizeof clear);
+}
+
+static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    tr_linear_dims d = tr__lce_dims(desc);
+    make_logits(desc, launch, &d, launch->in[HEAD_X], launch->out[0], d.out);
+}
+
+static bool supports(const tr_op_desc *desc) {
+    tr_dtype real = desc->in[HEAD_X].dtype;
+    return tr__dtype_is_real(real) && tr__lce_supports(desc, real);
+}
+
+static bool supports_logits(const tr_op_desc *desc) {
+    return supports(desc) && desc->out[0].dtype == TR_F32 && !(desc->accumulate & 1);
+}
+
+static const tr_kernel forward = {.name = "linear_cross_entropy.cuda",
+                                  .supports = supports,
+                                  .cost = tr__lce_forward_cost,
+                                  .workspace = workspace,
+                                  .launch = launch_forward};
+static const tr_kernel backward = {.name = "linear_cross_entropy_backward.cuda",
+                                   .supports = supports,
+                                   .cost = tr__lce_backward_cost,
+                                   .workspace = workspace,
+                                   .launch = launch_backward};
+static const tr_kernel last = {.name = "linear_cross_entropy_logits.cuda",
+                               .supports = supports_logits,
+                               .cost = tr__lce_logits_cost,
+                               .workspace = last_workspace,
+                               .launch = launch_last};
+static const tr_kernel all = {.name = "linear_cross_entropy_logits_rows.cuda",
+                              .supports = supports_logits,
+                              .cost = tr__lce_forward_cost,
+                              .launch = launch_rows};
+
+const tr_cuda_kernels tr__cuda_kernels_linear_cross_entropy[] = {
+    {&tr__op_linear_cross_entropy, &forward},
+    {&tr__op_linear_cross_entropy_backward, &backward},
+    {&tr__op_linear_cross_entropy_logits, &last},
+    {&tr__op_linear_cross_entropy_logits_rows, &all},
+    {NULL, NULL},
+};

@@ -1,0 +1,22 @@
+// What the launches of slices of the head use, too.
+#ifndef TR_OPS_NN_LINEAR_CROSS_ENTROPY_CUDA_HEAD_H
+#define TR_OPS_NN_LINEAR_CROSS_ENTROPY_CUDA_HEAD_H
+
+#include "ops/nn/linear/cuda_linear.h"
+
+// Rows of a chunk, whose logits are made at once, and the bytes of these; f32 from a
+// row of them to the next.
+int64_t tr__cuda_head_rows(const tr_op_desc *desc);
+size_t tr__cuda_logits_bytes(const tr_op_desc *desc);
+int64_t tr__cuda_logits_row(const tr_linear_dims *d);
+// Makes something of the logits of rows `first` on; part->rows: how many.
+typedef void tr_cuda_head_chunk(const tr_op_desc *desc, const tr_launch *launch,
+                                const tr_linear_dims *part, int64_t first);
+// Goes through all rows, chunk by chunk: their logits go to `logits`, f32, and `take`
+// makes of them what it does. gradients: also what the gradients of these logits give,
+// which `take` has left in their place, of x's type, in rows as long (tr_cuda_row_put).
+// The first chunk writes what the launch writes; the others add.
+void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
+                          float *logits, tr_cuda_head_chunk *take, bool gradients);
+
+#endif

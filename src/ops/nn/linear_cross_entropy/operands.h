@@ -1,0 +1,99 @@
+// What the kernels of the head's ops read from their descriptors.
+#ifndef TR_OPS_NN_LINEAR_CROSS_ENTROPY_OPERANDS_H
+#define TR_OPS_NN_LINEAR_CROSS_ENTROPY_OPERANDS_H
+
+#include "ops/nn/linear/dims.h"
+#include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/operand.h"
+
+#include <string.h>
+
+// The first inputs of all ops here and of slices of the head, the first results of the
+// backwards.
+enum { HEAD_X, HEAD_WEIGHT, HEAD_BIAS, HEAD_TARGETS, HEAD_INPUTS };
+enum { HEAD_DX, HEAD_DWEIGHT, HEAD_DBIAS, HEAD_SUMS };
+
+// Attributes of slices begin with these.
+static inline tr_lce_attr tr__lce_attr(const tr_op_desc *desc) {
+    tr_lce_attr attr;
+    memcpy(&attr, desc->attr, sizeof attr);
+    return attr;
+}
+
+// rows: all; in: C; out: V
+static inline tr_linear_dims tr__lce_dims(const tr_op_desc *desc) {
+    tr_weight_layout layout = tr__lce_attr(desc).layout;
+    return (tr_linear_dims){
+        .rows = tr__shape_rows(desc->in[HEAD_X].shape),
+        .in = tr__shape_width(desc->in[HEAD_X].shape),
+        .out = desc->in[HEAD_WEIGHT].shape.dim[layout == TR_WEIGHT_IN_OUT ? 1 : 0],
+        .layout = layout,
+    };
+}
+
+static inline bool tr__lce_has_bias(const tr_op_desc *desc) {
+    return desc->in[HEAD_BIAS].dtype != TR_NONE;
+}
+
+static inline bool tr__lce_wants(const tr_op_desc *desc, int result) {
+    return desc->out_count > result && desc->out[result].dtype != TR_NONE;
+}
+
+// Have the inputs above and the results the types that kernels expect of real ones that
+// are `real`? Only dx, which is first where it is that type, is one of the results.
+static inline bool tr__lce_operands_fit(const tr_op_desc *desc, tr_dtype real) {
+    for (int i = 0; i < desc->out_count; i++) {
+        tr_dtype dtype = desc->out[i].dtype;
+        if (dtype != TR_NONE && dtype != TR_F32 && dtype != TR_F64 &&
+            !(i == HEAD_DX && dtype == real)) {
+            return false;
+        }
+    }
+    return desc->in_count >= HEAD_INPUTS && desc->in[HEAD_X].dtype == real &&
+           desc->in[HEAD_WEIGHT].dtype == real &&
+           (desc->in[HEAD_BIAS].dtype == real || !tr__lce_has_bias(desc)) &&
+           desc->in[HEAD_TARGETS].dtype == TR_I32;
+}
+
+static inline bool tr__lce_supports(const tr_op_desc *desc, tr_dtype real) {
+    return desc->in_count == HEAD_INPUTS && tr__lce_operands_fit(desc, real);
+}
+
+// A shape rule: checks the inputs above and gives V.
+tr_status tr__lce_check_inputs(const tr_op_node *node, int64_t *vocabulary,
+                               tr_error *err);
+
+// Each operand moved once, and `products` products of the head's size; the softmax,
+// some ten operations for each logit, counts too.
+static inline void tr__lce_cost(const tr_op_desc *desc, int64_t rows, int products,
+                                tr_cost *cost) {
+    tr_linear_dims d = tr__lce_dims(desc);
+    double logits = (double)rows * (double)d.out;
+    tr__desc_cost(desc, 0, cost);
+    cost->flops = logits * (2.0 * products * (double)d.in + 10);
+}
+
+static inline void tr__lce_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__lce_cost(desc, tr__lce_dims(desc).rows, 1, cost);
+}
+
+static inline void tr__lce_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    int products = 1 + tr__lce_wants(desc, HEAD_DX) + tr__lce_wants(desc, HEAD_DWEIGHT);
+    tr__lce_cost(desc, tr__lce_dims(desc).rows, products, cost);
+}
+
+// One row for each sample; no softmax, but that is little beside it.
+static inline void tr__lce_logits_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__lce_cost(desc, desc->in[HEAD_X].shape.dim[0], 1, cost);
+}
+
+// The last of `rows` targets that is one, or -1.
+static inline int64_t tr__lce_last_target(const int32_t *targets, int64_t rows) {
+    int64_t r = rows - 1;
+    while (r >= 0 && targets[r] < 0) {
+        r--;
+    }
+    return r;
+}
+
+#endif

@@ -1,0 +1,198 @@
+// A slice of the head, chunk of rows by chunk of rows: product, then the row's sum
+// folded into the running one; in the backward the product again, gradients in place of
+// logits, and the products that these give.
+#include "backend/cpu/isa.h"
+#include "backend/cpu/real.h"
+#include "ops/nn/linear_cross_entropy/cpu_chunk_pass.h"
+#include "ops/nn/linear_cross_entropy/cpu_softmax_row.h"
+#include "ops/nn/linear_cross_entropy_slice/operands.h"
+
+extern const tr_kernel TR_ISA_NAME(tr__lce_slice_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__lce_slice_backward_kernel);
+
+static int threads_of(const tr_lce_pass *p) {
+    tr_linear_dims dims = p->products->dims;
+    return tr__threads_for(dims.rows * dims.out, 8, p->desc->target.workers);
+}
+
+// ---- forward
+
+// What a launch makes of the rows of a chunk. NULL: not there, or not wanted.
+typedef struct rows {
+    const double *running; // [rows, RUNNING]
+    const float *best;     // [rows, BEST]
+    double *running_now;
+    float *best_now;
+} rows;
+
+static rows rows_of(const tr_lce_pass *p) {
+    const double *running = p->launch->in[SLICE_BEFORE];
+    const float *best = p->launch->in[SLICE_BEST];
+    double *running_now = p->launch->out[SLICE_RUNNING];
+    float *best_now = p->launch->out[SLICE_BEST_NOW];
+    return (rows){
+        running ? running + p->first * RUNNING : NULL,
+        best ? best + p->first * BEST : NULL,
+        running_now ? running_now + p->first * RUNNING : NULL,
+        best_now ? best_now + p->first * BEST : NULL,
+    };
+}
+
+// log(e^a + e^b)
+static double log_add(double a, double b) {
+    double most = a > b ? a : b, least = a > b ? b : a;
+    return most + log1p(exp(least - most));
+}
+
+// place: of the target's logit in the row, -1: not in it.
+static void fold_row(const rows *k, int64_t r, float *row, int64_t width,
+                     int64_t place) {
+    float top = tr__row_top(row, width);
+    if (k->running_now) {
+        float shift = tr__row_shift(top);
+        double lse = shift + log(tr__row_exp(row, width, shift, false));
+        const double *before = k->running ? k->running + r * RUNNING : NULL;
+        double *now = k->running_now + r * RUNNING;
+        now[RUNNING_LSE] = before ? log_add(before[RUNNING_LSE], lse) : lse;
+        now[RUNNING_PICKED] =
+            (before ? before[RUNNING_PICKED] : 0) + (place >= 0 ? row[place] : 0);
+    }
+    if (k->best_now) {
+        const float *before = k->best ? k->best + r * BEST : NULL;
+        float *now = k->best_now + r * BEST;
+        bool ahead = !before || top > before[BEST_LOGIT];
+        bool guessed = place >= 0 && tr__row_is_guess(row, place, top);
+        now[BEST_LOGIT] = ahead ? top : before[BEST_LOGIT];
+        now[BEST_IS_TARGET] = ahead ? guessed : before[BEST_IS_TARGET];
+    }
+}
+
+static void clear_row(const rows *k, int64_t r) {
+    for (int i = 0; i < RUNNING && k->running_now; i++) {
+        k->running_now[r * RUNNING + i] = 0;
+    }
+    for (int i = 0; i < BEST && k->best_now; i++) {
+        k->best_now[r * BEST + i] = 0;
+    }
+}
+
+static void fold(const tr_lce_pass *p) {
+    const int32_t *targets = tr__lce_targets(p);
+    int64_t width = p->products->dims.out;
+    rows k = rows_of(p);
+    int threads = threads_of(p);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int64_t r = 0; r < p->products->dims.rows; r++) {
+        if (targets[r] >= 0) {
+            fold_row(&k, r, p->logits + r * width, width,
+                     tr__lce_slice_place(p->desc, targets[r]));
+        } else {
+            clear_row(&k, r);
+        }
+    }
+}
+
+static tr_status forward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
+    return tr__lce_chunks_create(desc, false, (tr_lce_chunks **)state, err);
+}
+
+static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    tr_lce_pass p = tr__lce_pass(desc, state, launch);
+    for (int64_t first = 0; first < p.chunks->dims.rows; first += p.chunks->rows) {
+        tr__lce_enter(&p, first);
+        if (tr__lce_any_target(&p)) {
+            tr__lce_compute(&p);
+        }
+        fold(&p);
+    }
+}
+
+// ---- backward
+
+// The row's logits become their gradients. The sum is taken off in two steps, its f32
+// part from each logit and the rest at once: that of a large sum would be lost in f32.
+static void soften_row(float *row, int64_t width, int64_t place, const double *after,
+                       const double *dafter) {
+    float top = (float)after[RUNNING_LSE];
+    double factor = dafter[RUNNING_LSE] * exp(top - after[RUNNING_LSE]);
+    tr__row_exp(row, width, top, true);
+    tr__row_close(row, width, (float)factor, place, (float)dafter[RUNNING_PICKED]);
+}
+
+// there: the row has a target.
+static void put_before(const tr_lce_pass *p, int64_t r, bool there) {
+    const double *before = p->launch->in[SLICE_BEFORE];
+    const double *after = p->launch->in[SLICE_AFTER];
+    const double *dafter = p->launch->in[SLICE_DAFTER];
+    double *dbefore = p->launch->out[SLICE_DBEFORE];
+    bool add = p->launch->accumulate >> SLICE_DBEFORE & 1;
+    int64_t at = (p->first + r) * RUNNING;
+    double lse = 0, picked = 0;
+    if (!tr__lce_wants(p->desc, SLICE_DBEFORE)) {
+        return;
+    }
+    if (there) {
+        double share = exp(before[at + RUNNING_LSE] - after[at + RUNNING_LSE]);
+        lse = dafter[at + RUNNING_LSE] * share;
+        picked = dafter[at + RUNNING_PICKED];
+    }
+    double *to = dbefore + at;
+    to[RUNNING_LSE] = add ? to[RUNNING_LSE] + lse : lse;
+    to[RUNNING_PICKED] = add ? to[RUNNING_PICKED] + picked : picked;
+}
+
+static void soften(const tr_lce_pass *p, bool any) {
+    const int32_t *targets = tr__lce_targets(p);
+    const double *after = p->launch->in[SLICE_AFTER];
+    const double *dafter = p->launch->in[SLICE_DAFTER];
+    int64_t width = p->products->dims.out;
+    int threads = threads_of(p);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int64_t r = 0; r < p->products->dims.rows; r++) {
+        float *row = p->logits + r * width;
+        int64_t at = (p->first + r) * RUNNING;
+        put_before(p, r, targets[r] >= 0);
+        if (targets[r] >= 0) {
+            soften_row(row, width, tr__lce_slice_place(p->desc, targets[r]), after + at,
+                       dafter + at);
+        } else if (any) {
+            memset(row, 0, (size_t)width * sizeof *row);
+        }
+    }
+}
+
+static tr_status backward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
+    return tr__lce_chunks_create(desc, true, (tr_lce_chunks **)state, err);
+}
+
+static void backward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    tr__lce_run_backward(desc, state, launch, soften);
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return tr__matmul_has(TR_REAL) && tr__lce_slice_supports(desc, TR_REAL);
+}
+
+static bool backward_supports(const tr_op_desc *desc) {
+    return tr__matmul_has(TR_REAL) && tr__lce_slice_backward_supports(desc, TR_REAL);
+}
+
+const tr_kernel TR_ISA_NAME(tr__lce_slice_kernel) = {
+    .name = "head_slice.cpu." TR_ISA_TEXT,
+    .supports = supports,
+    .cost = tr__lce_forward_cost,
+    .prepare = forward_prepare,
+    .workspace = tr__lce_chunks_workspace,
+    .launch = forward,
+    .release = tr__lce_chunks_release,
+};
+
+const tr_kernel TR_ISA_NAME(tr__lce_slice_backward_kernel) = {
+    .name = "head_slice_backward.cpu." TR_ISA_TEXT,
+    .supports = backward_supports,
+    .cost = tr__lce_backward_cost,
+    .prepare = backward_prepare,
+    .workspace = tr__lce_chunks_workspace,
+    .launch = backward,
+    .release = tr__lce_chunks_release,
+};

@@ -1,0 +1,43 @@
+#ifndef TR_OPS_NN_LINEAR_CROSS_ENTROPY_SLICE_CUDA_H
+#define TR_OPS_NN_LINEAR_CROSS_ENTROPY_SLICE_CUDA_H
+
+#include <stdint.h>
+
+// A block of TR_CUDA_THREADS has a row of logits [rows, width], which are `pitch`
+// elements apart. running, best: [rows, 2], before the slice (NULL: it is the first)
+// and after it (NULL: not wanted).
+typedef struct tr_cuda_slice_fold_args {
+    const float *logits;
+    const int32_t *targets; // [rows], of all classes
+    int64_t width, pitch;
+    int64_t first; // class of the slice's first logit
+    const double *running;
+    const float *best;
+    double *running_now;
+    float *best_now;
+} tr_cuda_slice_fold_args;
+
+// The rows' logits become their gradients. before, after, dafter, dbefore: [rows, 2];
+// dbefore NULL: not wanted, nor is before read.
+typedef struct tr_cuda_slice_soften_args {
+    float *logits;
+    const int32_t *targets;
+    int64_t rows, width, pitch, first;
+    int32_t real; // tr_dtype of the gradients, which begin where their logits do
+    const double *before, *after, *dafter;
+    double *dbefore;
+    int32_t add; // to dbefore
+} tr_cuda_slice_soften_args;
+
+// running, drunning: [rows, 2]; best: [rows, 2]; sums: [3], +=
+typedef struct tr_cuda_slice_loss_args {
+    const double *running;
+    const float *best;
+    const int32_t *targets; // [rows]
+    int64_t rows;
+    double *sums, *drunning;
+    float seed;
+    int32_t add; // to drunning
+} tr_cuda_slice_loss_args;
+
+#endif

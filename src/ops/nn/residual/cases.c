@@ -1,0 +1,37 @@
+#include "ops/cases.h"
+#include "ops/nn/residual/residual.h"
+
+#include <string.h>
+
+extern const tr_case_list tr__cases_residual;
+
+static const struct {
+    tr_shape shape;
+    tr_dropout_attr attr;
+    double gradient_tolerance;
+} cases[] = {
+    {{2, {1, 1}}, {0, 0}, 1e-3},        {{2, {3, 17}}, {0.1f, 1}, 1e-3},
+    {{3, {2, 17, 63}}, {0, 0}, 0},      {{3, {3, 63, 257}}, {0.1f, 3}, 0},
+    {{3, {2, 128, 300}}, {0.5f, 4}, 0},
+};
+
+static bool get(int index, tr_case *out) {
+    if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
+        return false;
+    }
+    tr_tensor_desc tensor = {TR_F32, cases[index].shape};
+    *out = (tr_case){
+        .name =
+            cases[index].attr.probability > 0 ? "residual with dropout" : "residual",
+        .op = &tr__op_residual,
+        .in_count = 2,
+        .in = {{.desc = tensor}, {.desc = tensor}},
+        .tolerance = 1e-6,
+        .half_tolerance = 1,
+        .gradient_tolerance = cases[index].gradient_tolerance,
+    };
+    memcpy(out->attr, &cases[index].attr, sizeof cases[index].attr);
+    return true;
+}
+
+const tr_case_list tr__cases_residual = {"residual", get};

@@ -1,0 +1,64 @@
+// Optimizers: updates of flat f32 buffers, range by range.
+#ifndef TR_OPS_OPTIMIZERS_OPTIMIZER_H
+#define TR_OPS_OPTIMIZERS_OPTIMIZER_H
+
+#include <tranche/extend/op.h>
+
+// At most; the op that updates has a result for each (ops/update).
+enum { TR_OPTIMIZER_STATES = TR_OP_OUT_MAX - 2 };
+
+// Bytes for the hyper-parameters that one optimizer has and others lack.
+enum { TR_HYPER_BYTES = 64 };
+
+// What an update is made with.
+typedef struct tr_hyper {
+    double lr, weight_decay;
+    double beta1, beta2; // of optimizers that have betas, else 0
+    // The optimizer's own struct (tr_adam_hyper), copied in and out by memcpy.
+    unsigned char own[TR_HYPER_BYTES];
+} tr_hyper;
+
+// One contiguous range of parameters with one set of hyper-parameters.
+typedef struct tr_update {
+    float *param;                      // [count], updated in place
+    const float *grad;                 // [count]
+    float *state[TR_OPTIMIZER_STATES]; // [count] each, those that the optimizer has
+    int64_t count;
+    double
+        grad_scale; // each gradient is multiplied by this: 2^k / (scale * count * clip)
+    int64_t number; // of this applied update, from 1
+    double beta1_power, beta2_power; // products of the betas of updates 1 .. number
+    double trust; // what the norms of the whole tensor make of its rate: LAMB, LARS
+} tr_update;
+
+// An optimizer whose rate follows the norms of each tensor updates in two phases. The
+// first moves the states on and gives what is to be measured; then, the norms of whole
+// tensors being known, comes the update itself.
+typedef struct tr_adaptation {
+    // First phase: direction: [count]. One thread. Bits do not depend on how ranges are
+    // cut.
+    void (*reference)(const tr_hyper *hyper, const tr_update *update, float *direction);
+    // tr_update.trust of a tensor whose parameters and direction have these norms.
+    double (*trust)(const tr_hyper *hyper, double param_norm, double direction_norm);
+} tr_adaptation;
+
+typedef struct tr_optimizer {
+    const char *name; // "adam"
+    int number;       // in checkpoints: stays the same for ever
+    int state_count;
+    const char *state_names[TR_OPTIMIZER_STATES]; // in checkpoints: "exp_avg"
+    double flops_per_element;
+    // Updates the range: plain C, on one thread. A backend has its own (of the CPU:
+    // ops/optimizers/cpu_optimizer.h).
+    void (*reference)(const tr_hyper *hyper, const tr_update *update);
+    const tr_adaptation *adaptation; // NULL: elements know nothing of their tensor
+    bool has_betas; // beta1 and beta2 are used, and a schedule may change them
+    // What the rule "adam" of batch_scaling (run/scaling.h) makes of all but lr and
+    // the betas at `factor` times the batch. NULL: the rule is not for this optimizer.
+    // said: [TR_SCALED_TEXT], what has changed, for people; NULL: not asked for.
+    void (*scale)(tr_hyper *hyper, double factor, char *said);
+} tr_optimizer;
+
+enum { TR_SCALED_TEXT = 128 };
+
+#endif

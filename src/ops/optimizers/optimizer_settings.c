@@ -1,0 +1,56 @@
+#include "ops/optimizers/optimizer_settings.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+static bool has_type(const tr_optimizer_settings *settings, const char *type) {
+    for (const char *const *name = settings->types; *name; name++) {
+        if (strcasecmp(*name, type) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const tr_optimizer_settings *tr__optimizer_settings_find(const char *type) {
+    for (size_t i = 0; tr__optimizers[i]; i++) {
+        if (has_type(tr__optimizers[i], type)) {
+            return tr__optimizers[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *path_of(const char *name, char path[TR_CONFIG_PATH_MAX]) {
+    snprintf(path, TR_CONFIG_PATH_MAX, "optimizer.params.%s", name);
+    return path;
+}
+
+double tr__optimizer_number(const tr_config *config, const char *name) {
+    char path[TR_CONFIG_PATH_MAX];
+    return tr__config_number(config, path_of(name, path));
+}
+
+bool tr__optimizer_bool(const tr_config *config, const char *name) {
+    char path[TR_CONFIG_PATH_MAX];
+    return tr__config_bool(config, path_of(name, path));
+}
+
+void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper) {
+    hyper->beta1 = tr__config_number_at(config, "optimizer.params.betas", 0);
+    hyper->beta2 = tr__config_number_at(config, "optimizer.params.betas", 1);
+}
+
+// As torch.optim.SGD has it.
+tr_status tr__momentum_read(const tr_config *config, double dampening, tr_momentum *out,
+                            tr_error *err) {
+    out->decay = tr__optimizer_number(config, "momentum");
+    out->nesterov = tr__optimizer_bool(config, "nesterov");
+    if (out->nesterov && (out->decay <= 0 || dampening != 0)) {
+        return tr_fail(err, TR_USAGE,
+                       "optimizer.params.nesterov needs a momentum above 0 and no "
+                       "dampening; they are %g and %g",
+                       out->decay, dampening);
+    }
+    return TR_OK;
+}

@@ -1,0 +1,43 @@
+// Owners: which ranks of the mesh count what several of them have.
+//
+// A parameter is split along some axes of the mesh, whose ranks have other elements of
+// it, and replicated along others, whose ranks have the same elements with the same
+// values. Whatever adds up over ranks (the squares of gradients, the noise scale, what
+// goes into a checkpoint) takes each element once, from its owner: of ranks that have
+// the same elements the one with the owner's coordinates. Along the data axis every
+// rank owns its shard of the flat buffer, whoever keeps the rest as well.
+#ifndef TR_PLAN_FLOW_OWNERS_H
+#define TR_PLAN_FLOW_OWNERS_H
+
+#include "comm/mesh.h"
+
+#include <tranche/extend/plan.h>
+
+#include <stdbool.h>
+
+// The same for all parameters of a flat buffer.
+typedef struct tr_param_axes {
+    tr_axes split, replicated;
+    int64_t owner[TR_AXES]; // coordinates; not used of split axes and the data axis
+} tr_param_axes;
+
+// Units [first, end) of the model, which the ranks of one pipeline stage run.
+typedef struct tr_unit_range {
+    int first, end;
+} tr_unit_range;
+
+// Every stage has as many of `units` units as another, or one more.
+tr_unit_range tr__stage_units(const tr_mesh *mesh, int units);
+int64_t tr__stage_of_unit(const tr_mesh *mesh, int units, int unit);
+
+// Of tensors of a unit that runs on that stage alone, split along no axis yet.
+tr_param_axes tr__axes_of_stage(int64_t stage);
+// A user of the tensor runs on another stage, too: its ranks have the tensor as well.
+void tr__axes_add_stage(tr_param_axes *axes, int64_t stage);
+// Does the rank at these coordinates own what it has of the parameters?
+bool tr__owns(const tr_param_axes *axes, const tr_mesh *at);
+// The rank whose sums of the loss count for micro-batches of data rank `data`: on the
+// last stage, which has them.
+int64_t tr__loss_rank(const tr_mesh *mesh, int64_t data);
+
+#endif

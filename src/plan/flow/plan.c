@@ -1,0 +1,74 @@
+// What others ask of a plan.
+#include "plan/flow/plan.h"
+
+#include "base/memory.h"
+
+int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
+    if (!tr__grow((void **)&plan->buffers, &plan->buffer_capacity,
+                  plan->buffer_count + 1, sizeof *plan->buffers)) {
+        tr_fail(err, TR_MEMORY, "no memory for the plan's buffers");
+        return -1;
+    }
+    plan->buffers[plan->buffer_count] = buffer;
+    return (int)plan->buffer_count++;
+}
+
+tr_status tr__plan_operand(tr_plan *plan, tr_step_operand operand, tr_error *err) {
+    if (!tr__grow((void **)&plan->operands, &plan->operand_capacity,
+                  plan->operand_count + 1, sizeof *plan->operands)) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's operands");
+    }
+    plan->operands[plan->operand_count++] = operand;
+    return TR_OK;
+}
+
+tr_space tr__plan_shared_space(const tr_plan *plan) {
+    return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+}
+
+bool tr__plan_runs(const tr_plan *plan, int unit) {
+    return unit >= plan->runs.first && unit < plan->runs.end;
+}
+
+int64_t tr__data_ranks(const tr_plan_request *request) {
+    return request->mesh.size[TR_AXIS_DATA];
+}
+
+int64_t tr__data_rank(const tr_plan_request *request) {
+    return request->mesh.at[TR_AXIS_DATA];
+}
+
+int tr__plan_stage(const tr_plan *plan) {
+    return tr__data_ranks(&plan->request) > 1 ? plan->request.stage : 0;
+}
+
+const tr_ledger *tr_plan_ledger(const tr_plan *plan) {
+    return &plan->ledger;
+}
+
+double tr_plan_flops(const tr_plan *plan) {
+    return plan->flops;
+}
+
+// Those of all owners.
+static int64_t elements_of(const tr_plan *plan, const tr_plan_param *param) {
+    tr_axes split = plan->flats[param->flat].axes.split;
+    return param->count * tr__mesh_members(&plan->request.mesh, split);
+}
+
+int64_t tr_plan_parameters(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        count += elements_of(plan, &plan->params[i]);
+    }
+    return count;
+}
+
+int64_t tr_plan_trained(const tr_plan *plan) {
+    int64_t count = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        count += plan->flats[param->flat].frozen ? 0 : elements_of(plan, param);
+    }
+    return count;
+}

@@ -1,0 +1,133 @@
+// The content of a plan. Passes fill it in, in the order of make.c. Nobody changes it
+// afterwards.
+#ifndef TR_PLAN_FLOW_PLAN_H
+#define TR_PLAN_FLOW_PLAN_H
+
+#include "comm/mesh.h"
+#include "plan/flow/flat.h"
+#include "plan/flow/statistics.h"
+#include "plan/flow/step.h"
+#include "plan/flow/unit_values.h"
+#include "plan/units/program.h"
+
+#include <tranche/extend/plan.h>
+
+typedef struct tr_buffer {
+    tr_ledger_category category;
+    tr_space space;
+    int sequence; // of tr_sequence_kind, -1: lives always
+    int64_t bytes;
+    int32_t first, last; // steps of its sequence
+    int64_t offset;      // in its space's arena
+} tr_buffer;
+
+// A state of the model: not sharded, not offloaded, no gradient.
+typedef struct tr_plan_state {
+    char *name; // full
+    tr_tensor_desc desc;
+    float init;
+    int unit;
+    int64_t offset; // bytes, in the buffer of the unit's states
+} tr_plan_state;
+
+// Bytes that this rank sends in one optimizer step.
+typedef struct tr_traffic {
+    int64_t gather, reduce;
+    int64_t device_host; // both ways
+    int64_t reached;     // tr_reach of all steps
+    int64_t nvme;        // read and written, whole blocks
+} tr_traffic;
+
+typedef struct tr_plan_unit {
+    tr_unit_program *program; // shared by units of the same kind
+    bool owns_program;        // the first of its kind
+    int states;               // buffer of its states, -1: none
+    int cache;                // buffer of its caches, -1: none
+    bool recomputed;
+    bool fp8; // its products take operands of 8 bits
+    int flats[TR_UNIT_FLATS_MAX];
+} tr_plan_unit;
+
+struct tr_plan {
+    tr_plan_request request; // resolved: no zeros left that mean "choose"
+    tr_measure asked;        // request.measure is what a pass makes of it
+    bool micro_norms_tied;   // tied tensors count for the noise scale, too
+    tr_target target;        // of kernels on the device
+    tr_target host;          // and of those beside it
+    tr_batch_tensors batch;  // the model's: what a slot of the ring holds
+    tr_plan_unit *units;
+    int unit_count;     // of the model
+    tr_unit_range runs; // those of them that this rank runs
+    tr_flat *flats;
+    size_t flat_count, flat_capacity;
+    tr_plan_param *params;
+    size_t param_count, param_capacity;
+    tr_plan_state *states;
+    size_t state_count, state_capacity;
+    tr_unit_values unit_values[TR_SEQUENCES]; // while passes work
+    tr_sequence sequences[TR_SEQUENCES];
+    // Of the payloads of all steps: operands, launches of ops, and what these share.
+    tr_step_operand *operands;
+    size_t operand_count, operand_capacity;
+    tr_op_launch *launches;
+    size_t launch_count, launch_capacity;
+    tr_prepared_op *prepared;
+    size_t prepared_count, prepared_capacity;
+    // Prepared ops by their hashes: index + 1, 0: none. A power of two of them.
+    size_t *prepared_by_hash, prepared_room;
+    tr_buffer *buffers;
+    size_t buffer_count, buffer_capacity;
+    int data_ring[2]; // buffers: of training, of evaluation (or inference)
+    int64_t slots[2]; // micro-batches in each ring
+    int64_t slot_bytes;
+    tr_statistics_layout statistics; // of training
+    tr_norms_layout norms;           // where request.tensor_norms
+    int sums;                        // buffer: double [TR_SUMS] of evaluation
+    int staging; // buffer: what moves between ranks passes through it
+    tr_traffic traffic;
+    int scratch;  // buffer: of the backend's libraries. No step names it: the compute
+                  // queue alone uses it, one launch after the other. -1: none
+    int logits;   // buffer, -1: none
+    int exchange; // buffer: what moves between NVMe and files passes through it; -1: no
+    // The size of each arena. Buffers that live always come first in it.
+    int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];
+    tr_ledger ledger;
+    double flops;
+    char *why_wave; // in words, NULL: as asked
+};
+
+// A buffer of the plan; -1 and an error when there is no memory.
+int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
+// Appends an operand to those of the plan. TR_MEMORY.
+tr_status tr__plan_operand(tr_plan *plan, tr_step_operand operand, tr_error *err);
+// The space of what host and device share: micro-batches, statistics, the model's
+// states, logits. A discrete device reaches it on the host.
+tr_space tr__plan_shared_space(const tr_plan *plan);
+// Does this rank run the unit?
+bool tr__plan_runs(const tr_plan *plan, int unit);
+// Ranks along the data axis, and which of them this one is.
+int64_t tr__data_ranks(const tr_plan_request *request);
+int64_t tr__data_rank(const tr_plan_request *request);
+// The ZeRO stage in effect: with one data rank there is nothing to shard, so it is 0.
+int tr__plan_stage(const tr_plan *plan);
+// Of one model: does everything that outlives a step lie in both at the same places?
+bool tr__plans_same_places(const tr_plan *a, const tr_plan *b);
+// The largest number of slices that a stored tensor has in the plan: 1 if none is
+// sliced.
+int tr__plan_slices(const tr_plan *plan);
+// The step at which most bytes of a space are in use, and its sequence.
+tr_status tr__plan_fullest(const tr_plan *plan, tr_space space, tr_sequence_kind *kind,
+                           int32_t *step, tr_error *err);
+
+// Do launches on the host reach what they work on? Those for another machine need not.
+tr_status tr__plan_check_reach(const tr_plan *plan, tr_error *err);
+
+// Hashes of what ranks do together, of all sequences in their order.
+typedef struct tr_plan_digest {
+    uint64_t of_group[TR_ON_ALL + 1]; // by axes: equal on all ranks of such a group
+    uint64_t all; // of all groups: equal on ranks that differ on no pipeline axis,
+                  // which walk through the same units
+} tr_plan_digest;
+void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest);
+
+#endif

@@ -1,0 +1,113 @@
+#include "plan/flow/work.h"
+
+#include "backend/backend.h"
+#include "ops/flat/zero/zero.h"
+
+// ---- memory
+
+// As it is launched: an op that may be asked to add, but writes here, reads less.
+static double launch_bytes(const tr_plan *plan, const tr_op_launch *launch) {
+    const tr_prepared_op *op = &plan->prepared[launch->op];
+    tr_op_desc desc = op->desc;
+    tr_cost cost = {0};
+    for (int i = 0; i < desc.out_count; i++) {
+        const tr_step_operand *out =
+            &plan->operands[launch->operand + (size_t)(desc.in_count + i)];
+        desc.accumulate &= ~((uint32_t)(out->mode == TR_ACCESS_WRITE) << i);
+    }
+    bool gap = desc.op == &tr__op_zero && desc.out[0].dtype == TR_F32;
+    if (gap) { // between parameters: too small to count
+        return 0;
+    }
+    if (op->kernel) { // else the plan is refused (kernels.c)
+        op->kernel->cost(&desc, &cost);
+    }
+    return cost.bytes;
+}
+
+double tr__step_bytes(const tr_plan *plan, const tr_plan_step *step) {
+    double bytes = 0;
+    bool launches = step->shape == TR_STEP_IS_LAUNCH;
+    for (size_t i = 0; launches && i < step->payload.op_count; i++) {
+        bytes += launch_bytes(plan, &plan->launches[step->payload.op + i]);
+    }
+    return bytes;
+}
+
+int64_t tr__step_copied(const tr_plan *plan, const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_COPY
+               ? tr__operand_bytes(tr__step_operand(plan, step, TR_COPY_TO))
+               : 0;
+}
+
+// Statistics and norms are too few to count.
+static bool is_of_flat(const tr_buffer *buffer) {
+    return buffer->category == TR_LEDGER_parameters ||
+           buffer->category == TR_LEDGER_gradients ||
+           buffer->category == TR_LEDGER_optimizer ||
+           buffer->category == TR_LEDGER_staging;
+}
+
+tr_reach tr__step_reach(const tr_plan *plan, const tr_plan_step *step) {
+    bool host = step->stream == TR_STREAM_HOST,
+         ops = step->shape == TR_STEP_IS_LAUNCH && step->payload.op_count > 0;
+    tr_space here = host ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    tr_reach reach = {0, 0};
+    for (size_t i = 0; ops && i < step->payload.operand_count; i++) {
+        const tr_step_operand *at = tr__step_operand(plan, step, i);
+        const tr_buffer *buffer = at->buffer < 0 ? NULL : &plan->buffers[at->buffer];
+        if (!buffer || buffer->space == here || !is_of_flat(buffer)) {
+            continue;
+        }
+        bool reads = at->mode != TR_ACCESS_WRITE, writes = at->mode != TR_ACCESS_READ;
+        reach.read += (host ? writes : reads) ? tr__operand_bytes(at) : 0;
+        reach.written += (host ? reads : writes) ? tr__operand_bytes(at) : 0;
+    }
+    return reach;
+}
+
+int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_FILE
+               ? tr__operand_bytes(tr__step_operand(plan, step, TR_FILE_MEMORY))
+               : 0;
+}
+
+// ---- messages
+
+static bool is_on_device(const tr_plan *plan, const tr_step_operand *operand) {
+    return operand->buffer >= 0 &&
+           plan->buffers[operand->buffer].space == TR_SPACE_DEVICE;
+}
+
+bool tr__exchange_is_away(const tr_plan *plan, const tr_plan_step *step) {
+    return !plan->request.peers &&
+           tr__backend_is_apart(tr__backend(plan->request.backend)) &&
+           (is_on_device(plan, tr__step_operand(plan, step, TR_EXCHANGE_SEND)) ||
+            is_on_device(plan, tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)));
+}
+
+bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
+                       tr_transfer *out) {
+    const tr_exchange *e = &step->payload.exchange;
+    const tr_mesh *mesh = &plan->request.mesh;
+    if (step->shape != TR_STEP_IS_EXCHANGE) {
+        return false;
+    }
+    *out = (tr_transfer){.kind = e->kind,
+                         .count = e->count,
+                         .shard = e->shard,
+                         .bytes = (int64_t)tr__comm_type_bytes(e->type),
+                         .away = tr__exchange_is_away(plan, step),
+                         .members = tr__mesh_members(mesh, e->group),
+                         .member = tr__mesh_member(mesh, e->group),
+                         .stride = tr__mesh_stride(mesh, e->group)};
+    return true;
+}
+
+int64_t tr__transfer_sent(const tr_transfer *t) {
+    int64_t first = 0, own = 0;
+    tr__comm_part(t->count, t->shard, (int)t->member, &first, &own);
+    int64_t elements =
+        t->kind == TR_COMM_GATHER ? (t->members - 1) * own : t->count - own;
+    return elements * t->bytes;
+}

@@ -1,0 +1,244 @@
+// Pass: the squares of the gradient of a part of the batch, for the gradient noise
+// scale.
+//
+// The first micro-batch of a rank's step writes its gradients where the others then add
+// theirs. So right after its backward through a segment, the accumulator holds the
+// gradient of that one micro-batch alone, whatever the wave, and reading it is all that
+// a micro_norm step does.
+//
+// Several units add to a tied tensor, and within a wave each of them adds all of the
+// wave's micro-batches. So the first moment at which the accumulator holds the whole
+// gradient of some micro-batches is the end of the first wave, and the part that is
+// measured is that wave.
+#include "base/memory.h"
+#include "ops/flat/gradient_squares/gradient_squares.h"
+#include "plan/flow/maker.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/roles.h"
+
+// Reading a gradient once more is about a hundredth of the time of a step that has as
+// many operations as this for each byte read (at 30 operations in the time of a byte).
+static const double cheap_flops_per_byte = 4000;
+
+// Is the unit's own flat buffer measured? Each of its parameters' gradients has to be
+// made in one segment.
+static bool is_simple(const tr_unit_program *unit) {
+    uint32_t own = 0;
+    for (int s = 0; s < unit->segments; s++) {
+        own |= tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s),
+                                 TR_PLACE_PARAM_GRAD) &
+               1;
+        for (int before = 0; before < s; before++) {
+            const tr_operand *a, *b;
+            int64_t count;
+            for (size_t i = 0; (a = tr__unit_gradient(unit, s, &i, &count)) != NULL;) {
+                for (size_t k = 0;
+                     (b = tr__unit_gradient(unit, before, &k, &count)) != NULL;) {
+                    if (a->offset == b->offset) {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+    return own;
+}
+
+// Ranks that have the same gradients measure them once.
+static bool counts(const tr_plan *plan, int flat) {
+    return tr__owns(&plan->flats[flat].axes, &plan->request.mesh);
+}
+
+// Is a micro_norm step to follow this one?
+static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_plan_unit *unit = &plan->units[step->unit];
+    int64_t count;
+    size_t next = 0;
+    return tr__step_runs(step, TR_VARIANT_BACKWARD) && step->micro == 0 &&
+           plan->flats[unit->flats[0]].measured && counts(plan, unit->flats[0]) &&
+           tr__unit_gradient(unit->program, step->segment, &next, &count);
+}
+
+// Is the first wave of a rank's step less than all of the batch?
+static bool wave_is_part(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return tr__data_ranks(r) > 1 || r->wave < r->accumulation_steps;
+}
+
+// Why the flat buffer does not count, in words; NULL: it does, or there is none of it.
+static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
+    if (flat->measured || flat->count == 0 || flat->frozen) {
+        return NULL;
+    }
+    if (!flat->tied) {
+        return "several segments of its unit make it";
+    }
+    if (tr__plan_accumulates(plan)) {
+        return "each use of it is added to sums that are not f32";
+    }
+    return wave_is_part(plan) ? "what each use of its slices adds leaves by itself"
+                              : "one wave is the whole batch";
+}
+
+// Does the accumulator of a tied tensor ever hold the gradient of a part of the batch?
+static bool shows_wave(const tr_plan *plan, const tr_flat *flat) {
+    bool leaves_by_use =
+        flat->slice && tr__flat_grads_pass(plan, (int)(flat - plan->flats));
+    return wave_is_part(plan) && !tr__plan_accumulates(plan) && !leaves_by_use &&
+           !flat->frozen;
+}
+
+static double bytes_measured(const tr_plan *plan) {
+    double elements = 0;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        elements += plan->flats[f].measured ? (double)plan->flats[f].count : 0;
+    }
+    return elements * sizeof(float);
+}
+
+static double flops_of_step(const tr_plan *plan) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    double flops = 0;
+    for (size_t i = 0; i < train->count; i++) {
+        const tr_program *program = tr__payload_program(&train->steps[i]);
+        flops += program ? program->cost.flops : 0;
+    }
+    return flops;
+}
+
+// One micro-batch in all has nothing to be compared with.
+static bool is_worth_it(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    double bytes = bytes_measured(plan);
+    if (plan->asked == TR_MEASURE_NEVER || r->train_batch_size <= r->micro_batch ||
+        bytes == 0) {
+        return false;
+    }
+    return plan->asked == TR_MEASURE_ALWAYS ||
+           flops_of_step(plan) >= cheap_flops_per_byte * bytes;
+}
+
+// last: [flats] 1 + the index of the last backward of the first wave that adds to a
+// tied tensor; 0: none.
+static void find_last(const tr_plan *plan, size_t *last) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    for (size_t i = 0; i < train->count; i++) {
+        const tr_plan_step *step = &train->steps[i];
+        if (!tr__step_runs(step, TR_VARIANT_BACKWARD) ||
+            step->micro >= plan->request.wave) {
+            continue;
+        }
+        const tr_plan_unit *unit = &plan->units[step->unit];
+        uint32_t made = tr__program_flats(step->payload.program, TR_PLACE_PARAM_GRAD);
+        for (int f = 1; f < unit->program->flat_count; f++) {
+            if (made >> f & 1) {
+                last[unit->flats[f]] = i + 1;
+            }
+        }
+    }
+}
+
+// Of gradients as a backward has made them, into one number of the statistics.
+static void add_squares(tr_step_maker *m, int64_t count, tr_location grads,
+                        tr_statistics_flag to) {
+    const tr_plan *plan = m->editor->plan;
+    tr_op_draft op =
+        tr__op_draft(plan, m->step.stream, &tr__op_sum_of_squares, NULL, 0);
+    tr__op_input(&op, tr__vector(TR_F32, count), grads);
+    tr__op_adds(&op, 0, tr__vector(TR_F64, 1), tr__in_statistics(plan, to));
+    tr__make_op(m, &op);
+}
+
+// Gradients that stay are in the flat's own sums.
+static void measure_tied(tr_editor *editor, int flat) {
+    const tr_flat *of = &editor->plan->flats[flat];
+    bool pass = tr__flat_grads_pass(editor->plan, flat);
+    int32_t grads = pass ? tr__edit_grads(editor, flat) : of->sums.buffer;
+    tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm_tied},
+                         .subject = TR_OF_FLAT,
+                         .unit = flat};
+    tr_step_maker m = tr__make_launch(editor, step, -1);
+    add_squares(&m, of->count, (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
+    tr__make_end(&m);
+}
+
+// Of the unit's own flat buffer, where the backward has left them: one parameter after
+// the other.
+static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
+    const tr_unit_program *unit = editor->plan->units[backward->unit].program;
+    const tr_step_operand *grads =
+        tr__step_block(editor->plan, backward, TR_PLACE_PARAM_GRAD, 0, false);
+    int32_t value = grads ? grads->buffer : -1;
+    tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm},
+                         .subject = TR_OF_UNIT,
+                         .unit = backward->unit,
+                         .segment = backward->segment,
+                         .of_micro_batch = true};
+    tr_step_maker m = tr__make_launch(editor, step, -1);
+    const tr_operand *operand;
+    int64_t count;
+    for (size_t next = 0; (operand = tr__unit_gradient(unit, backward->segment, &next,
+                                                       &count)) != NULL;) {
+        add_squares(&m, count, (tr_location){value, operand->offset},
+                    TR_STATISTICS_SQUARES);
+    }
+    tr__make_end(&m);
+}
+
+static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
+    const tr_plan *plan = editor->plan;
+    const tr_plan_unit *unit = &plan->units[editor->old->steps[index].unit];
+    for (int f = 1; f < unit->program->flat_count; f++) {
+        int flat = unit->flats[f];
+        if (plan->flats[flat].measured && counts(plan, flat) &&
+            last[flat] == index + 1) {
+            measure_tied(editor, flat);
+        }
+    }
+}
+
+static void add_steps(tr_editor *editor, const size_t *last) {
+    for (size_t i = 0; i < editor->old->count; i++) {
+        const tr_plan_step *step = &editor->old->steps[i];
+        tr__edit_add(editor, *step);
+        if (is_micro_norm(editor->plan, step)) {
+            measure_own(editor, step);
+        }
+        if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
+            add_tied(editor, last, i);
+        }
+    }
+}
+
+static tr_status edit(tr_plan *plan, tr_error *err) {
+    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    size_t *last = tr__calloc(plan->flat_count, sizeof *last);
+    if (last) {
+        find_last(plan, last);
+        add_steps(&editor, last);
+    } else {
+        editor.status = tr_fail(err, TR_MEMORY, "no memory to plan the noise scale");
+    }
+    tr__free(last);
+    return tr__edit_end(&editor);
+}
+
+tr_status tr__pass_micro_norm(tr_plan *plan, tr_error *err) {
+    if (plan->request.inference) {
+        return TR_OK;
+    }
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_plan_unit *unit = &plan->units[u];
+        plan->flats[unit->flats[0]].measured = is_simple(unit->program);
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr_flat *flat = &plan->flats[f];
+        flat->measured = flat->tied ? shows_wave(plan, flat) : flat->measured;
+        flat->no_micro_norm = why_not(plan, flat);
+        plan->micro_norms_tied =
+            plan->micro_norms_tied || (flat->tied && flat->measured);
+    }
+    bool measures = is_worth_it(plan);
+    plan->request.measure = measures ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
+    return measures ? edit(plan, err) : TR_OK;
+}

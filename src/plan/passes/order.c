@@ -1,0 +1,323 @@
+// Pass: the order of work. Breadth-first accumulation (Lamy-Poirier, arXiv 2211.05953):
+// the micro-batches of a wave go through a unit together, before the next unit runs.
+#include "base/checked.h"
+#include "base/memory.h"
+#include "ops/flat/zero/zero.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/wave.h"
+#include "plan/passes/steps_gradients.h"
+#include "plan/passes/steps_update.h"
+#include "plan/passes/steps_wave.h"
+
+typedef struct writer {
+    tr_plan *plan;
+    tr_editor editor;
+    int64_t *begun; // [flats] 1 + the last scope that has made a gradient of it
+    bool saves_nothing;
+    int64_t first, end; // the micro-batches of the running wave
+    int lowest;         // the first of this rank's units that has a backward
+} writer;
+
+// A step that runs a program of a unit on a micro-batch.
+static void add_program(writer *w, tr_verb verb, int u, int segment, int64_t micro,
+                        const tr_program *program) {
+    tr_plan_step step = {.label = {.verb = verb},
+                         .subject = TR_OF_UNIT,
+                         .unit = u,
+                         .of_micro_batch = true,
+                         .segment = segment,
+                         .micro = micro};
+    tr__edit_launch(&w->editor, program, &step);
+    tr__edit_add(&w->editor, step);
+}
+
+// The unit's states follow an update that was applied.
+static void add_track(writer *w, int u, const tr_program *track) {
+    tr_plan_step step = {.label = {.verb = TR_VERB_track},
+                         .subject = TR_OF_UNIT,
+                         .unit = u,
+                         .guard = TR_GUARD_APPLIED};
+    tr__edit_launch(&w->editor, track, &step);
+    tr__edit_add(&w->editor, step);
+}
+
+static void add_load(writer *w, int64_t micro) {
+    tr__make_load(&w->editor, micro);
+}
+
+static void add_unload(writer *w, int64_t micro) {
+    tr__make_unload(&w->editor, micro);
+}
+
+// Nothing that a unit without a backward makes is kept, but from segment to segment.
+static bool keeps_nothing(const writer *w, int u) {
+    const tr_unit_program *program = w->plan->units[u].program;
+    return w->saves_nothing || (u < w->lowest && program->segments == 1);
+}
+
+static const tr_program *forward_of(const writer *w, int u, int segment) {
+    const tr_unit_program *unit = w->plan->units[u].program;
+    tr_variant role = w->editor.kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
+                      : w->editor.kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
+                      : keeps_nothing(w, u) ? TR_VARIANT_SAVES_NOTHING
+                                            : TR_VARIANT_FORWARD;
+    return tr__unit_piece(unit, role, segment);
+}
+
+static void add_forward(writer *w, int u, int segment, int64_t micro) {
+    if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
+        add_load(w, micro);
+    }
+    add_program(w, TR_VERB_forward, u, segment, micro, forward_of(w, u, segment));
+}
+
+// Is the step the first of its scope to make a gradient of the flat?
+static bool begins(writer *w, int flat, int u, int64_t micro) {
+    int64_t wave = micro / w->plan->request.wave;
+    int64_t scope = 1 + tr__gradient_scope(w->plan, flat, u, wave);
+    bool first = w->begun[flat] != scope;
+    w->begun[flat] = scope;
+    return first;
+}
+
+// Gradients that pass lie where something else lay before: between the parameters'
+// gradients there must be zeros, as there always are where gradients stay. (Where each
+// micro-batch's are accumulated, a pass clears them for each: accumulate.c.)
+static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
+    const tr_plan_unit *unit = &w->plan->units[u];
+    uint32_t touched =
+        tr__program_flats(tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, segment),
+                          TR_PLACE_PARAM_GRAD);
+    bool passing = !tr__plan_accumulates(w->plan);
+    for (int f = 0; f < unit->program->flat_count && passing; f++) {
+        int flat = unit->flats[f];
+        bool first = (touched >> f & 1) && begins(w, flat, u, micro);
+        if (first && tr__flat_grads_pass(w->plan, flat) &&
+            tr__flat_has_gaps(w->plan, flat)) {
+            tr__put_clear_gradients(&w->editor, flat, false);
+        }
+    }
+}
+
+static void add_backward(writer *w, int u, int segment, int64_t micro) {
+    clear_gaps(w, u, segment, micro);
+    add_program(
+        w, TR_VERB_backward, u, segment, micro,
+        tr__unit_piece(w->plan->units[u].program, TR_VARIANT_BACKWARD, segment));
+    if (u == w->lowest && segment == 0) {
+        add_unload(w, micro);
+    }
+}
+
+// Does a batch barrier lie before the segment? Elsewhere a unit is only cut, so that
+// not all of its parameters need be there at once.
+static bool is_barrier(const writer *w, int u, int segment) {
+    const tr_unit_program *program = w->plan->units[u].program;
+    return segment > 0 && segment < program->segments &&
+           tr__graph_barriers(program->graph, segment, segment + 1) > 0;
+}
+
+// Every micro-batch of the wave has added to the segment's wave tensors: their parts
+// become one, those of other ranks among them. In an evaluation each micro-batch is a
+// wave of its own.
+static void merge_wave(writer *w, int u, int segment, bool backward) {
+    if (w->editor.kind == TR_SEQUENCE_TRAIN) {
+        tr__put_wave_merge(&w->editor, (tr_wave_segment){u, segment, backward});
+    }
+}
+
+static void forward_unit(writer *w, int u) {
+    int segments = w->plan->units[u].program->segments;
+    for (int s = 0; s < segments; s++) {
+        for (int64_t j = w->first; j < w->end; j++) {
+            add_forward(w, u, s, j);
+        }
+        if (is_barrier(w, u, s + 1)) {
+            merge_wave(w, u, s, false);
+        }
+    }
+}
+
+static void backward_unit(writer *w, int u) {
+    for (int s = w->plan->units[u].program->segments - 1; s >= 0; s--) {
+        for (int64_t j = w->first; j < w->end; j++) {
+            add_backward(w, u, s, j);
+        }
+        if (is_barrier(w, u, s)) {
+            merge_wave(w, u, s, true);
+        }
+    }
+}
+
+// The last unit turns each micro-batch around at once, so that what it saves lives for
+// two steps only.
+static void turn(writer *w, int u) {
+    if (w->plan->units[u].program->segments > 1) {
+        forward_unit(w, u);
+        backward_unit(w, u);
+        return;
+    }
+    for (int64_t j = w->first; j < w->end; j++) {
+        add_forward(w, u, 0, j);
+        add_backward(w, u, 0, j);
+    }
+}
+
+// A rank updates what it keeps the optimizer's state of, where it keeps it.
+static void add_update(writer *w, tr_mark phase, size_t f) {
+    const tr_flat *flat = &w->plan->flats[f];
+    const tr_staged staged = tr__nothing_staged();
+    bool shards = tr__plan_stage(w->plan) > 0;
+    if (flat->frozen) {
+        return;
+    }
+    tr__put_update(
+        &w->editor,
+        (tr_plan_step){.mark = phase,
+                       .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,
+                       .guard = TR_GUARD_APPLIED,
+                       .unit = (int32_t)f,
+                       .first = shards ? flat->first : 0,
+                       .count = shards ? flat->own : flat->count},
+        &staged);
+}
+
+// Wave tensors that no segment waits for are merged when all waves have added to them,
+// where the states of the model follow them.
+static void merge_step(writer *w) {
+    for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
+        const tr_unit_program *program = w->plan->units[u].program;
+        bool whole =
+            tr__unit_pieces(program, TR_VARIANT_TRACK) > 0 && tr__wave_is_step(program);
+        for (int s = 0; whole && s < program->segments; s++) {
+            merge_wave(w, u, s, false);
+        }
+    }
+}
+
+// Every wave goes up through this rank's units, and down again.
+static void add_waves(writer *w) {
+    const tr_plan *plan = w->plan;
+    bool turns = plan->runs.end == plan->unit_count;
+    int end = plan->runs.end - turns; // of units that are not turned at once
+    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
+    for (int64_t first = 0; first < g; first += wave) {
+        w->first = first;
+        w->end = tr__min_i64(first + wave, g);
+        for (int u = plan->runs.first; u < end; u++) {
+            forward_unit(w, u);
+        }
+        if (turns) {
+            turn(w, end);
+        }
+        for (int u = end - 1; u >= w->lowest; u--) {
+            backward_unit(w, u);
+        }
+    }
+}
+
+// Squares are written, never added to.
+static void clear_statistics(writer *w) {
+    int64_t count = w->plan->statistics.partials;
+    tr_zero_attr attr = {count, (int64_t)TR_F64};
+    tr_op_draft op =
+        tr__op_draft(w->plan, TR_STREAM_COMPUTE, &tr__op_zero, &attr, sizeof attr);
+    tr__op_writes(&op, 0, tr__vector(TR_F64, count), tr__in_statistics(w->plan, 0));
+    tr__make_one(
+        &w->editor,
+        (tr_plan_step){.label = tr__label_of_part(TR_VERB_clear, TR_PART_STATISTICS),
+                       .mark = TR_MARK_BEGIN},
+        -1, &op);
+}
+
+// What the update depends on: this rank's statistics, and the decision.
+static void measure_step(writer *w) {
+    tr__put_norm(&w->editor,
+                 (tr_plan_step){.label = {.verb = TR_VERB_norm}, .mark = TR_MARK_NORM});
+    tr__make_report(&w->editor);
+    tr__make_decide(&w->editor);
+}
+
+static void update_step(writer *w) {
+    const tr_plan *plan = w->plan;
+    for (size_t f = 0; plan->request.tensor_norms && f < plan->flat_count; f++) {
+        add_update(w, TR_MARK_MEASURE, f);
+    }
+    if (plan->request.tensor_norms) {
+        tr__put_tensor_norms(&w->editor,
+                             (tr_plan_step){.label = {.verb = TR_VERB_tensor_norms},
+                                            .mark = TR_MARK_TOTAL,
+                                            .guard = TR_GUARD_APPLIED});
+    }
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        add_update(w, TR_MARK_UPDATE, f);
+    }
+}
+
+static void train_step(writer *w) {
+    const tr_plan *plan = w->plan;
+    w->lowest = plan->runs.first;
+    while (w->lowest < plan->runs.end - 1 &&
+           !tr__unit_has_backward(plan->units[w->lowest].program)) {
+        w->lowest++; // the last unit has the loss
+    }
+    clear_statistics(w);
+    add_waves(w);
+    merge_step(w);
+    measure_step(w);
+    for (int u = plan->runs.first; u < plan->runs.end; u++) {
+        const tr_program *track =
+            tr__unit_piece(plan->units[u].program, TR_VARIANT_TRACK, 0);
+        if (track) {
+            add_track(w, u, track);
+        }
+    }
+    update_step(w);
+}
+
+// One micro-batch, forward only. For logits the caller has filled the data slot. The
+// effective batch of an op over it is this micro-batch.
+static void forward_only(writer *w, bool logits) {
+    w->saves_nothing = true;
+    w->first = 0;
+    w->end = 1;
+    for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
+        if (logits) { // all segments in one program
+            add_forward(w, u, 0, 0);
+        } else {
+            forward_unit(w, u);
+        }
+    }
+    if (!logits) {
+        add_unload(w, 0);
+    }
+}
+
+static tr_status write_sequence(writer *w, tr_sequence_kind kind, tr_error *err) {
+    w->editor = tr__edit_begin(w->plan, kind, err);
+    if (w->editor.status == TR_OK && kind == TR_SEQUENCE_TRAIN) {
+        train_step(w);
+    } else if (w->editor.status == TR_OK) {
+        w->lowest = 0;
+        forward_only(w, kind == TR_SEQUENCE_INFERENCE);
+    }
+    return tr__edit_end(&w->editor);
+}
+
+tr_status tr__pass_order(tr_plan *plan, tr_error *err) {
+    writer w = {.plan = plan};
+    w.begun = tr__calloc(plan->flat_count, sizeof *w.begun);
+    if (!w.begun) {
+        return tr_fail(err, TR_MEMORY, "no memory to order the plan");
+    }
+    tr_status status = TR_OK;
+    if (plan->request.inference) {
+        status = write_sequence(&w, TR_SEQUENCE_INFERENCE, err);
+    } else {
+        status = write_sequence(&w, TR_SEQUENCE_TRAIN, err);
+        status =
+            status == TR_OK ? write_sequence(&w, TR_SEQUENCE_EVALUATE, err) : status;
+    }
+    tr__free(w.begun);
+    return status;
+}

@@ -1,0 +1,139 @@
+#include "plan/passes/steps_update.h"
+
+#include "ops/flat/update/update.h"
+#include "ops/optimizers/optimizer_measure.h"
+#include "plan/flow/residency.h"
+
+tr_staged tr__nothing_staged(void) {
+    tr_staged none;
+    for (int part = 0; part < TR_PARTS; part++) {
+        none.value[part] = TR_STAGED_NOT;
+    }
+    return none;
+}
+
+// ---- norms of tensors
+
+// The entry's value, which is made when a step first names it.
+static int32_t norms_value(tr_editor *editor, int32_t *entry,
+                           tr_ledger_category category, int64_t count) {
+    if (*entry < 0) {
+        *entry = tr__edit_value(editor, category, tr__norms_space(editor->plan),
+                                count * (int64_t)sizeof(tr_squares));
+    }
+    return *entry;
+}
+
+int32_t tr__edit_measured(tr_editor *editor) {
+    tr_plan *plan = editor->plan;
+    int64_t ranks = tr__norms_ranks(plan);
+    return norms_value(editor, &plan->unit_values[editor->kind].measured,
+                       ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace,
+                       plan->norms.parts * ranks);
+}
+
+// For each parameter of the plan, at the index of its tensor (tr_plan_param.tensor).
+static int32_t totals(tr_editor *editor) {
+    tr_plan *plan = editor->plan;
+    return plan->request.tensor_norms
+               ? norms_value(editor, &plan->unit_values[editor->kind].totals,
+                             TR_LEDGER_workspace, (int64_t)plan->param_count)
+               : -1;
+}
+
+int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step) {
+    const tr_plan *plan = editor->plan;
+    int64_t parts = plan->norms.parts * tr__norms_ranks(plan);
+    tr_tensor_squares_attr attr = {plan->norms.runs, plan->norms.run_count};
+    tr_op_draft op =
+        tr__op_draft(plan, step.stream, &tr__op_tensor_squares, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(TR_F64, 2 * parts),
+                 (tr_location){tr__edit_measured(editor), 0});
+    tr__op_writes(&op, 0, tr__vector(TR_F64, 2 * (int64_t)plan->param_count),
+                  (tr_location){totals(editor), 0});
+    return tr__make_one(editor, step, -1, &op);
+}
+
+// ---- updates
+
+// An update that is being made.
+typedef struct update {
+    const tr_plan *plan;
+    const tr_plan_step *step;
+    const tr_flat *flat;
+    const tr_staged *staged;
+} update;
+
+static tr_location part_of(const update *u, tr_part part) {
+    tr_region own = tr__region_of_flat(tr__flat_range(u->flat, part), u->step->first,
+                                       u->step->count, tr__part_bytes(u->plan, part));
+    int32_t staged = u->staged->value[part];
+    return staged == TR_STAGED_NOT ? tr__location(own) : (tr_location){staged, 0};
+}
+
+static void add_states(const update *u, tr_op_draft *op) {
+    for (int s = 0; s < u->plan->request.optimizer_states; s++) {
+        tr__op_adds(op, TR_UPDATE_STATE + s, tr__vector(TR_F32, u->step->count),
+                    part_of(u, (tr_part)(TR_PART_STATE + s)));
+    }
+}
+
+static tr_op_draft begin(const update *u, const tr_op *of) {
+    // The first element of the flat buffer whose parts this rank measures.
+    int64_t origin = tr__norms_ranks(u->plan) > 1 ? u->flat->first : 0;
+    tr_update_attr attr = {
+        .first = u->step->first, .origin = origin, .flat = u->step->unit};
+    tr_op_draft op = tr__op_draft(u->plan, u->step->stream, of, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(u->plan->request.sums, u->step->count),
+                 part_of(u, TR_PART_GRAD));
+    return op;
+}
+
+static tr_op_draft last_phase(const update *u, int32_t norms) {
+    const tr_plan *plan = u->plan;
+    tr_op_draft op = begin(u, &tr__op_update);
+    if (norms >= 0) {
+        tr__op_input(&op, tr__vector(TR_F64, 2 * (int64_t)plan->param_count),
+                     (tr_location){norms, 0});
+    }
+    tr__op_adds(&op, 0, tr__vector(TR_F32, u->step->count), part_of(u, TR_PART_PARAM));
+    if (tr__plan_is_half(plan)) {
+        tr__op_writes(&op, TR_UPDATE_COPY,
+                      tr__vector(plan->request.compute, u->step->count),
+                      part_of(u, TR_PART_COPY));
+    }
+    add_states(u, &op);
+    return op;
+}
+
+static tr_op_draft first_phase(const update *u, int32_t measured) {
+    const tr_plan *plan = u->plan;
+    int64_t rank = tr__norms_ranks(plan) > 1 ? tr__data_rank(&plan->request) : 0;
+    int64_t first = rank * plan->norms.parts + u->flat->parts;
+    tr_op_draft op = begin(u, &tr__op_direction_squares);
+    tr__op_input(&op, tr__vector(TR_F32, u->step->count), part_of(u, TR_PART_PARAM));
+    tr__op_adds(&op, 0, tr__vector(TR_F64, 2 * tr__norms_parts(plan, u->flat)),
+                (tr_location){measured, first * (int64_t)sizeof(tr_squares)});
+    add_states(u, &op);
+    return op;
+}
+
+int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged) {
+    bool measures = step.mark == TR_MARK_MEASURE;
+    step.label.verb = measures ? TR_VERB_direction_norms : TR_VERB_update;
+    step.subject = TR_OF_FLAT;
+    update u = {editor->plan, &step, &editor->plan->flats[step.unit], staged};
+    int32_t norms = measures ? tr__edit_measured(editor) : totals(editor);
+    int32_t work = tr__edit_convert(editor, &step,
+                                    measures ? TR_CONVERT_MEASURE : TR_CONVERT_UPDATE,
+                                    step.guard != TR_GUARD_DEFERRED);
+    tr_step_maker m = tr__make_launch(editor, step, work);
+    if (measures) {
+        tr_op_draft op = first_phase(&u, norms);
+        tr__make_op(&m, &op);
+    } else if (step.count > 0) { // a unit may have no parameters of its own
+        tr_op_draft op = last_phase(&u, norms);
+        tr__make_op(&m, &op);
+    }
+    return tr__make_end(&m);
+}

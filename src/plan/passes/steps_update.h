@@ -1,0 +1,26 @@
+// The update of a flat buffer, as steps that several passes insert: of elements [first,
+// first + count) of it, which the step names; parts that are staged lie elsewhere than
+// in their ranges.
+#ifndef TR_PLAN_PASSES_STEPS_UPDATE_H
+#define TR_PLAN_PASSES_STEPS_UPDATE_H
+
+#include "plan/flow/maker.h"
+
+enum { TR_STAGED_NOT = -2 };
+
+// By part (tr_part): the value in which it is staged; -1: there is nothing of it;
+// TR_STAGED_NOT: it is in its range.
+typedef struct tr_staged {
+    int32_t value[TR_PARTS];
+} tr_staged;
+tr_staged tr__nothing_staged(void);
+
+// What the step's mark says: the update, or its first phase where that needs the norms
+// of tensors.
+int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged);
+// Adds up each tensor's norms from those of its parts.
+int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step);
+// What the ranks have measured of the parts: of all ranks, each at its place.
+int32_t tr__edit_measured(tr_editor *editor);
+
+#endif

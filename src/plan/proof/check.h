@@ -1,0 +1,17 @@
+// The parts of tr__plan_check. Each proves its part from the plan as it stands, and
+// knows nothing of how the passes came to it.
+#ifndef TR_PLAN_PROOF_CHECK_H
+#define TR_PLAN_PROOF_CHECK_H
+
+#include "plan/flow/passes.h"
+#include "plan/flow/plan.h"
+
+// What is kept of the flat buffers has room, in the type it is kept in.
+tr_status tr__check_kept(const tr_plan *plan, tr_error *err);
+// Inside of each unit program: every operand lies in its block, no result on top of
+// another operand, and what is read is what was last written there.
+tr_status tr__check_programs(const tr_plan *plan, tr_error *err);
+// What backwards and recomputations recompute is what the forward made.
+tr_status tr__check_recomputed(const tr_plan *plan, tr_error *err);
+
+#endif

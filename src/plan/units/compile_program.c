@@ -1,0 +1,213 @@
+// One program of a unit, instruction by instruction.
+#include "plan/units/compiler.h"
+
+#include "backend/backend.h"
+#include "base/checked.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static bool is_tied(const tr_compiler *c, tr_value value) {
+    const tr_value_info *info = &c->graph->values[value];
+    if (info->kind != TR_VALUE_GRAD) {
+        return false;
+    }
+    const tr_value_info *of = &c->graph->values[info->index];
+    return of->kind == TR_VALUE_PARAM && c->graph->params[of->index].shared;
+}
+
+// The parameter that the call's kernel may pack; TR_NO_VALUE: none.
+static tr_value packed_param(const tr_compiler *c, const tr_call *call) {
+    int input = call->op->packed_input - 1;
+    tr_value value = input < 0 ? TR_NO_VALUE : call->in[input];
+    bool param = value != TR_NO_VALUE && c->graph->values[value].kind == TR_VALUE_PARAM;
+    return param ? value : TR_NO_VALUE;
+}
+
+static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc) {
+    *desc =
+        (tr_op_desc){.op = call->op,
+                     .in_count = call->in_count,
+                     .out_count = call->out_count,
+                     .inference = !c->request->train,
+                     .packs = c->request->packs && packed_param(c, call) != TR_NO_VALUE,
+                     .target = c->request->target};
+    memcpy(desc->attr, call->attr, sizeof desc->attr);
+    for (int i = 0; i < call->in_count; i++) {
+        desc->in[i] = tr__value_desc(c, call->in[i]);
+    }
+    for (int i = 0; i < call->out_count; i++) {
+        tr_value value = call->out[i];
+        desc->out[i] = tr__value_desc(c, value);
+        bool first = call->first >> i & 1, adds = call->accumulate >> i & 1;
+        bool also_adds =
+            first && (c->request->many || (value >= 0 && is_tied(c, value)));
+        desc->fresh |= (uint32_t)!adds << i;
+        desc->accumulate |= (uint32_t)(adds || also_adds) << i;
+    }
+}
+
+tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call) {
+    tr_op_desc desc;
+    tr_cost cost = {0};
+    describe(c, call, &desc);
+    const tr_kernel *kernel = tr__kernel_find(&desc);
+    if (kernel && kernel->cost) {
+        kernel->cost(&desc, &cost);
+    }
+    return cost;
+}
+
+// Room of the next instruction's own, among the temporaries; returns its index.
+static int64_t add_workspace(tr_draft *d, size_t bytes) {
+    int32_t now = (int32_t)d->program->count;
+    d->temps[d->temp_count] = (tr_interval){(int64_t)bytes, now, now, 0};
+    return (int64_t)d->temp_count++;
+}
+
+// Where the kernels of this op have what they pack of this parameter.
+static tr_status place_packed(tr_compiler *c, tr_variant variant, tr_value param,
+                              tr_instruction *to) {
+    bool backward = variant == TR_VARIANT_BACKWARD; // and no forward has had it
+    for (size_t i = 0; i < c->packing_count; i++) {
+        const tr_packed_param *known = &c->packings[i];
+        if (known->op == to->desc.op && known->param == param) {
+            to->packed = known->at;
+            return TR_OK;
+        }
+    }
+    if (!tr__grow((void **)&c->packings, &c->packing_capacity, c->packing_count + 1,
+                  sizeof *c->packings)) {
+        return tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
+                       c->unit->kind);
+    }
+    int64_t *end = &c->unit->packed_bytes[backward];
+    to->packed =
+        (tr_operand){.place = backward ? TR_PLACE_PACKED_BACKWARD : TR_PLACE_PACKED,
+                     .offset = *end,
+                     .value = TR_NO_VALUE};
+    *end += tr__round_up(to->packed_bytes, TR_ALIGNMENT);
+    c->packings[c->packing_count++] = (tr_packed_param){to->desc.op, param, to->packed};
+    return TR_OK;
+}
+
+static tr_status pack(tr_compiler *c, tr_variant variant, const tr_call *call,
+                      tr_instruction *to) {
+    bool packs = to->desc.packs && to->kernel->packed;
+    to->packed_bytes = packs ? (int64_t)to->kernel->packed(&to->desc, to->state) : 0;
+    return to->packed_bytes > 0 ? place_packed(c, variant, packed_param(c, call), to)
+                                : TR_OK;
+}
+
+static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call) {
+    tr_instruction *to = &d->program->instructions[d->program->count];
+    size_t workspace = 0;
+    *to = (tr_instruction){.accumulate = call->accumulate, .first = call->first};
+    describe(c, call, &to->desc);
+    // An evaluation has one micro-batch: its kernels pack into their workspace.
+    to->desc.packs = to->desc.packs && d->variant != TR_VARIANT_EVALUATE;
+    to->kernel = tr__kernel_find(&to->desc);
+    if (!to->kernel) {
+        return tr_fail(
+            c->err, TR_USAGE,
+            "unit %s: the %s backend has no kernel for op %s of this shape "
+            "and type%s",
+            c->unit->kind, tr__backend(to->desc.target.backend)->name, call->op->name,
+            c->request->fp8 ? ": without fp8 there may be one "
+                              "(docs/precision.md, \"Products in fp8\")"
+            : to->desc.target.backend != TR_BACKEND_HOST ? ": set \"device\" to \"cpu\""
+                                                         : "");
+    }
+    for (int i = 0; i < call->in_count; i++) {
+        bool read = !(call->op->shape_only >> i & 1);
+        to->in[i] = read ? tr__value_place(c, d, call->in[i])
+                         : (tr_operand){.place = TR_PLACE_NONE};
+    }
+    for (int i = 0; i < call->out_count; i++) {
+        to->out[i] = tr__value_place(c, d, call->out[i]);
+    }
+    if (to->kernel->prepare) {
+        tr_status status = to->kernel->prepare(&to->desc, &to->state, c->err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    if (to->kernel->workspace) {
+        workspace = to->kernel->workspace(&to->desc, to->state);
+    }
+    to->workspace = add_workspace(d, workspace);
+    tr_status packed = pack(c, d->variant, call, to);
+    if (packed != TR_OK) {
+        return packed;
+    }
+    if (to->kernel->cost) {
+        tr_cost cost = {0};
+        to->kernel->cost(&to->desc, &cost);
+        d->program->cost.flops += cost.flops;
+        d->program->cost.bytes += cost.bytes;
+        d->program->cost.prepare += cost.prepare;
+        d->program->cost.pack += cost.pack;
+        d->program->cost.launches += cost.launches;
+    }
+    d->program->count++;
+    return TR_OK;
+}
+
+static tr_status draft_begin(tr_compiler *c, tr_draft *d, size_t calls) {
+    size_t values = c->graph->value_count;
+    d->program->instructions = tr__calloc(calls, sizeof *d->program->instructions);
+    d->temp_of = tr__calloc(values, sizeof *d->temp_of);
+    d->temps = tr__calloc(values + calls, sizeof *d->temps);
+    if (!d->program->instructions || !d->temp_of || !d->temps) {
+        return tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
+                       c->unit->kind);
+    }
+    for (size_t i = 0; i < values; i++) {
+        d->temp_of[i] = -1;
+    }
+    return TR_OK;
+}
+
+// Sizes the temporaries, lays them out, and turns their numbers into offsets.
+static tr_status draft_end(tr_compiler *c, tr_draft *d) {
+    tr_program *program = d->program;
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        if (d->temp_of[v] >= 0) {
+            d->temps[d->temp_of[v]].bytes = tr__value_bytes(c, (tr_value)v);
+        }
+    }
+    tr_status status =
+        tr__offsets_assign(d->temps, d->temp_count, &program->temp_bytes, c->err);
+    for (size_t i = 0; i < program->count && status == TR_OK; i++) {
+        tr_instruction *to = &program->instructions[i];
+        to->workspace = d->temps[to->workspace].offset;
+        for (int k = 0; k < TR_OP_IN_MAX + TR_OP_OUT_MAX; k++) {
+            tr_operand *operand =
+                k < TR_OP_IN_MAX ? &to->in[k] : &to->out[k - TR_OP_IN_MAX];
+            if (operand->place == TR_PLACE_TEMP) {
+                operand->offset = d->temps[operand->offset].offset;
+            }
+        }
+    }
+    return status;
+}
+
+tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call *calls,
+                              size_t count, tr_program *program) {
+    tr_draft d = {.program = program, .variant = variant};
+    program->variant = variant;
+    tr_status status = draft_begin(c, &d, count);
+    for (size_t i = 0; i < count && status == TR_OK; i++) {
+        status = add_instruction(c, &d, &calls[i]);
+    }
+    if (status == TR_OK) {
+        status = draft_end(c, &d);
+    }
+    if (status == TR_OK && !tr__program_blocks(program)) {
+        status = tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
+                         c->unit->kind);
+    }
+    tr__free(d.temp_of);
+    tr__free(d.temps);
+    return status;
+}

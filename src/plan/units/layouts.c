@@ -1,0 +1,255 @@
+#include "plan/units/compiler.h"
+
+#include "base/batch.h"
+#include "base/checked.h"
+#include "base/memory.h"
+
+static const int64_t largest = INT64_C(1) << 46; // bytes of one tensor
+
+static tr_status check_bytes(const tr_compiler *c, int64_t bytes) {
+    if (bytes >= 0 && bytes <= largest) {
+        return TR_OK;
+    }
+    return tr_fail(c->err, TR_USAGE,
+                   "unit %s: a tensor of one micro-batch of %lld samples would be "
+                   "larger than 2^46 bytes; make the micro-batch or the model smaller",
+                   c->unit->kind, (long long)c->request->micro_batch);
+}
+
+static tr_status check_sizes(const tr_compiler *c) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < c->batch->count && status == TR_OK; i++) {
+        tr_tensor_desc data = tr__concrete_desc(tr__batch_desc(&c->batch->tensor[i]),
+                                                c->request->micro_batch);
+        status = check_bytes(c, tr_tensor_bytes(data));
+    }
+    for (size_t v = 0; v < c->graph->value_count && status == TR_OK; v++) {
+        status = check_bytes(c, tr__value_bytes(c, (tr_value)v));
+    }
+    return status;
+}
+
+static tr_status no_memory(const tr_compiler *c) {
+    return tr_fail(c->err, TR_MEMORY, "no memory for the layout of unit %s",
+                   c->unit->kind);
+}
+
+static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
+    tr_unit_program *unit = c->unit;
+    if (unit->flat_count == TR_UNIT_FLATS_MAX) {
+        return tr_fail(c->err, TR_INTERNAL, "unit %s uses more than %d tied tensors",
+                       unit->kind, TR_UNIT_FLATS_MAX - 2);
+    }
+    *flat = unit->flat_count++;
+    unit->frozen_flats |= (uint32_t)frozen << *flat;
+    return TR_OK;
+}
+
+// Flat buffers of the unit's own parameters: one, or, where only some are trained, two.
+static tr_status add_own_flats(tr_compiler *c) {
+    bool trained = false, frozen = false;
+    int first = 0;
+    for (size_t i = 0; i < c->graph->param_count; i++) {
+        const tr_param_info *param = &c->graph->params[i];
+        trained = trained || (!param->shared && !param->frozen);
+        frozen = frozen || (!param->shared && param->frozen);
+    }
+    c->unit->second = -1;
+    tr_status status = add_flat(c, frozen && !trained, &first);
+    return status == TR_OK && frozen && trained ? add_flat(c, true, &c->unit->second)
+                                                : status;
+}
+
+static const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cache
+
+static void lay_out_own(tr_unit_program *unit, const tr_param_info *param,
+                        tr_program_param *to) {
+    bool second = param->frozen && unit->second >= 0;
+    int64_t *end = second ? &unit->second_elements : &unit->flat_elements;
+    to->flat = second ? unit->second : 0;
+    to->offset = param->stacked ? *end : tr__round_up(*end, line);
+    *end = to->offset + tr_shape_count(param->shape);
+}
+
+static tr_status lay_out_params(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    unit->params = tr__calloc(c->graph->param_count, sizeof *unit->params);
+    if (!unit->params) {
+        return no_memory(c);
+    }
+    tr_status status = add_own_flats(c);
+    for (size_t i = 0; i < c->graph->param_count && status == TR_OK; i++) {
+        const tr_param_info *param = &c->graph->params[i];
+        if (param->shared) {
+            status = add_flat(c, param->frozen, &unit->params[i].flat);
+        } else {
+            lay_out_own(unit, param, &unit->params[i]);
+        }
+    }
+    unit->flat_elements = tr__round_up(unit->flat_elements, line);
+    unit->second_elements = tr__round_up(unit->second_elements, line);
+    return status;
+}
+
+static tr_status lay_out_states(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    unit->state_offset = tr__calloc(c->graph->state_count, sizeof *unit->state_offset);
+    if (!unit->state_offset) {
+        return no_memory(c);
+    }
+    for (size_t i = 0; i < c->graph->state_count; i++) {
+        int64_t bytes = tr__value_bytes(c, c->graph->states[i].value);
+        unit->state_offset[i] = unit->state_bytes;
+        unit->state_bytes += tr__round_up(bytes, TR_ALIGNMENT);
+    }
+    return TR_OK;
+}
+
+// Marks derived values (gradients, recomputed tensors) that pass from one backward
+// segment to another: they live beside the saved ones.
+static void mark_crossing(const tr_compiler *c, bool *crosses, int *segment) {
+    const tr_derivation *derived = &c->unit->derived;
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        segment[v] = -1;
+    }
+    for (size_t i = 0; i < derived->backward_count; i++) {
+        const tr_call *call = &derived->backward[i];
+        for (int k = 0; k < call->in_count + call->out_count; k++) {
+            tr_value value =
+                k < call->in_count ? call->in[k] : call->out[k - call->in_count];
+            if (value == TR_NO_VALUE) {
+                continue;
+            }
+            tr_value_kind kind = c->graph->values[value].kind;
+            bool derived_value = kind == TR_VALUE_GRAD || kind == TR_VALUE_TEMP ||
+                                 derived->recomputed[value];
+            crosses[value] = crosses[value] || (derived_value && segment[value] >= 0 &&
+                                                segment[value] != call->segment);
+            segment[value] = call->segment;
+        }
+    }
+}
+
+// Has the gradient a place of its own, whatever segments it crosses?
+static bool in_boundary(const tr_compiler *c, tr_value value) {
+    const tr_derivation *derived = &c->unit->derived;
+    const tr_value_info *info = &c->graph->values[value];
+    if (info->kind != TR_VALUE_GRAD) {
+        return false;
+    }
+    for (int i = 0; i < c->graph->output_count; i++) {
+        if (value == derived->output_grad[i]) {
+            return true;
+        }
+    }
+    for (int i = 0; i < c->graph->input_count; i++) {
+        if (value == derived->input_grad[i]) {
+            return true;
+        }
+    }
+    const tr_value_info *of = &c->graph->values[info->index];
+    return of->kind == TR_VALUE_PARAM || of->wave;
+}
+
+static bool is_handed_on(const tr_compiler *c, tr_value value) {
+    for (int i = 0; i < c->graph->output_count; i++) {
+        if (c->graph->output[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Turns `crosses` into what lies among the saved: what the forward keeps and what
+// passes from segment to segment, where it shares the place of no boundary.
+static void mark_saved(const tr_compiler *c, size_t forward_values, const bool *crosses,
+                       bool *saved) {
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        bool kept =
+            v < forward_values && c->request->train && c->unit->derived.saved[v];
+        tr_value place = c->alias[v];
+        if ((kept || crosses[v]) && !in_boundary(c, place) && !is_handed_on(c, place)) {
+            saved[place] = true;
+        }
+    }
+}
+
+static void lay_out_values(tr_compiler *c, const bool *saved) {
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        int64_t bytes = tr__round_up(tr__value_bytes(c, (tr_value)v), TR_ALIGNMENT);
+        c->saved_offset[v] = -1;
+        if (saved[v]) {
+            c->saved_offset[v] = c->unit->saved_bytes;
+            c->unit->saved_bytes += bytes;
+        }
+        if (c->graph->values[v].wave) {
+            c->wave_offset[v] = c->unit->wave_bytes;
+            c->unit->wave_bytes += bytes;
+        }
+    }
+}
+
+static tr_status lay_out_saved(tr_compiler *c, size_t forward_values) {
+    size_t values = c->graph->value_count;
+    bool *crosses = tr__calloc(values, sizeof *crosses);
+    bool *saved = tr__calloc(values, sizeof *saved);
+    int *segment = tr__calloc(values, sizeof *segment);
+    tr_status status = TR_OK;
+    c->saved_offset = tr__calloc(values, sizeof *c->saved_offset);
+    c->wave_offset = tr__calloc(values, sizeof *c->wave_offset);
+    if (!crosses || !saved || !segment || !c->saved_offset || !c->wave_offset) {
+        status = no_memory(c);
+        goto cleanup;
+    }
+    if (c->unit->segments > 1) {
+        mark_crossing(c, crosses, segment);
+    }
+    mark_saved(c, forward_values, crosses, saved);
+    lay_out_values(c, saved);
+cleanup:
+    tr__free(crosses);
+    tr__free(saved);
+    tr__free(segment);
+    return status;
+}
+
+static bool any(const tr_value *values, int count) {
+    bool some = false;
+    for (int i = 0; i < count; i++) {
+        some = some || values[i] != TR_NO_VALUE;
+    }
+    return some;
+}
+
+// A boundary's gradients have its layout, or there are none.
+static void count_gradients(tr_compiler *c) {
+    const tr_derivation *derived = &c->unit->derived;
+    bool has_grad =
+        c->request->train && any(derived->input_grad, c->graph->input_count);
+    bool made = c->request->train && any(derived->output_grad, c->graph->output_count);
+    c->unit->input_grad_bytes = has_grad ? c->unit->input_bytes : 0;
+    c->unit->output_grad_bytes = made ? c->unit->output_bytes : 0;
+}
+
+tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values) {
+    tr_status status = check_sizes(c);
+    if (status == TR_OK) {
+        status = lay_out_params(c);
+    }
+    if (status == TR_OK) {
+        status = lay_out_states(c);
+    }
+    if (status == TR_OK) {
+        status = tr__compiler_in_place(c);
+    }
+    if (status == TR_OK) {
+        status = lay_out_saved(c, forward_values);
+    }
+    if (status == TR_OK) {
+        c->unit->input_bytes = tr__input_offset(c, c->graph->input_count);
+        c->unit->output_bytes = tr__output_offset(c, c->graph->output_count);
+        count_gradients(c);
+        c->unit->cache_bytes = tr__cache_offset(c, (tr_value)c->graph->value_count);
+    }
+    return status;
+}

@@ -1,0 +1,186 @@
+// Unit programs: the ops of one unit (or segment of it), compiled once for each kind of
+// unit, with operands at offsets relative to blocks that a step of the plan names.
+#ifndef TR_PLAN_UNITS_PROGRAM_H
+#define TR_PLAN_UNITS_PROGRAM_H
+
+#include "graph/derive.h"
+#include "plan/units/operand.h"
+
+#include <tranche/extend/plan.h>
+#include <tranche/model.h>
+
+// Which block an operand lies in.
+typedef enum tr_place {
+    TR_PLACE_NONE,
+    TR_PLACE_PARAM,       // one of the unit's flat buffers
+    TR_PLACE_PARAM_GRAD,  // the accumulator of one
+    TR_PLACE_DATA,        // the micro-batch's slot of the data ring
+    TR_PLACE_INPUT,       // boundary before the unit
+    TR_PLACE_OUTPUT,      // boundary after it
+    TR_PLACE_INPUT_GRAD,  // gradients of the two
+    TR_PLACE_OUTPUT_GRAD, //
+    TR_PLACE_SAVED,       // kept from forward to backward, or from segment to segment
+    TR_PLACE_WAVE,        // one for all micro-batches of the wave
+    TR_PLACE_WAVE_GRAD,   //
+    TR_PLACE_TEMP,        // within one program, workspaces included
+    TR_PLACE_SUMS,        // the loss's
+    TR_PLACE_STATE,       // the unit's states
+    TR_PLACE_LOGITS,      // inference: the logits
+    TR_PLACE_CACHE,       // inference: what the unit keeps of earlier positions
+    TR_PLACE_PACKED,      // what kernels have packed of the unit's parameters: those of
+    TR_PLACE_PACKED_BACKWARD, // forward ops, and those that only the backward has
+    TR_PLACE_COUNT
+} tr_place;
+
+// A unit's flat buffers: 0 its own, then the tied tensors that it uses and, where only
+// some of its own parameters are trained, one of those that are not.
+enum { TR_UNIT_FLATS_MAX = 32 };
+
+typedef struct tr_operand {
+    tr_place place; // TR_PLACE_NONE: absent
+    int flat;       // of a parameter: which of the unit's flat buffers
+    int64_t offset; // bytes
+    tr_value value; // of the unit's graph; for the checker
+    int block;      // of the program's; -1: absent
+} tr_operand;
+
+typedef struct tr_instruction {
+    tr_op_desc desc;
+    const tr_kernel *kernel;
+    void *state; // the kernel's, from `prepare`
+    tr_operand in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    int64_t workspace; // offset in TR_PLACE_TEMP
+    tr_operand packed; // TR_PLACE_NONE: the kernel packs nothing
+    int64_t packed_bytes;
+    uint32_t accumulate; // always
+    uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
+} tr_instruction;
+
+// A block that a program works in. A step that runs it names for each block where that
+// lies, in their order.
+typedef struct tr_program_block {
+    tr_place place;
+    int flat;  // of parameters and their gradients
+    bool part; // of wave tensors: the micro-batch's part, which it contributes to
+    tr_step_operand of; // mode and bytes: what the program does there; no buffer
+} tr_program_block;
+
+enum { TR_PROGRAM_BLOCKS_MAX = TR_PLACE_COUNT + 2 + 2 * TR_UNIT_FLATS_MAX };
+
+// Bytes of a block that it accesses in one way.
+typedef struct tr_program_access {
+    int block;
+    tr_step_operand of;
+} tr_program_access;
+
+// What a program of a unit is for: its role.
+typedef enum tr_variant {
+    TR_VARIANT_FORWARD,       // keeps what the backward reads
+    TR_VARIANT_SAVES_NOTHING, // the forward of a unit that is recomputed
+    TR_VARIANT_EVALUATE,      // keeps nothing, and nothing random is done
+    TR_VARIANT_BACKWARD,
+    TR_VARIANT_RECOMPUTE, // makes again what the forward would have kept
+    TR_VARIANT_INFERENCE,
+    TR_VARIANT_TRACK, // brings states up to date, after a step that was applied
+    TR_VARIANTS
+} tr_variant;
+
+typedef struct tr_program {
+    tr_variant variant; // its role, of which it is one piece
+    int piece;          // in the order of the unit's nodes
+    tr_instruction *instructions;
+    size_t count;
+    tr_program_block *blocks;
+    size_t block_count;
+    tr_program_access *accesses;
+    size_t access_count;
+    int64_t temp_bytes;
+    tr_cost cost;
+} tr_program;
+
+typedef struct tr_program_param {
+    int flat;       // of the unit
+    int64_t offset; // elements
+} tr_program_param;
+
+typedef struct tr_unit_program {
+    const char *kind;
+    uint32_t recomputed; // classes of tensors that are recomputed (tr_recompute_class)
+    tr_graph *graph;
+    uint64_t graph_hash; // where rows of the model rewrite it, else 0
+    tr_derivation derived;
+    int segments;
+    // All its programs, by role, then by piece: those of a role are [first_of[role],
+    // first_of[role + 1]). Each segment is a piece of forwards, evaluation and
+    // backward; other roles have one piece for the whole unit.
+    tr_program *programs;
+    int first_of[TR_VARIANTS + 1];
+    int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
+    int64_t input_grad_bytes, output_grad_bytes; // the same, 0: they have no gradients
+    int64_t saved_bytes;                         // of one micro-batch
+    int64_t wave_bytes;                          // of the unit
+    int64_t *state_offset;                       // [graph->state_count] bytes
+    int64_t state_bytes;                         // of the unit
+    int64_t logits_bytes;
+    int64_t packed_bytes[2];  // of the unit: forward ops', and the backward's
+    int64_t cache_bytes;      // of the unit
+    int64_t cache_room;       // positions of its smallest cache; INT64_MAX: none
+    tr_program_param *params; // [graph->param_count]
+    int flat_count;           // own and tied
+    uint32_t frozen_flats;    // bit f: its flat f is not trained
+    // Of the unit's own flat buffers: flat 0, and, where it has trained and frozen
+    // parameters, flat `second`, which has the frozen ones; -1: there is none.
+    int64_t flat_elements, second_elements;
+    int second;
+} tr_unit_program;
+
+typedef struct tr_compile_request {
+    int64_t micro_batch;
+    bool many;                   // more than one micro-batch adds to a gradient
+    bool train;                  // else inference: only `inference` is compiled,
+    bool all_rows;               // for every row of the loss
+    int64_t cache_positions;     // tr_plan_request.cache_positions
+    int64_t cache_piece;         // positions that are computed at once at most
+    bool recompute;              // `saves nothing` programs will be asked for
+    uint32_t recomputed;         // classes of tensors that the backward recomputes
+    tr_target target;            // of all kernels
+    tr_dtype real;               // f32, bf16 or f16: what units compute in
+    bool fp8;                    // and whether the unit multiplies in 8 bits
+    bool packs;                  // kernels keep what they make of parameters
+    const tr_plan_request *plan; // says what is frozen, and has the model
+    bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
+                                       // it
+} tr_compile_request;
+
+// Compiles a unit with these inputs [input_count]. Prepares its kernels; allocates no
+// tensors.
+tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_unit *unit,
+                           const tr_tensor_desc *inputs, int input_count,
+                           const tr_batch_tensors *batch, tr_unit_program **out,
+                           tr_error *err);
+void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
+
+// The pieces that the unit has of a role, 0: it has no such program; and one of them,
+// NULL: there is none.
+int tr__unit_pieces(const tr_unit_program *unit, tr_variant role);
+const tr_program *tr__unit_piece(const tr_unit_program *unit, tr_variant role,
+                                 int piece);
+// Does a step have its backward? Else nothing in it, or before it, is trained.
+bool tr__unit_has_backward(const tr_unit_program *program);
+// Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
+// flat f.
+uint32_t tr__program_flats(const tr_program *program, tr_place place);
+// Result `at` of a program, counted through all its instructions; NULL: no more. Has an
+// earlier one been the same tensor?
+const tr_operand *tr__program_result(const tr_program *program, size_t at,
+                                     const tr_tensor_desc **desc);
+bool tr__program_repeats(const tr_program *program, size_t at,
+                         const tr_operand *result);
+// Does one of its kernels keep something in the place, TR_PLACE_PACKED or ..._BACKWARD?
+bool tr__program_packs(const tr_program *program, tr_place place);
+// The gradients of the unit's own flat buffer that a segment's backward makes, one
+// after the other: `next`: 0 at first; NULL: no more. *count: f32 elements.
+const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
+                                    size_t *next, int64_t *count);
+
+#endif

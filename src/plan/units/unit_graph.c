@@ -1,0 +1,96 @@
+#include "plan/units/unit_graph.h"
+
+#include "graph/rewrite.h"
+#include "plan/units/freeze.h"
+
+#include <string.h>
+
+typedef struct stage {
+    const tr_compile_request *request;
+    tr_graph *graph;
+    tr_rewrite_walk walk;
+    tr_error *err;
+    tr_status status;
+} stage;
+
+static void rewrite(stage *s, tr_rewrite_variant variant) {
+    s->walk.variant = variant;
+    if (s->status == TR_OK) {
+        s->status = tr__graph_rewrite(s->graph, &s->walk, s->err);
+    }
+}
+
+static void rewrite_evaluation(stage *s) {
+    s->walk.variant = TR_REWRITE_ASKED;
+    if (s->status == TR_OK) {
+        s->status = tr__graph_rewrite_asked(s->graph, &s->walk, s->err);
+    }
+}
+
+static bool has_logits(const tr_graph *graph) {
+    for (size_t v = 0; v < graph->value_count; v++) {
+        if (graph->values[v].kind == TR_VALUE_LOGITS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// In a loss's place come the logits.
+static void rewrite_loss(stage *s) {
+    size_t count = s->graph->node_count;
+    const tr_op *last = count > 0 ? s->graph->nodes[count - 1].op : NULL;
+    rewrite(s, s->request->all_rows ? TR_REWRITE_ALL_LOGITS : TR_REWRITE_LOGITS);
+    if (s->status == TR_OK && last && (last->flags & TR_OP_LOSS) &&
+        !has_logits(s->graph)) {
+        s->status = tr_fail(
+            s->err, TR_USAGE,
+            "the loss %s has no op that gives logits, so this model has no inference",
+            last->name);
+    }
+}
+
+static void rewrite_inference(stage *s) {
+    rewrite(s, TR_REWRITE_ASKED);
+    if (s->request->cache_positions > 0) {
+        rewrite(s, TR_REWRITE_CACHE);
+    }
+    rewrite_loss(s);
+}
+
+tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit *unit,
+                         const tr_tensor_desc *inputs, int input_count,
+                         const tr_batch_tensors *batch, tr_graph **out, tr_error *err) {
+    const tr_model *model = request->plan->model;
+    tr_graph *graph = NULL;
+    tr_status status = tr__graph_of_unit(model, unit, inputs, input_count, batch,
+                                         request->real, &graph, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    memcpy(graph->input_fixed, request->input_fixed, sizeof request->input_fixed);
+    stage s = {.request = request,
+               .graph = graph,
+               .walk = {.own = model->rewrites,
+                        .unit = unit,
+                        .cache_positions = request->cache_positions,
+                        .cache_piece = request->cache_piece},
+               .err = err};
+    if (request->fp8) {
+        rewrite(&s, TR_REWRITE_FP8);
+    }
+    if (request->train) {
+        rewrite_evaluation(&s);
+    } else {
+        rewrite_inference(&s);
+    }
+    if (s.status == TR_OK) {
+        s.status = tr__freeze_graph(request->plan, unit, graph, err);
+    }
+    if (s.status != TR_OK) {
+        tr__graph_destroy(graph);
+        return s.status;
+    }
+    *out = graph;
+    return TR_OK;
+}

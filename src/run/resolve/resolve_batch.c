@@ -1,0 +1,140 @@
+// The batch, the length of the run, and what the plan is asked for.
+#include "base/checked.h"
+#include "plan/flow/batch.h"
+#include "run/run.h"
+
+#include <string.h>
+
+static int64_t count_of(const tr_run *run, const char *key) {
+    return tr__config_is_decided(run->config, key) ? tr__config_int(run->config, key)
+                                                   : 0;
+}
+
+static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
+    tr_plan_request *r = &run->request;
+    tr_batch_request asked = {
+        .train_batch_size = count_of(run, "train_batch_size"),
+        .micro_batch = count_of(run, "train_micro_batch_size_per_gpu"),
+        .accumulation_steps = count_of(run, "gradient_accumulation_steps"),
+        .ranks = ranks,
+    };
+    tr_batch_cut sizes;
+    tr_status status = tr__batch_resolve(&asked, &sizes, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    r->train_batch_size = sizes.train_batch_size;
+    r->micro_batch = sizes.micro_batch;
+    r->accumulation_steps = sizes.accumulation_steps;
+    r->mesh = tr_mesh_of_data(ranks, run->comm ? tr_comm_rank(run->comm) : 0);
+    return tr__run_record_batch(run, err);
+}
+
+// A plan is unrolled over micro-batches and units: one of this many is a second's work
+// and a few hundred megabytes.
+enum { UNROLLED_MAX = 1 << 20 };
+
+static tr_status check_unrolled(const tr_run *run, tr_error *err) {
+    const tr_plan_request *r = &run->request;
+    int64_t units = run->model->unit_count;
+    int64_t batch = tr__batches_largest(&run->settings.batches);
+    int64_t steps = tr__ceil_div(batch, r->micro_batch * tr__data_ranks(r));
+    steps = tr__max_i64(steps, r->accumulation_steps);
+    if (steps <= UNROLLED_MAX / units) {
+        return TR_OK;
+    }
+    int64_t fits = tr__ceil_div(batch, UNROLLED_MAX / units * tr__data_ranks(r));
+    return tr_fail(
+        err, TR_USAGE,
+        "an effective batch of %lld with train_micro_batch_size_per_gpu %lld makes "
+        "%lld accumulation steps, more than a plan of this model takes "
+        "(%lld): raise train_micro_batch_size_per_gpu to %lld or more",
+        (long long)batch, (long long)r->micro_batch, (long long)steps,
+        (long long)(UNROLLED_MAX / units), (long long)fits);
+}
+
+// 0: too many to count. An adaptive batch that stays small takes the most.
+static int64_t steps_of_epochs(const tr_run *run, int64_t epochs) {
+    const tr_batches *b = &run->settings.batches;
+    tr_batches smallest = {.first = b->least};
+    return tr__batches_steps(b->adaptive ? &smallest : b, &run->batcher, epochs);
+}
+
+// A batch that the data cannot fill would be left out whenever it comes.
+static tr_status check_drop_last(const tr_run *run, tr_error *err) {
+    int64_t batch = tr__batches_largest(&run->settings.batches);
+    int64_t samples = run->batcher.samples;
+    if (!run->batcher.drop_last || batch <= samples) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "data.drop_last leaves out batches that are not full, and the %lld "
+                   "training samples never fill one of %lld: lower the batch to %lld "
+                   "or less, set data.drop_last to false, or add data",
+                   (long long)samples, (long long)batch, (long long)samples);
+}
+
+static tr_status resolve_length(tr_run *run, tr_error *err) {
+    int64_t steps = count_of(run, "steps"), epochs = count_of(run, "epochs");
+    if (steps > 0 && epochs > 0) {
+        return tr_fail(
+            err, TR_USAGE,
+            "both \"steps\" (%lld) and \"epochs\" (%lld) are given: keep one",
+            (long long)steps, (long long)epochs);
+    }
+    if (run->train) {
+        run->batcher = (tr_batcher){
+            .samples = tr_dataset_samples(run->train),
+            .batch = run->request.train_batch_size,
+            .drop_last = tr__config_bool(run->config, "data.drop_last") ||
+                         (tr__config_is_decided(run->config, "dataloader_drop_last") &&
+                          tr__config_bool(run->config, "dataloader_drop_last")),
+        };
+        tr_status full = check_drop_last(run, err);
+        if (full != TR_OK) {
+            return full;
+        }
+        run->settings.epochs = run->settings.batches.adaptive ? epochs : 0;
+        steps = epochs > 0 ? steps_of_epochs(run, epochs) : steps;
+        if (steps == 0 && epochs > 0) {
+            return tr_fail(err, TR_USAGE, "\"epochs\" is too large");
+        }
+    }
+    run->settings.steps = steps;
+    return steps > 0 ? tr__config_resolve_int(run->config, "steps", steps,
+                                              TR_ORIGIN_DERIVED, "from epochs", err)
+                     : TR_OK;
+}
+
+tr_status tr__run_resolve_batch(tr_run *run, tr_error *err) {
+    tr_plan_request *r = &run->request;
+    int64_t there = run->comm ? tr_comm_ranks(run->comm) : 1;
+    int64_t asked = tr__config_int(run->config, "ranks");
+    int64_t ranks = asked > 0 ? asked : there;
+    if (!run->settings.plan_only && ranks != there) {
+        return tr_fail(err, TR_USAGE,
+                       "--ranks asks for %lld ranks, but %lld were started",
+                       (long long)ranks, (long long)there);
+    }
+    tr_status status = resolve_sizes(run, ranks, err);
+    if (status == TR_OK) {
+        status = tr__run_resolve_batches(run, err);
+    }
+    if (status == TR_OK) {
+        status = check_unrolled(run, err);
+    }
+    if (status == TR_OK) {
+        status = resolve_length(run, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    r->model = run->model;
+    tr__run_read_plan_settings(run);
+    if (run->comm) {
+        r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
+    }
+    status = tr__run_resolve_placement(run, err);
+    status = status == TR_OK ? tr__run_check_nvme(run, err) : status;
+    return status == TR_OK ? tr__run_resolve_recompute(run, err) : status;
+}

@@ -1,0 +1,37 @@
+// Which parameters are not trained, and in which type they are kept.
+#include "base/half.h"
+#include "files/safetensors/tensor_set.h"
+#include "run/run.h"
+
+// Are the folder's weights all of the type? Those of a bf16 model are; a checkpoint's
+// are of f32, unless checkpoint.dtype says otherwise.
+static tr_status are_of_type(const char *folder, tr_dtype type, bool *are,
+                             tr_error *err) {
+    tr_tensor_set *set = NULL;
+    tr_status status = tr__tensor_set_open(folder, &set, err);
+    *are = status == TR_OK;
+    for (size_t i = 0; status == TR_OK && i < tr__tensor_set_count(set); i++) {
+        *are = *are && tr__tensor_set_at(set, i)->dtype == type;
+    }
+    tr__tensor_set_close(set);
+    return status;
+}
+
+// Rows that are drawn are of f32.
+static bool draws_rows(const tr_run *run) {
+    return run->tokens_read > 0 && run->tokens_read < run->model->classes;
+}
+
+tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err) {
+    tr_patterns *freeze = &run->settings.freeze;
+    tr_plan_request *r = &run->request;
+    tr_status status =
+        tr__patterns_read(tr__config_json(run->config, "freeze"), freeze, err);
+    r->frozen = (const char *const *)freeze->globs;
+    r->frozen_count = freeze->count;
+    bool may = freeze->count > 0 && run->weights && tr__dtype_is_half(r->compute) &&
+               !draws_rows(run);
+    return status == TR_OK && may
+               ? are_of_type(run->weights, r->compute, &r->frozen_half, err)
+               : status;
+}

@@ -1,0 +1,88 @@
+// The optimizer, what it trains, its parameter groups, its schedule, and clipping.
+#include "base/memory.h"
+#include "ops/optimizers/optimizer_settings.h"
+#include "run/run.h"
+
+#include "files/checkpoint/state.h"
+
+static double number(const tr_run *run, const char *key) {
+    return tr__config_number(run->config, key);
+}
+
+// All that the type's keys say.
+static tr_status read_hyper(const tr_run *run, const tr_optimizer_settings *of,
+                            tr_hyper *hyper, tr_error *err) {
+    *hyper = (tr_hyper){.lr = number(run, "optimizer.params.lr"),
+                        .weight_decay = number(run, "optimizer.params.weight_decay")};
+    return of->read ? of->read(run->config, hyper, err) : TR_OK;
+}
+
+static tr_status read_group(const json_t *keys, const tr_hyper *base, size_t index,
+                            tr_param_group *group, tr_error *err) {
+    const json_t *match = json_object_get(keys, "match");
+    const json_t *lr = json_object_get(keys, "lr");
+    const json_t *decay = json_object_get(keys, "weight_decay");
+    if (!match || json_is_null(match) ||
+        (json_is_array(match) && json_array_size(match) == 0)) {
+        return tr_fail(err, TR_USAGE,
+                       "optimizer.groups[%zu] has no \"match\": a pattern of parameter "
+                       "names such as \"*.bias\", or a list of them",
+                       index);
+    }
+    group->hyper = *base;
+    if (json_is_number(decay)) {
+        group->hyper.weight_decay = json_number_value(decay);
+    }
+    if (json_is_number(lr)) {
+        group->hyper.lr = json_number_value(lr);
+    }
+    return tr__patterns_read(match, &group->match, err);
+}
+
+static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
+    tr_settings *settings = &run->settings;
+    const json_t *list = tr__config_json(run->config, "optimizer.groups");
+    size_t count = json_array_size(list);
+    if (count + 1 > TR_STATE_GROUPS_MAX) {
+        return tr_fail(err, TR_USAGE, "optimizer.groups: at most %d groups",
+                       TR_STATE_GROUPS_MAX - 1);
+    }
+    settings->groups = tr__calloc(count + 1, sizeof *settings->groups);
+    if (!settings->groups) {
+        return tr_fail(err, TR_MEMORY, "no memory for the parameter groups");
+    }
+    settings->group_count = count + 1;
+    for (size_t i = 0; i < count; i++) {
+        tr_status status =
+            read_group(json_array_get(list, i), base, i, &settings->groups[i], err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    settings->groups[count] = (tr_param_group){.hyper = *base};
+    return TR_OK;
+}
+
+tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
+    const tr_optimizer_settings *of =
+        tr__optimizer_settings_find(tr__config_text(run->config, "optimizer.type"));
+    tr_settings *settings = &run->settings;
+    tr_hyper base;
+    tr_status status = read_hyper(run, of, &base, err);
+    status = status == TR_OK ? tr__run_check_updates(run, of->optimizer, err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
+    settings->optimizer = of->optimizer;
+    settings->exclude_1d = of->optimizer->adaptation &&
+                           tr__config_bool(run->config, "optimizer.params.exclude_1d");
+    settings->decay_1d = !of->optimizer->adaptation ||
+                         tr__config_bool(run->config, "optimizer.params.decay_1d");
+    run->request.tensor_norms = of->optimizer->adaptation != NULL;
+    run->request.optimizer_states =
+        of->states ? of->states(&base) : of->optimizer->state_count;
+    settings->clip = number(run, "gradient_clipping");
+    status = read_groups(run, &base, err);
+    status = status == TR_OK ? tr__run_resolve_freeze(run, err) : status;
+    return status == TR_OK ? tr__run_resolve_schedule(run, err) : status;
+}

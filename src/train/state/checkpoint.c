@@ -1,0 +1,149 @@
+// Saving a run.
+#include "base/arguments.h"
+#include "base/memory.h"
+#include "comm/alone.h"
+#include "models/models.h"
+#include "run/run.h"
+#include "train/engine.h"
+#include "train/state/data_identity.h"
+#include "train/state/model_identity.h"
+#include "train/state/saved_tensors.h"
+
+#include <string.h>
+
+// The sums of an epoch that a checkpoint cuts in two.
+static void put_epoch(const tr_epoch_sums *sums, tr_state_numbers *numbers) {
+    tr__state_numbers_set(numbers, "epoch", (double)sums->epoch);
+    tr__state_numbers_set(numbers, "epoch_loss", sums->loss);
+    tr__state_numbers_set(numbers, "epoch_correct", sums->correct);
+    tr__state_numbers_set(numbers, "epoch_targets", sums->targets);
+}
+
+static tr_state state_of(const tr_engine *engine) {
+    tr_batcher batcher = tr__engine_next_batcher(engine);
+    tr_state state = {
+        .step = engine->count.step,
+        .update = engine->count.update,
+        .skipped = engine->count.skipped,
+        .cursor = engine->count.cursor,
+        .epoch = tr__batcher_next(&batcher, engine->count.cursor).epoch,
+        .seed = engine->settings->seed,
+        .loss_scale = engine->scale.scale,
+        .good_steps = engine->scale.good,
+        .hysteresis = engine->scale.hysteresis,
+        .group_count = (int64_t)engine->settings->group_count,
+    };
+    memcpy(state.beta_power, engine->power,
+           engine->settings->group_count * sizeof *engine->power);
+    tr__data_identity_put(tr__run_train_data(engine->run), &state);
+    put_epoch(&engine->epoch, &state.numbers);
+    tr__state_numbers_set(&state.numbers, "optimizer",
+                          engine->settings->optimizer->number);
+    tr__engine_put_numbers(engine, &state.numbers);
+    tr__model_identity_put(engine, &state);
+    if (engine->plan->request.reproducible) {
+        tr__state_numbers_set(&state.numbers, "fixed_exponent", engine->fixed_exponent);
+        tr__state_numbers_set(&state.numbers, "fixed_batch",
+                              (double)engine->batcher.batch);
+    }
+    tr__run_keep_choice(engine->run, &state.numbers);
+    tr__run_keep_threads(engine->run, engine->plan->request.threads, &state.numbers);
+    return state;
+}
+
+// Of config.json; NULL: no memory. A model of the caller's own has what it says itself.
+static char *config_of(const tr_engine *engine) {
+    const tr_run *run = engine->run;
+    const char *own = run->model->config_json;
+    return run->own_model
+               ? tr__model_config(run->own_model, engine->settings->checkpoint_dtype)
+               : tr__strdup(own ? own : "{}\n");
+}
+
+static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
+                          tr_saved_tensors *optimizer, char **config, tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    tr_error mine = {0};
+    tr_status status = TR_OK;
+    bool good = tr__saved_model(engine, model);
+    good = tr__saved_optimizer(engine, optimizer) && good;
+    *config = config_of(engine);
+    if (!good || !*config) {
+        status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
+    }
+    return tr__agree(comm, status, &mine, err);
+}
+
+tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
+                          const tr_progress *progress, tr_error *err) {
+    tr_saved_tensors model, optimizer;
+    tr_state state = state_of(engine);
+    char *config = NULL;
+    tr_status status = tr__engine_settle(engine, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    status = list_all(engine, &model, &optimizer, &config, err);
+    if (status == TR_OK) {
+        tr_checkpoint_input input = {
+            .comm = tr__run_comm(engine->run),
+            .out_folder = engine->settings->out,
+            .folder = options->folder,
+            .bytes = options->bytes,
+            .byte_count = options->byte_count,
+            .keep = engine->settings->keep,
+            .anew = engine->anew,
+            .branches = engine->own_until < INT64_MAX,
+            .own_until = engine->own_until,
+            .state = &state,
+            .config = config,
+            .companions = &engine->companions,
+            .model = model.tensors,
+            .model_count = model.count,
+            .shard_bytes = engine->settings->shard_bytes,
+            .optimizer = optimizer.tensors,
+            .optimizer_count = optimizer.count,
+            .source = {tr__saved_read, engine},
+            .log = tr__run_log(engine->run),
+            .progress = *progress,
+        };
+        status = tr__checkpoint_save(&input, err);
+    }
+    if (status == TR_OK && !options->folder) {
+        engine->anew = false;
+        engine->own_until = INT64_MAX;
+    }
+    tr__saved_free(&model);
+    tr__saved_free(&optimizer);
+    tr__free(config);
+    return status;
+}
+
+tr_status tr_engine_save(tr_engine *engine, tr_error *err) {
+    tr_status status =
+        tr__engine_enter(engine, engine, "tr_engine_save", "engine", err);
+    if (status == TR_OK) {
+        status = tr__engine_save(engine, &(tr_save_options){0}, &(tr_progress){0}, err);
+        tr__engine_leave(engine);
+    }
+    return status;
+}
+
+tr_status tr_engine_save_as(tr_engine *engine, const tr_save_options *options,
+                            tr_error *err) {
+    static const char name[] = "tr_engine_save_as";
+    static const tr_sized known = {"tr_save_options", "TR_SAVE_OPTIONS_INIT",
+                                   sizeof(tr_save_options)};
+    tr_status status = tr__need_sized(options, &known, name, err);
+    if (status == TR_OK && options->byte_count > 0) {
+        status = tr__need(options->bytes, name, "bytes", err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_enter(engine, engine, name, "engine", err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_save(engine, options, &(tr_progress){0}, err);
+        tr__engine_leave(engine);
+    }
+    return status;
+}

@@ -1,0 +1,128 @@
+#include "train/state/read_tensors.h"
+
+#include "base/checked.h"
+#include "models/folder.h"
+#include "ops/operand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst) {
+    snprintf(dst, TR_TENSOR_NAME_MAX, "%s%s%s", plan->params[param].stored,
+             state ? "." : "", state ? state : "");
+}
+
+static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
+    bool same = stored->rank == shape->rank;
+    for (int d = 0; same && d < stored->rank; d++) {
+        same = stored->dim[d] == shape->dim[d];
+    }
+    return same;
+}
+
+// dst: [TR_SHAPE_TEXT]; returned.
+static const char *stored_text(const tr_stored_tensor *stored, char *dst) {
+    tr_shape shape = {.rank = stored->rank};
+    if (stored->rank > TR_RANK_MAX) {
+        snprintf(dst, TR_SHAPE_TEXT, "of %d dimensions", stored->rank);
+        return dst;
+    }
+    memcpy(shape.dim, stored->dim, sizeof shape.dim);
+    return tr__shape_text(shape, dst);
+}
+
+// A parameter's tensor as the files have it, and how many elements of it are read.
+typedef struct wanted {
+    tr_shape shape;
+    int64_t count;
+} wanted;
+
+static wanted wanted_of(const tr_weights_source *from, const tr_model *model,
+                        const tr_plan_param *param) {
+    tr_shape shape = param->stored_shape;
+    int64_t used = shape.rank > 0 ? shape.dim[0] : 1;
+    if (tr__is_token_tensor(model, param->stored)) {
+        int64_t padded = model->padded_classes ? model->padded_classes : shape.dim[0];
+        used = from->used > 0 ? from->used : used;
+        shape.dim[0] = from->rows > 0 ? from->rows : padded;
+    }
+    int64_t row = tr_shape_count(shape) / (shape.rank > 0 ? shape.dim[0] : 1);
+    return (wanted){shape, used * row};
+}
+
+// The first `count` elements of a tensor, as far as they are in the piece.
+static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *stored,
+                            int64_t count, tr_executor *executor, const tr_piece *piece,
+                            tr_error *err) {
+    tr_piece run;
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(executor, piece, at, &run, err);
+        int64_t there = tr__min_i64(run.count, count - run.first);
+        if (status == TR_OK && there > 0) {
+            status = tr__tensor_read_f32(set, stored, run.first, there, run.data, err);
+        }
+        if (status == TR_OK) {
+            status = tr__executor_return(executor, &run, err);
+        }
+    }
+    return status;
+}
+
+tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
+                              tr_executor *executor, int state, const char *state_name,
+                              tr_error *err) {
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        char name[TR_TENSOR_NAME_MAX];
+        if (state >= 0 && plan->flats[param->flat].frozen) {
+            continue; // it has none
+        }
+        tr__tensor_name(plan, (int)i, state_name, name);
+        const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
+        if (!stored) {
+            return tr_fail(err, TR_IO,
+                           "%s: has no tensor %s, which this run needs: it belongs to "
+                           "another model or optimizer",
+                           from->path, name);
+        }
+        char stored_shape[TR_SHAPE_TEXT], model_shape[TR_SHAPE_TEXT];
+        wanted w = wanted_of(from, plan->request.model, param);
+        if (!same_shape(stored, &w.shape)) {
+            return tr_fail(err, TR_IO,
+                           "%s: tensor %s %s has another shape than in this run's "
+                           "model, %s: it belongs to another model",
+                           from->path, name, stored_text(stored, stored_shape),
+                           tr__shape_text(w.shape, model_shape));
+        }
+        tr_piece piece = tr__executor_held(executor, (int)i, state);
+        tr_status status =
+            read_piece(from->set, stored, w.count, executor, &piece, err);
+        if (status != TR_OK) {
+            return status;
+        }
+    }
+    return TR_OK;
+}
+
+tr_status tr__read_states(const tr_tensor_set *set, const char *path,
+                          const tr_plan *plan, tr_executor *executor, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < plan->state_count && status == TR_OK; i++) {
+        const tr_plan_state *state = &plan->states[i];
+        const tr_stored_tensor *stored = tr__tensor_set_find(set, state->name);
+        void *data = tr__executor_state(executor, (int)i);
+        int64_t count = tr_shape_count(state->desc.shape);
+        bool exact = state->desc.dtype != TR_F32;
+        if (!stored || !same_shape(stored, &state->desc.shape) ||
+            (exact && stored->dtype != state->desc.dtype)) {
+            return tr_fail(err, TR_IO,
+                           "%s: has no tensor %s of the shape and type that this "
+                           "run's model keeps: it belongs to another model",
+                           path, state->name);
+        }
+        status = exact ? tr__tensor_read(set, stored, 0, count, data, err)
+                       : tr__tensor_read_f32(set, stored, 0, count, data, err);
+    }
+    return status;
+}

@@ -1,0 +1,35 @@
+// Weights, optimizer states and model states, read from files into an executor.
+#ifndef TR_TRAIN_STATE_READ_TENSORS_H
+#define TR_TRAIN_STATE_READ_TENSORS_H
+
+#include "exec/executor.h"
+#include "files/safetensors/tensor_set.h"
+
+#include <tranche/model.h>
+
+enum { TR_TENSOR_NAME_MAX = 256 };
+
+// The name of a parameter in files, or of one of its optimizer states:
+// "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
+void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
+
+// Tensors in files, and what they are called in messages.
+typedef struct tr_weights_source {
+    const tr_tensor_set *set;
+    const char *path;
+    // Of tensors whose rows are tokens: how many rows they have there (0: as many as
+    // the model says), and how many of them are read (0: all that the model has).
+    int64_t rows, used;
+} tr_weights_source;
+
+// Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or
+// of one optimizer state. TR_IO: missing, or of another shape. Rows that are not there
+// stay what they are.
+tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
+                              tr_executor *executor, int state, const char *state_name,
+                              tr_error *err);
+// Fills the model's own states from a file with its parameters.
+tr_status tr__read_states(const tr_tensor_set *set, const char *path,
+                          const tr_plan *plan, tr_executor *executor, tr_error *err);
+
+#endif

@@ -1,0 +1,191 @@
+// The weights that a run begins with.
+#include "base/checked.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "train/engine.h"
+#include "train/state/read_tensors.h"
+
+#include <string.h>
+
+// An element's value depends on where it lies in the tensor that files hold, not on who
+// draws it.
+static void draw_run(const tr_engine *engine, const tr_plan_param *param,
+                     const tr_piece *run) {
+    uint64_t seed = engine->settings->seed, stream = tr__hash_text(param->stored);
+    float a = param->init.a, b = param->init.b;
+    switch (param->init.kind) {
+    case TR_INIT_CONSTANT:
+        tr__fill_uniform(run->data, run->first, run->count, a, a, seed, stream);
+        break;
+    case TR_INIT_NORMAL:
+        tr__fill_normal(run->data, run->first, run->count, a, b, seed, stream);
+        break;
+    case TR_INIT_UNIFORM:
+        tr__fill_uniform(run->data, run->first, run->count, a, b, seed, stream);
+        break;
+    }
+}
+
+static tr_status draw(tr_engine *engine, int index, tr_error *err) {
+    tr_piece piece = tr__executor_held(engine->executor, index, -1), run;
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
+        if (status == TR_OK) {
+            draw_run(engine, &engine->plan->params[index], &run);
+            status = tr__executor_return(engine->executor, &run, err);
+        }
+    }
+    return status;
+}
+
+static void begin_states(tr_engine *engine) {
+    for (size_t i = 0; i < engine->plan->state_count; i++) {
+        const tr_plan_state *state = &engine->plan->states[i];
+        void *data = tr__executor_state(engine->executor, (int)i);
+        for (int64_t k = 0; k < tr_shape_count(state->desc.shape); k++) {
+            if (state->desc.dtype == TR_I64) {
+                ((int64_t *)data)[k] = (int64_t)state->init;
+            } else {
+                ((float *)data)[k] = state->init;
+            }
+        }
+    }
+}
+
+static tr_status draw_all(tr_engine *engine, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < engine->plan->param_count && status == TR_OK; i++) {
+        status = draw(engine, (int)i, err);
+    }
+    return status;
+}
+
+// ---- tensors that a folder has and the model lacks
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+// What older versions of transformers saved beside the weights: masks and frequencies,
+// which follow from the config, and a head that is the embedding.
+static bool is_derived(const tr_stored_tensor *tensor) {
+    return ends_with(tensor->name, ".attn.bias") ||
+           ends_with(tensor->name, ".attn.masked_bias") ||
+           ends_with(tensor->name, "rotary_emb.inv_freq") ||
+           strcmp(tensor->name, "lm_head.weight") == 0;
+}
+
+static bool is_used(const tr_tensor_set *set, const tr_plan *plan,
+                    const tr_stored_tensor *tensor) {
+    bool used = false;
+    for (size_t i = 0; i < plan->param_count && !used; i++) {
+        used = tr__tensor_set_find_prefixed(set, plan->params[i].stored) == tensor;
+    }
+    for (size_t i = 0; i < plan->state_count && !used; i++) {
+        used = strcmp(plan->states[i].name, tensor->name) == 0;
+    }
+    return used;
+}
+
+// A config that names fewer layers than the files have loads without an error.
+static void warn_of_unused(const tr_engine *engine, const tr_tensor_set *set,
+                           const char *folder) {
+    const tr_plan *plan = engine->plan;
+    size_t count = tr__tensor_set_count(set), unused = 0;
+    const char *first = NULL;
+    if (count <= plan->param_count + plan->state_count) {
+        return; // all that the model needs has been found
+    }
+    for (size_t i = 0; i < count; i++) {
+        const tr_stored_tensor *tensor = tr__tensor_set_at(set, i);
+        if (!is_derived(tensor) && !is_used(set, plan, tensor)) {
+            first = first ? first : tensor->name;
+            unused++;
+        }
+    }
+    if (unused > 0) {
+        tr__warn(
+            tr__run_log(engine->run),
+            "%s: the model of its config.json does not use %zu of the %zu tensors; "
+            "the first is %s",
+            folder, unused, count, first);
+    }
+}
+
+// Of a vocabulary that has grown, the rows that the files have lie over drawn ones.
+static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *err) {
+    tr_tensor_set *set = NULL;
+    const tr_run *run = engine->run;
+    bool grown = run->tokens_read > 0 && run->tokens_read < run->model->classes;
+    tr_status status = grown ? draw_all(engine, err) : TR_OK;
+    if (status == TR_OK) {
+        status = tr__tensor_set_open(folder, &set, err);
+    }
+    if (status == TR_OK) {
+        tr_weights_source from = {set, folder, run->rows_read,
+                                  grown ? run->tokens_read : 0};
+        status =
+            tr__read_parameters(&from, engine->plan, engine->executor, -1, NULL, err);
+    }
+    if (status == TR_OK) {
+        status = tr__read_states(set, folder, engine->plan, engine->executor, err);
+    }
+    if (status == TR_OK) {
+        warn_of_unused(engine, set, folder);
+    }
+    tr__tensor_set_close(set);
+    return status;
+}
+
+// ---- weights that rounding may have made of these
+
+// Not the seed of any weights, in practice.
+#define PERTURB_SEED 0x726F756E64696E67u
+
+static void perturb_run(const tr_piece *run, double part, int draw, uint64_t stream) {
+    enum { CHUNK = 1024 };
+    float off[CHUNK];
+    for (int64_t at = 0; at < run->count; at += CHUNK) {
+        int64_t count = tr__min_i64(CHUNK, run->count - at);
+        tr__fill_uniform(off, run->first + at, count, (float)-part, (float)part,
+                         PERTURB_SEED + (uint64_t)draw, stream);
+        for (int64_t i = 0; i < count; i++) {
+            run->data[at + i] += run->data[at + i] * off[i];
+        }
+    }
+}
+
+static tr_status perturb(tr_engine *engine, int index, double part, int draw,
+                         tr_error *err) {
+    tr_piece piece = tr__executor_held(engine->executor, index, -1), run;
+    uint64_t stream = tr__hash_text(engine->plan->params[index].stored);
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
+        if (status == TR_OK) {
+            perturb_run(&run, part, draw, stream);
+            status = tr__executor_return(engine->executor, &run, err);
+        }
+    }
+    return status;
+}
+
+tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < engine->plan->param_count && status == TR_OK; i++) {
+        status = perturb(engine, (int)i, part, draw, err);
+    }
+    return status == TR_OK ? tr__executor_round(engine->executor, err) : status;
+}
+
+tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
+    const char *folder = tr__run_weights(engine->run);
+    if (folder) {
+        return read_folder(engine, folder, err);
+    }
+    tr_status status = draw_all(engine, err);
+    begin_states(engine);
+    return status;
+}

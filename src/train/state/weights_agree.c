@@ -1,0 +1,89 @@
+// Do all ranks begin with the same weights? Folders of one name may hold others on
+// another machine.
+#include "base/checked.h"
+#include "base/hash.h"
+#include "comm/alone.h"
+#include "files/safetensors/tensor_set.h"
+#include "train/engine.h"
+
+#include <string.h>
+
+// Of a tensor in a file: so many blocks of elements at even distances, all of it where
+// it is no larger than they are.
+enum { BLOCKS = 16, BLOCK = 4096, ELEMENT_MAX = 8 };
+
+static tr_status hash_stored(const tr_tensor_set *set, const tr_stored_tensor *tensor,
+                             uint64_t *hash, tr_error *err) {
+    unsigned char raw[BLOCK * ELEMENT_MAX];
+    size_t element = tr_dtype_bytes(tensor->dtype);
+    int64_t blocks = tr__min_i64(BLOCKS, tr__ceil_div(tensor->count, BLOCK));
+    int64_t last = tr__max_i64(0, tensor->count - BLOCK);
+    tr_status status = TR_OK;
+    *hash = tr__hash_more(*hash, tensor->name, strlen(tensor->name));
+    *hash = tr__hash_more(*hash, tensor->dim, (size_t)tensor->rank * sizeof(int64_t));
+    for (int64_t b = 0; b < blocks && status == TR_OK; b++) {
+        int64_t first = blocks > 1 ? (int64_t)((__int128)last * b / (blocks - 1)) : 0;
+        int64_t count = tr__min_i64(BLOCK, tensor->count - first);
+        status = tr__tensor_read(set, tensor, first, count, raw, err);
+        *hash = tr__hash_more(*hash, raw, (size_t)count * element);
+    }
+    return status;
+}
+
+static tr_status hash_folder(const char *folder, uint64_t *hash, tr_error *err) {
+    tr_tensor_set *set = NULL;
+    tr_status status = tr__tensor_set_open(folder, &set, err);
+    for (size_t i = 0; status == TR_OK && i < tr__tensor_set_count(set); i++) {
+        status = hash_stored(set, tr__tensor_set_at(set, i), hash, err);
+    }
+    tr__tensor_set_close(set);
+    return status;
+}
+
+// Has every rank all weights, and in memory?
+static bool are_whole(const tr_engine *engine) {
+    bool whole = engine->plan->request.stage == 0;
+    for (size_t i = 0; i < engine->plan->param_count && whole; i++) {
+        tr_piece piece = tr__executor_held(engine->executor, (int)i, -1);
+        whole = piece.data && piece.count == engine->plan->params[i].count;
+    }
+    return whole;
+}
+
+static void hash_held(const tr_engine *engine, uint64_t *hash) {
+    for (size_t i = 0; i < engine->plan->param_count; i++) {
+        tr_piece piece = tr__executor_held(engine->executor, (int)i, -1);
+        *hash = tr__hash_more(*hash, piece.data, (size_t)piece.count * sizeof(float));
+    }
+}
+
+tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
+                                   tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    tr_error mine = {0};
+    tr_status status = TR_OK;
+    uint64_t hash = 0;
+    if (tr__comm_count(comm) == 1) {
+        return TR_OK;
+    }
+    if (are_whole(engine)) {
+        hash_held(engine, &hash);
+    } else if (folder) {
+        status = hash_folder(folder, &hash, &mine);
+    }
+    uint64_t first = hash;
+    status = tr__agree(comm, status, &mine, err);
+    if (status == TR_OK) {
+        status = tr__comm_broadcast(comm, 0, &first, sizeof first, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    if (first != hash) {
+        status = tr_fail(&mine, TR_COMM,
+                         "the first weights (%.300s) differ between this rank and rank "
+                         "0: all ranks must read the same folder",
+                         folder ? folder : "drawn");
+    }
+    return tr__agree(comm, status, &mine, err);
+}
