@@ -1,8 +1,8 @@
 #!/bin/sh
 # wheel.sh: builds python/dist/tranche-*.whl, which needs nothing on the machine that
 # installs it but Python 3.10 and glibc: library, program, oneDNN and their licences are
-# inside. The wheel's library has no MPI, of which every machine has its own: a package
-# that is built where it runs (pip install .) takes the one that is there.
+# inside. The library is there without MPI and, where this machine has Open MPI, once more
+# for that: ranks take it, with the Open MPI of the machine that they run on.
 #
 # Needs python3 with venv, and PyPI for scikit-build-core and auditwheel, which stay in
 # build-wheel-tools. What `make` has compiled in build/ is not compiled again.
@@ -39,8 +39,31 @@ if [ -n "$from" ]; then
 fi
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/plain" "$@" . ||
     fail "the build failed"
+if command -v mpicc.openmpi >/dev/null 2>&1; then
+    folder=$PWD/build-wheel-openmpi
+    cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DBUILD_SHARED_LIBS=ON -DTRANCHE_MPI=ON -DTRANCHE_MPI_COMPILER=mpicc.openmpi \
+        -DTRANCHE_OBJECTS_OF="${from:-$PWD/build-wheel}" >"$work/log" 2>&1 &&
+        cmake --build "$folder" --target tranche >>"$work/log" 2>&1 || {
+        cat "$work/log"
+        fail "the library for Open MPI is not built"
+    }
+    wheel unpack --dest "$work/mpi" "$work"/plain/*.whl >"$work/log"
+    place=$(echo "$work"/mpi/tranche-*)/tranche/lib/openmpi
+    mkdir "$place"
+    for file in "$folder"/libtranche.so.*.*.*; do
+        name=${file##*/}
+        strip -o "$place/${name%.*}" "$file"
+        # shellcheck disable=SC2016
+        patchelf --set-rpath '$ORIGIN/..' "$place/${name%.*}"
+    done
+    wheel pack --dest-dir "$work/plain" "$work"/mpi/tranche-* >"$work/log"
+else
+    echo "wheel: mpicc.openmpi is not installed: the wheel has no library for ranks"
+fi
 # libgomp lies in tranche/lib under its own name: a process that has one takes no other.
-auditwheel repair --exclude libgomp.so.1 --wheel-dir "$work/repaired" \
+auditwheel repair --exclude libgomp.so.1 --exclude 'libmpi.so.*' \
+    --wheel-dir "$work/repaired" \
     "$work"/plain/*.whl >"$work/log" 2>&1 || {
     cat "$work/log"
     fail "auditwheel failed"

@@ -8,11 +8,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from tranche.error import Error, Status, StopTraining
 
+TYPE_CHECKING = False  # as in typing, whose import takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from tranche.callbacks import Callback, Evaluation, StepResult
     from tranche.engine import Engine, checkpoint_bytes, train
     from tranche.plan import LedgerRow, Plan

@@ -16,6 +16,8 @@ from tranche.error import Error, Status
 
 _FOLDER = Path(__file__).parent
 _OPENMP = "libgomp.so.1"
+# What Open MPI's mpirun, and srun with its protocol, set for each rank.
+_STARTED = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}
 _lock = threading.Lock()
 _loaded: Any = None
 
@@ -60,13 +62,24 @@ def _find() -> Path:
     named = os.environ.get("TRANCHE_LIBRARY")
     if named:
         return Path(named)
-    files = sorted((_FOLDER / "lib").glob("libtranche.so*"))
-    if not files:
+    found = with_open_mpi() if _STARTED.intersection(os.environ) else None
+    found = found or _in(_FOLDER / "lib")
+    if found is None:
         raise ImportError(
             f"tranche: there is no library in {_FOLDER / 'lib'}: install the package "
             f"(make wheel), or name a libtranche.so in TRANCHE_LIBRARY"
         )
-    return files[-1]
+    return found
+
+
+def with_open_mpi() -> Path | None:
+    """A wheel has the library twice: alone, and for the Open MPI of the machine, which
+    launchers of ranks need."""
+    return _in(_FOLDER / "lib" / "openmpi")
+
+
+def _in(folder: Path) -> Path | None:
+    return next(folder.glob("libtranche.so*"), None)
 
 
 def _load_openmp() -> None:

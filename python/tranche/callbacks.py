@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TextIO
@@ -87,6 +88,12 @@ Callbacks = Iterable[Callback | Callable[[StepResult], object]]
 def listeners(given: Callbacks) -> Sequence[Callback]:
     """A function is told of each step."""
     return [each if isinstance(each, Callback) else _OnStep(each) for each in given]
+
+
+def print_message(level: int, line: str) -> None:
+    """Shows a note or a warning as the program does."""
+    lead = "warning: " if level >= logging.WARNING else ""
+    print(f"{lead}{line}", file=sys.stderr, flush=True)
 
 
 class Screen:

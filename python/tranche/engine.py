@@ -229,8 +229,12 @@ def train(
     """Trains a run to its end, as `tranche train` does, and returns its engine, which has
     the trained model. config: the path of a run file, or the same as a dict. train,
     validation: data in place of the config's. callbacks: functions that get each step's
-    result, or `Callback`s. settings: keys in place of the config's."""
+    result, or `Callback`s. settings: keys in place of the config's. progress: it is shown
+    on standard output, and notes on standard error; else `messages` or the logger
+    "tranche" gets these."""
     engine: Engine | None = None
+    if messages is None and progress:
+        messages = told.print_message
     run = Run(
         config, train=train, validation=validation, settings=settings, messages=messages
     )

@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from tranche import _declarations as c
-from tranche._library import library
+from tranche._library import library, with_open_mpi
 from tranche.error import Error, Status
 
 # Ways of Open MPI between processes of one machine, which need no network and no ssh.
@@ -30,25 +30,41 @@ _OPEN_MPI = {
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
+def _is_open_mpi(launcher: str) -> bool:
+    """An `mpirun` may be MPICH's."""
+    told = subprocess.run([launcher, "--version"], capture_output=True, text=True)
+    return "HYDRA" not in told.stdout
+
+
+def _launcher(names: list[str], open_mpi: bool) -> str | None:
+    for path in map(shutil.which, filter(None, names)):
+        if path is not None and _is_open_mpi(path) == open_mpi:
+            return path
+    return None
+
+
 def _command() -> tuple[list[str], dict[str, str]]:
     """The launcher with its options, and what its environment needs."""
     built = ctypes.c_char_p()
     mpi = library().tr_comm_mpi(ctypes.byref(built))
-    if mpi == c.TR_MPI_NONE:
+    other = with_open_mpi() if mpi == c.TR_MPI_NONE else None
+    if mpi == c.TR_MPI_NONE and other is None:
         raise Error(
             Status.COMM,
-            "this library was built without MPI, as that of a wheel is: install MPI and "
-            "build the package here (pip install . in the source tree), or run one process",
+            "this package was built without MPI: install Open MPI or MPICH and build it "
+            "here (pip install . in the source tree), or run one process",
         )
-    open_mpi = mpi == c.TR_MPI_OPEN_MPI
+    open_mpi = mpi != c.TR_MPI_MPICH
     known = ["mpirun.openmpi", "mpirun"] if open_mpi else ["mpirun.mpich", "mpiexec.hydra"]
-    names = [(built.value or b"").decode(), *known]
-    found = next((path for path in map(shutil.which, filter(None, names)) if path), None)
+    found = _launcher([(built.value or b"").decode(), *known], open_mpi)
     if found is None:
-        raise Error(Status.COMM, f"cannot start ranks: there is no {known[0]}; install it")
+        name = "Open MPI" if open_mpi else "MPICH"
+        raise Error(Status.COMM, f"there is no {known[0]} to start ranks: install {name}")
     if not open_mpi:
         return [found], {}
     environment = {**_OPEN_MPI, **(_AS_ROOT if os.geteuid() == 0 else {})}
+    if other:
+        environment["TRANCHE_LIBRARY"] = str(other)
     return [found, "--oversubscribe", "--bind-to", "none"], environment
 
 

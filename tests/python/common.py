@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import tranche
-from tranche._library import library, program
+from tranche._library import library, program, with_open_mpi
 
 SOURCE = Path(os.environ["TRANCHE_SOURCE"])
 HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-HAS_MPI = library().tr_comm_mpi(None) != 0
+HAS_MPI = library().tr_comm_mpi(None) != 0 or with_open_mpi() is not None
 
 needs_numpy = unittest.skipUnless(HAS_NUMPY, "numpy is not installed")
 needs_torch = unittest.skipUnless(HAS_TORCH, "torch is not installed")

@@ -112,9 +112,10 @@ class Callbacks(InFolder):
                 engine.set_rate(0.1, group=3)
 
     def test_progress_goes_to_standard_output(self) -> None:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown):
+        shown, notes = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(notes):
             tranche.train(config(out="out"))
+        self.assertIn("model mlp, 163 parameters", notes.getvalue())
         self.assertIn("step 12/12", shown.getvalue())
         self.assertIn("saved: out/checkpoints/step-00000012", shown.getvalue())
         self.assertNotIn("\x1b", shown.getvalue())

@@ -27,8 +27,8 @@ class Import(unittest.TestCase):
 
     def test_it_takes_less_than_50_milliseconds(self) -> None:
         code = (
-            "import time; begin = time.perf_counter(); import tranche\n"
-            "print(time.perf_counter() - begin)"
+            "import time; begin = time.process_time(); import tranche\n"
+            "print(time.process_time() - begin)"
         )
         seconds = min(float(run_python(code).stdout) for _ in range(5))
         self.assertLess(seconds, 0.05)
@@ -228,7 +228,7 @@ class Interrupts(InFolder):
         given = config(out="out", steps=10**7, evaluation={})
         rest, seconds = self.interrupt(LONG.format(given=given))
         self.assertEqual(rest, "interrupted\n")
-        self.assertLess(seconds, 3)
+        self.assertLess(seconds, 5)
         self.assertIn("step-", run_program("inspect", "out"))
 
     def test_within_one_long_step(self) -> None:
@@ -252,7 +252,7 @@ class Interrupts(InFolder):
         )
         rest, seconds = self.interrupt(code)
         self.assertEqual(rest, "0\n")
-        self.assertLess(seconds, 3)
+        self.assertLess(seconds, 5)
 
     def test_in_a_data_source(self) -> None:
         given = config(out="out", steps=50, evaluation={})
@@ -275,7 +275,7 @@ except KeyboardInterrupt:
 """
         rest, seconds = self.interrupt(code)
         self.assertEqual(rest, "interrupted\n")
-        self.assertLess(seconds, 3)
+        self.assertLess(seconds, 5)
         self.assertIn("step-00000002", run_program("inspect", "out"))
 
 
