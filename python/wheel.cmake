@@ -6,6 +6,7 @@ install(TARGETS tranche LIBRARY DESTINATION tranche/lib COMPONENT python
 install(TARGETS tranche-program RUNTIME DESTINATION tranche/bin COMPONENT python)
 get_target_property(soversion tranche SOVERSION)
 set_target_properties(tranche PROPERTIES INSTALL_RPATH $ORIGIN
+    INSTALL_RPATH_USE_LINK_PATH ON # an MPI that lies elsewhere
     VERSION ${soversion}) # one file: a wheel has no links
 set_target_properties(tranche-program PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
 

@@ -138,7 +138,7 @@ class Engine(Handle):
         return int(self._ask("tr_engine_steps_done"))
 
     @property
-    def tensors(self) -> Mapping[str, Any]:
+    def tensors(self) -> Tensors:
         """Parameters and states of the model by name."""
         return Tensors(self)
 
