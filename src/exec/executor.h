@@ -48,6 +48,9 @@ const char *tr__executor_nvme_method(const tr_executor *executor, bool *direct);
 // stream when it reaches them, because a second team of threads on the same cores would
 // slow both down. TR_MEMORY, TR_INTERNAL: no thread could be started.
 tr_status tr__executor_host_beside(tr_executor *executor, tr_error *err);
+// Is there a stream beside the walk for what an update leaves to the next step? Else it
+// is as well done at once.
+bool tr__executor_works_beside(const tr_executor *executor);
 
 // Where micro-batches come from, for training (0) and evaluation (1). Borrowed.
 void tr__executor_feed(tr_executor *executor, int ring, tr_feed *feed);
@@ -152,11 +155,6 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
 tr_status tr__executor_round(tr_executor *executor, tr_error *err);
 // The same of one parameter.
 tr_status tr__executor_round_param(tr_executor *executor, int param, tr_error *err);
-
-// In words what the number in the statistics says: micro-batch and tensor; "" for 0.
-// dst: [bytes].
-void tr__executor_blame(const tr_executor *executor, double first, char *dst,
-                        size_t bytes);
 
 // A state of the plan (plan->states), of its description; the same on every rank.
 void *tr__executor_state(tr_executor *executor, int state);

@@ -113,15 +113,6 @@ double *tr__own_statistics(const tr_executor *ex);
 tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
                              const tr_launch_task *task, const tr_program *program,
                              tr_error *err);
-// ---- finite.c
-// Does the executor check the results of this step's ops for infinities and NaN? It
-// does in fp16, where much can overflow.
-bool tr__watches_finite(const tr_executor *ex, const tr_launch_task *task);
-// Launches the checks of an instruction's results. The first result that is not finite
-// is noted in the statistics.
-void tr__note_finite(const tr_executor *ex, tr_device_queue *queue,
-                     const tr_plan_step *step, size_t instruction,
-                     const tr_op_desc *desc, const tr_launch *launch);
 // ---- run_launch.c
 // Launches what the step names: a unit's program, or ops on flat buffers. On the step's
 // stream, where that works beside the walk.

@@ -133,12 +133,7 @@ fresh
 echo 'struct tr_twice { int x; };' >"$tree/src/base/a.h"
 expect bad 'a header that cannot be included twice' "$headers"
 
-# The check of sizes, where no room of the small tree may be over them.
-sizes() {
-    sed "s/^OVER=.*/OVER='$over'/" "$tools/check_sizes.sh" >"$tree/check_sizes.sh"
-    sh "$tree/check_sizes.sh" "$1"
-}
-over=
+sizes=$tools/check_sizes.sh
 # long LINES: a function of that many lines, its signature over two of them
 long() {
     echo 'int tr__long(int a,'
@@ -148,34 +143,28 @@ long() {
 }
 fresh
 { long 100; echo 'int after;'; long 100; } >"$tree/src/base/a.c"
-expect good 'functions of 100 lines' sizes
+expect good 'functions of 100 lines' "$sizes"
 long 101 >"$tree/src/base/a.c"
-expect bad 'a function of 101 lines' sizes
+expect bad 'a function of 101 lines' "$sizes"
 seq 500 | sed 's|.*|// &|' >"$tree/src/base/a.c"
-expect good 'a file of 500 lines' sizes
+expect good 'a file of 500 lines' "$sizes"
 echo >>"$tree/src/base/a.c"
-expect bad 'a file of 501 lines' sizes
-over=base
-expect good 'a long file of a room that may have some' sizes
-over='base plan'
-expect bad 'a room on the list that has none' sizes
-over=
+expect bad 'a file of 501 lines' "$sizes"
 sed -i '1s|.*|// Longer than 500 lines: one table.|' "$tree/src/base/a.c"
-expect good 'a long file that says why' sizes
+expect good 'a long file that says why' "$sizes"
 echo >"$tree/src/base/a.c"
 mkdir -p "$tree/tests"
 seq 800 | sed 's|.*|// &|' >"$tree/tests/a.c"
-expect good 'a test of 800 lines' sizes
+expect good 'a test of 800 lines' "$sizes"
 echo >>"$tree/tests/a.c"
-expect bad 'a test of 801 lines' sizes
+expect bad 'a test of 801 lines' "$sizes"
 rm -r "$tree/tests"
 printf '__attribute__((format(printf, 1, 2))) static inline void\n%s\n%s\n}\n' \
     'tr__many(int a, int (*b)(int, int), int c, int d, int e,' \
     '         int f, int g, int h[2]) { // i, j' >"$tree/src/base/a.c"
-expect good 'a function of 8 parameters' sizes
+expect good 'a function of 8 parameters' "$sizes"
 sed -i 's/ int f,/ int f, int i,/' "$tree/src/base/a.c"
-expect bad 'a function of 9 parameters' sizes
-rm "$tree/check_sizes.sh"
+expect bad 'a function of 9 parameters' "$sizes"
 
 calls=$tools/check_calls.sh
 fresh

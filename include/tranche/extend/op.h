@@ -54,6 +54,7 @@ typedef struct tr_run_context {
     uint64_t sample; // global sample index of the micro-batch's first row
     int64_t rows;    // of the micro-batch that are there; those after them are missing
     uint32_t unit;   // index of the unit in the model
+    double place;    // of the launch in the step of all ranks (ops/flat/nonfinite)
     // In an inference with caches (TR_REWRITE_CACHE): the position, in its text, of the
     // first token of each sample. 0 elsewhere.
     int64_t position;

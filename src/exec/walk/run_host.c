@@ -4,25 +4,22 @@
 #include "base/machine.h"
 #include "exec/walk.h"
 
-#include <math.h>
+// A rank that has been stopped asks the others to stop, too.
+enum { ASKS_SAVE = 1, ASKS_END = 2 };
 
 // What other ranks are told beside the sums: how this one fares.
 static tr_status report(tr_work *work) {
     tr_executor *ex = work->ex;
     double *own = tr__own_statistics(ex);
-    own[TR_STATISTICS_ASKED] = fmax(own[TR_STATISTICS_ASKED], ex->asks_save);
+    own[TR_STATISTICS_ASKED] = ex->flags.stopped ? ASKS_END
+                               : ex->asks_save   ? ASKS_SAVE
+                                                 : 0;
     own[TR_STATISTICS_SECONDS] = tr__seconds() - work->begin;
     own[TR_STATISTICS_WAIT] =
         ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;
     own[TR_STATISTICS_PEAK] = (double)tr__process_peak();
     ex->flags.reported = true;
     return TR_OK;
-}
-
-// Is there a stream beside which the next step's work goes on, while it updates? Else
-// it is as well done at once.
-static bool gains_by_deferring(const tr_executor *ex) {
-    return ex->launcher[TR_STREAM_HOST] || ex->copy_engine[TR_STREAM_NVME];
 }
 
 // Launches that are under way read the order that the engine may change. A deferred
@@ -36,9 +33,6 @@ static tr_status decide(tr_work *work) {
     flags->decision = TR_DECIDE_END;
     if (status == TR_OK && !flags->stopped && calls->decide) {
         status = calls->decide(calls->user, &flags->decision, work->err);
-    }
-    if (flags->decision == TR_DECIDE_DEFER && !gains_by_deferring(ex)) {
-        flags->decision = TR_DECIDE_APPLY;
     }
     return status;
 }

@@ -1,6 +1,7 @@
 // Steps that run a unit's program: its operands bound to the step's buffers, its
 // kernels launched one after the other.
 #include "exec/walk.h"
+#include "plan/units/finite.h"
 
 // The blocks of a program [program->block_count]: those of the step's operands, but for
 // the micro-batch, which lies where the reading thread has put it.
@@ -43,9 +44,24 @@ static tr_launch launch_of(const tr_executor *ex, const tr_plan_step *step,
     return launch;
 }
 
-static tr_run_context context_of(const tr_launch_task *task) {
+// Where the step's program is in the step of all ranks, as one number.
+static double place_of(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_plan_request *r = &plan->request;
+    int64_t units = plan->unit_count,
+            segments = plan->units[step->unit].program->segments;
+    bool back = tr__step_runs(step, TR_VARIANT_BACKWARD);
+    tr_step_place place = {
+        .micro = tr__data_rank(r) * r->accumulation_steps + step->micro,
+        .visit = back ? 2 * units - 1 - step->unit : step->unit,
+        .segment = back ? segments - 1 - step->segment : step->segment,
+        .saves_nothing = tr__step_runs(step, TR_VARIANT_SAVES_NOTHING)};
+    return tr__place_of_launch(&place, units);
+}
+
+static tr_run_context context_of(const tr_plan *plan, const tr_launch_task *task) {
     tr_run_context run = task->run;
     run.unit = (uint32_t)task->step->unit;
+    run.place = place_of(plan, task->step);
     run.rows = task->micro.rows;
     run.sample = task->micro.sample;
     return run;
@@ -56,10 +72,9 @@ tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
                              tr_error *err) {
     const tr_plan_step *step = task->step;
     const char *subject = tr__step_subject(ex->plan, step);
-    tr_run_context run = context_of(task);
+    tr_run_context run = context_of(ex->plan, task);
     tr_bases bases = {.workspace = NULL};
     bind(ex, task, program, &bases);
-    bool watched = tr__watches_finite(ex, task);
     tr_status failed = TR_OK;
     for (size_t i = 0; i < program->count && failed == TR_OK; i++) {
         const tr_instruction *at = &program->instructions[i];
@@ -68,9 +83,6 @@ tr_status tr__launch_program(const tr_executor *ex, tr_device_queue *queue,
         launch.failed = &failed;
         tr_device_work work = {at->kernel, &at->desc, at->state, &launch, subject};
         tr__launch_kernel(ex, queue, &work);
-        if (watched) {
-            tr__note_finite(ex, queue, step, i, &at->desc, &launch);
-        }
     }
     return failed == TR_OK ? TR_OK : tr__backend_fail_launch(failed, subject, err);
 }

@@ -108,3 +108,7 @@ tr_status tr__stream_launches(tr_executor *ex, tr_stream stream, tr_error *err) 
 tr_status tr__executor_host_beside(tr_executor *executor, tr_error *err) {
     return tr__stream_launches(executor, TR_STREAM_HOST, err);
 }
+
+bool tr__executor_works_beside(const tr_executor *executor) {
+    return executor->launcher[TR_STREAM_HOST] || executor->copy_engine[TR_STREAM_NVME];
+}

@@ -142,9 +142,6 @@ static bool stop(tr_work *work, tr_walk_fault fault) {
     bool goes_on = tr__walk_goes_on(flags, fault, work->ex->comm != NULL);
     flags->stopped = true;
     flags->unread = flags->unread || fault == TR_FAULT_UNREAD;
-    if (goes_on && fault != TR_FAULT_OTHER) { // the other ranks are told
-        tr__own_statistics(work->ex)[TR_STATISTICS_ASKED] = 2;
-    }
     return goes_on;
 }
 

@@ -15,7 +15,7 @@ typedef enum tr_statistics_flag {
     TR_STATISTICS_SECONDS,    // of the step so far
     TR_STATISTICS_WAIT,       // of them, waiting for other ranks
     TR_STATISTICS_PEAK,       // bytes: the most that the process has had
-    TR_STATISTICS_FIRST_BAD,  // what was first not finite (exec/walk/finite.c); 0:
+    TR_STATISTICS_FIRST_BAD,  // what was first not finite (plan/units/finite.h); 0:
                               // nothing
     // Of the gradients of the rank's first micro-batch, and of tied tensors, of its
     // first wave.

@@ -153,6 +153,8 @@ static int32_t value_of(maker *m, const tr_program_block *block) {
         return grad_value(m, unit->flats[block->flat]);
     case TR_PLACE_DATA:
         return plan->data_ring[train ? 0 : 1];
+    case TR_PLACE_FIRST_BAD:
+        return plan->statistics.buffer;
     case TR_PLACE_SUMS:
         return train ? plan->statistics.buffer : plan->sums;
     case TR_PLACE_LOGITS:
@@ -166,6 +168,12 @@ static int32_t value_of(maker *m, const tr_program_block *block) {
     }
 }
 
+// Where this rank has a number of the statistics.
+static int64_t own_statistic(const tr_plan *plan, int64_t number) {
+    int64_t rank = tr_mesh_rank(&plan->request.mesh);
+    return (rank * plan->statistics.doubles + number) * (int64_t)sizeof(double);
+}
+
 // Where the step's micro-batch has its share of a value: its slot of the data ring, its
 // sums in the statistics, its part of wave tensors.
 static int64_t share_of(const maker *m, const tr_program_block *block) {
@@ -176,10 +184,9 @@ static int64_t share_of(const maker *m, const tr_program_block *block) {
     case TR_PLACE_DATA:
         return micro % plan->slots[train ? 0 : 1] * plan->slot_bytes;
     case TR_PLACE_SUMS:
-        return train ? (tr_mesh_rank(&plan->request.mesh) * plan->statistics.doubles +
-                        plan->statistics.sums + micro * TR_SUMS) *
-                           (int64_t)sizeof(double)
-                     : 0;
+        return train ? own_statistic(plan, plan->statistics.sums + micro * TR_SUMS) : 0;
+    case TR_PLACE_FIRST_BAD:
+        return own_statistic(plan, TR_STATISTICS_FIRST_BAD);
     default:
         return block->part && tr__wave_parts(plan, m->kind) > 1
                    ? micro * m->unit->wave_bytes

@@ -155,6 +155,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     tr_compile_request request = {.micro_batch = r->micro_batch,
                                   .many = r->accumulation_steps > 1,
                                   .train = !r->inference,
+                                  .finite = r->compute == TR_F16 && !r->inference,
                                   .all_rows = r->all_positions,
                                   .cache_positions = r->cache_positions,
                                   .cache_piece = piece_of(r),

@@ -27,14 +27,6 @@ static bool defers(const tr_plan *plan) {
            !tr__plan_accumulates(plan);
 }
 
-static size_t first_update(const tr_sequence *sequence) {
-    size_t i = sequence->count;
-    while (i > 0 && sequence->steps[i - 1].mark == TR_MARK_UPDATE) {
-        i--;
-    }
-    return i;
-}
-
 static void defer(writer *w, int32_t flat) {
     const tr_sequence *old = w->editor.old;
     const tr_staged staged = tr__nothing_staged();
@@ -86,7 +78,7 @@ static void write_steps(writer *w) {
 }
 
 tr_status tr__pass_defer(tr_plan *plan, tr_error *err) {
-    writer w = {.updates = first_update(&plan->sequences[TR_SEQUENCE_TRAIN])};
+    writer w = {.updates = tr__first_update(&plan->sequences[TR_SEQUENCE_TRAIN])};
     if (!defers(plan)) {
         return TR_OK;
     }

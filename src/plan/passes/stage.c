@@ -165,15 +165,6 @@ static void begin_pieces(writer *w, size_t first, size_t end, tr_step_guard guar
     w->updates = w->reads = (cursor){.at = first, .end = end};
 }
 
-// Where the updates begin, which end the sequence.
-static size_t first_update(const writer *w) {
-    size_t i = w->old->count;
-    while (i > w->begin && w->old->steps[i - 1].mark == TR_MARK_UPDATE) {
-        i--;
-    }
-    return i;
-}
-
 // ---- updates of the step before
 
 // For each step before the updates: pieces that must be done before it, those that must
@@ -186,7 +177,7 @@ typedef struct deadlines {
 // All pieces of a flat buffer and of those before it.
 static int64_t pieces_through(const writer *w, int32_t flat) {
     int64_t count = 0;
-    for (size_t i = first_update(w); i < w->old->count; i++) {
+    for (size_t i = tr__first_update(w->old); i < w->old->count; i++) {
         int64_t elements = w->plan->request.update_elements;
         count += tr__max_i64(1, tr__ceil_div(w->old->steps[i].count, elements));
         if (w->old->steps[i].unit == flat) {
@@ -240,7 +231,7 @@ static void write_pieces_before(writer *w, const deadlines *d, size_t i) {
 }
 
 static void copy_steps(writer *w, const deadlines *d) {
-    begin_pieces(w, first_update(w), w->old->count, TR_GUARD_DEFERRED);
+    begin_pieces(w, tr__first_update(w->old), w->old->count, TR_GUARD_DEFERRED);
     for (size_t i = 0; i < w->begin && w->editor.status == TR_OK; i++) {
         if (w->defers) {
             write_pieces_before(w, d, i);

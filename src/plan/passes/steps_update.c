@@ -137,3 +137,13 @@ int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *st
     }
     return tr__make_end(&m);
 }
+
+// ---- where they are
+
+size_t tr__first_update(const tr_sequence *sequence) {
+    size_t i = sequence->count;
+    while (i > 0 && sequence->steps[i - 1].mark == TR_MARK_UPDATE) {
+        i--;
+    }
+    return i;
+}

@@ -20,6 +20,8 @@ tr_staged tr__nothing_staged(void);
 int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged);
 // Adds up each tensor's norms from those of its parts.
 int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step);
+// Where the updates begin, which end a sequence; its count: there are none.
+size_t tr__first_update(const tr_sequence *sequence);
 // What the ranks have measured of the parts: of all ranks, each at its place.
 int32_t tr__edit_measured(tr_editor *editor);
 

@@ -12,6 +12,10 @@ void tr__plan_print_batch(const tr_plan_request *request, FILE *to);
 // counted as the key is (activation_checkpointing.number_checkpoints): those that have
 // nothing to make again count, too. dst: [size]
 void tr__plan_recomputed_say(int64_t first, int units, char *dst, size_t size);
+// In words which result of the step is the one of this number, that the statistics of
+// the step have for what was first not finite: micro-batch and tensor; "" for 0. dst:
+// [bytes]
+void tr__plan_blame(const tr_plan *plan, double first, char *dst, size_t bytes);
 // The kernels of the units, by name.
 tr_status tr__kernels_print(const tr_plan *plan, FILE *to, tr_error *err);
 // tr_plan_print and tr_plan_print_json.

@@ -47,6 +47,7 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_CACHE] = "the cache",
         [TR_PLACE_PACKED] = "the packed parameters",
         [TR_PLACE_PACKED_BACKWARD] = "the backward's packed parameters",
+        [TR_PLACE_FIRST_BAD] = "what was first not finite",
     };
     return tr_fail(w->err, TR_INTERNAL,
                    "plan: unit %s, instruction %zu (%s): [%lld, +%lld) of %s %s",
@@ -104,6 +105,8 @@ static int64_t place_bytes(const walk *w, tr_place place) {
         return w->program->temp_bytes;
     case TR_PLACE_SUMS:
         return TR_SUMS * (int64_t)sizeof(double);
+    case TR_PLACE_FIRST_BAD:
+        return (int64_t)sizeof(double);
     case TR_PLACE_LOGITS:
         return unit->logits_bytes;
     case TR_PLACE_STATE:
@@ -232,8 +235,10 @@ static tr_status begin(walk *w) {
     }
     row inputs = inputs_of(w, TR_PLACE_INPUT, unit->graph->input_value);
     row grads = outputs_of(w, TR_PLACE_OUTPUT_GRAD, unit->derived.output_grad);
+    region first_bad = {TR_PLACE_FIRST_BAD, 0, 0, sizeof(double), TR_NO_VALUE};
     w->count = 0;
-    tr_status status = hold_collected(w);
+    tr_status status = hold(w, first_bad);
+    status = status == TR_OK ? hold_collected(w) : status;
     status = status == TR_OK ? hold_caches(w) : status;
     status = status == TR_OK ? hold_row(w, &data) : status;
     status = status == TR_OK ? hold_row(w, &inputs) : status;

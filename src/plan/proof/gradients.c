@@ -201,12 +201,5 @@ bool tr__gradient_is_written(const tr_proof *p) {
 }
 
 bool tr__gradient_is_of_flat(tr_proof *p) {
-    bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count &&
-                  p->kind == TR_SEQUENCE_TRAIN;
-    bool frozen = inside && p->plan->flats[p->step->unit].frozen;
-    if (!inside || frozen) {
-        tr__proof_wrong(p, frozen ? "is of the gradient of what is frozen"
-                                  : "is of what the model has not");
-    }
-    return inside && !frozen;
+    return tr__proof_trains_flat(p, "is of the gradient of what is frozen");
 }

@@ -99,6 +99,13 @@ void tr__proof_wrong(tr_proof *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void tr__proof_no_memory(tr_proof *p);
 
+// The flat buffer that the step is of; NULL: it is of none.
+const tr_flat *tr__proof_flat(const tr_proof *p);
+// Is it of one? If not, that is said.
+bool tr__proof_has_flat(tr_proof *p);
+// Is it of one that is trained, in a training? `frozen`: what is said of it else.
+bool tr__proof_trains_flat(tr_proof *p, const char *frozen);
+
 // ---- clock.c: who is done when a step begins
 // The step begins: what it waits for is done.
 void tr__clock_wait(tr_proof *p);

@@ -37,15 +37,8 @@ static applied rule_of_program(tr_variant variant) {
     return (applied){rules[variant], TR_STREAM_COMPUTE};
 }
 
-// The step's flat buffer; NULL: it is of none.
-static const tr_flat *flat_of(const tr_proof *p) {
-    bool some = p->step->subject == TR_OF_FLAT && p->step->unit >= 0 &&
-                p->step->unit < (int64_t)p->plan->flat_count;
-    return some ? &p->plan->flats[p->step->unit] : NULL;
-}
-
 static tr_stream where_it_lives(const tr_proof *p) {
-    const tr_flat *flat = flat_of(p);
+    const tr_flat *flat = tr__proof_flat(p);
     return flat && flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE;
 }
 
@@ -63,7 +56,7 @@ static applied rule_of_squares(const tr_proof *p) {
     if (p->step->mark == TR_MARK_NORM) {
         return (applied){tr__rule_norm, TR_STREAM_COMPUTE};
     }
-    if (flat_of(p)) {
+    if (tr__proof_flat(p)) {
         grads = tr__kept_part(p, p->step->unit, TR_PART_GRAD);
     }
     // Gradients that go on to the file are measured on the device.
@@ -110,7 +103,7 @@ static applied rule_of_op(const tr_proof *p, const tr_op *op) {
 static applied rule_of_ops(const tr_proof *p) {
     const tr_op *op = tr__step_op(p->plan, p->step);
     if (!op) { // an update of no elements; the norm of what is measured elsewhere
-        return (applied){flat_of(p) ? tr__rule_update : tr__rule_norm,
+        return (applied){tr__proof_flat(p) ? tr__rule_update : tr__rule_norm,
                          where_it_lives(p)};
     }
     if (op == &tr__op_zero) {
@@ -154,10 +147,10 @@ static bool is_on_device(const tr_proof *p, size_t i) {
 // takes along what is there. A rank without a part of them copies nothing.
 static applied rule_of_copy(const tr_proof *p) {
     bool fetches = is_on_device(p, TR_COPY_TO), evicts = is_on_device(p, TR_COPY_FROM);
-    rule *its = !flat_of(p) ? tr__rule_copy
-                : fetches   ? tr__rule_fetch
-                : evicts    ? tr__rule_evict
-                            : copy_nothing;
+    rule *its = !tr__proof_flat(p) ? tr__rule_copy
+                : fetches          ? tr__rule_fetch
+                : evicts           ? tr__rule_evict
+                                   : copy_nothing;
     return (applied){its, TR_STREAM_COPY};
 }
 

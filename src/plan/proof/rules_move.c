@@ -5,14 +5,6 @@
 #include "plan/flow/residency.h"
 #include "plan/proof/proof.h"
 
-static bool is_of_flat(tr_proof *p) {
-    bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count;
-    if (!inside) {
-        tr__proof_wrong(p, "is of what the model has not");
-    }
-    return inside;
-}
-
 // ---- parameters
 
 // Parameters in a role: elements from `first` on, room for `room` of them.
@@ -80,7 +72,7 @@ static void gather_measures(tr_proof *p) {
 void tr__rule_gather(tr_proof *p) {
     switch (p->step->payload.exchange.part) {
     case TR_PART_PARAM:
-        if (is_of_flat(p)) {
+        if (tr__proof_has_flat(p)) {
             gather_params(p);
         }
         break;
@@ -104,7 +96,7 @@ void tr__rule_gather(tr_proof *p) {
 
 // From where they live, or from staging, to the device: all of them, or this rank's.
 void tr__rule_fetch(tr_proof *p) {
-    if (!is_of_flat(p)) {
+    if (!tr__proof_has_flat(p)) {
         return;
     }
     const tr_flat *f = &p->plan->flats[p->step->unit];
@@ -180,7 +172,7 @@ static int find_part(const tr_proof *p, int32_t buffer) {
 static bool find_stored(tr_proof *p, tr_kept *kept, tr_bytes *bytes) {
     const tr_plan_step *step = p->step;
     int32_t stored = tr__step_operand(p->plan, step, TR_FILE_STORED)->buffer;
-    int part = is_of_flat(p) ? find_part(p, stored) : -1;
+    int part = tr__proof_has_flat(p) ? find_part(p, stored) : -1;
     if (part < 0) {
         tr__proof_wrong(p, "moves what is not in the file");
         return false;

@@ -18,15 +18,11 @@ static bool is_decided(tr_proof *p) {
     return decided;
 }
 
-static bool is_of_flat(tr_proof *p) {
-    bool inside = p->step->unit >= 0 && p->step->unit < (int64_t)p->plan->flat_count &&
-                  p->kind == TR_SEQUENCE_TRAIN && p->step->count >= 0;
-    bool frozen = inside && p->plan->flats[p->step->unit].frozen;
-    if (!inside || frozen) {
-        tr__proof_wrong(p, frozen ? "changes what is frozen"
-                                  : "is of what the model has not");
+static bool changes_flat(tr_proof *p) {
+    if (p->step->count < 0) {
+        tr__proof_wrong(p, "is of less than no elements");
     }
-    return inside && !frozen;
+    return tr__proof_trains_flat(p, "changes what is frozen");
 }
 
 // Where a piece of a part is: in its place, or staged. Its first byte is the piece's.
@@ -118,7 +114,7 @@ tr_space tr__norms_place(const tr_proof *p) {
 }
 
 void tr__rule_update(tr_proof *p) {
-    if (!is_decided(p) || !is_of_flat(p)) {
+    if (!is_decided(p) || !changes_flat(p)) {
         return;
     }
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
@@ -176,7 +172,7 @@ void tr__measures_read(tr_proof *p, tr_bytes all) {
 }
 
 void tr__rule_direction_norms(tr_proof *p) {
-    if (!is_decided(p) || !is_of_flat(p)) {
+    if (!is_decided(p) || !changes_flat(p)) {
         return;
     }
     const tr_plan_step *step = p->step;

@@ -227,6 +227,9 @@ static void touch(tr_proof *p, const tr_touch *touch) {
     case TR_PLACE_SUMS:
         touch_loss(p, touch);
         break;
+    case TR_PLACE_FIRST_BAD:
+        tr__statistics_note(p, TR_STATISTICS_FIRST_BAD);
+        break;
     case TR_PLACE_STATE:
         touch_states(p, touch);
         break;
@@ -262,6 +265,8 @@ static tr_bytes share_of(const tr_proof *p, tr_place place) {
     case TR_PLACE_SUMS:
         return tr__proof_trains(p) ? tr__statistics_bytes(p, sums, TR_SUMS)
                                    : (tr_bytes){plan->sums, 0, 0};
+    case TR_PLACE_FIRST_BAD:
+        return tr__statistics_bytes(p, TR_STATISTICS_FIRST_BAD, 1);
     case TR_PLACE_LOGITS:
         return (tr_bytes){plan->logits, 0, 0};
     case TR_PLACE_STATE:

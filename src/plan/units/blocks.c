@@ -24,7 +24,7 @@ static int place_rank(tr_place place) {
         [TR_PLACE_TEMP] = 10,       [TR_PLACE_PACKED_BACKWARD] = 9,
         [TR_PLACE_DATA] = 11,       [TR_PLACE_SUMS] = 12,
         [TR_PLACE_STATE] = 13,      [TR_PLACE_LOGITS] = 14,
-        [TR_PLACE_CACHE] = 15,
+        [TR_PLACE_CACHE] = 15,      [TR_PLACE_FIRST_BAD] = 16,
     };
     return ranks[place];
 }
@@ -168,9 +168,14 @@ static void note_result(finder *f, const tr_instruction *at, int i) {
                           .contributes = contributes});
 }
 
+// Does it check what the instruction before it has made, which that one has noted?
+static bool checks(const tr_instruction *at) {
+    return at->out[0].place == TR_PLACE_FIRST_BAD;
+}
+
 static void note_instruction(finder *f, const tr_instruction *at) {
     for (int k = 0; k < at->desc.in_count; k++) {
-        if (!(at->desc.op->shape_only >> k & 1)) {
+        if (!(at->desc.op->shape_only >> k & 1) && !checks(at)) {
             note_tensor(f, &at->in[k], tr_tensor_bytes(at->desc.in[k]),
                         (tr_step_operand){.mode = TR_ACCESS_READ});
         }

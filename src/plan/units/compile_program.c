@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/units/finite.h"
 
 #include <string.h>
 
@@ -56,13 +57,6 @@ tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call) {
         kernel->cost(&desc, &cost);
     }
     return cost;
-}
-
-// Room of the next instruction's own, among the temporaries; returns its index.
-static int64_t add_workspace(tr_draft *d, size_t bytes) {
-    int32_t now = (int32_t)d->program->count;
-    d->temps[d->temp_count] = (tr_interval){(int64_t)bytes, now, now, 0};
-    return (int64_t)d->temp_count++;
 }
 
 // Where the kernels of this op have what they pack of this parameter.
@@ -135,26 +129,18 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     if (to->kernel->workspace) {
         workspace = to->kernel->workspace(&to->desc, to->state);
     }
-    to->workspace = add_workspace(d, workspace);
+    to->workspace = tr__draft_workspace(d, workspace);
     tr_status packed = pack(c, d->variant, call, to);
     if (packed != TR_OK) {
         return packed;
     }
-    if (to->kernel->cost) {
-        tr_cost cost = {0};
-        to->kernel->cost(&to->desc, &cost);
-        d->program->cost.flops += cost.flops;
-        d->program->cost.bytes += cost.bytes;
-        d->program->cost.prepare += cost.prepare;
-        d->program->cost.pack += cost.pack;
-        d->program->cost.launches += cost.launches;
-    }
-    d->program->count++;
+    tr__draft_take(d);
     return TR_OK;
 }
 
 static tr_status draft_begin(tr_compiler *c, tr_draft *d, size_t calls) {
     size_t values = c->graph->value_count;
+    calls *= tr__checks_finite(c->request, d->variant) ? 1 + TR_OP_OUT_MAX : 1;
     d->program->instructions = tr__calloc(calls, sizeof *d->program->instructions);
     d->temp_of = tr__calloc(values, sizeof *d->temp_of);
     d->temps = tr__calloc(values + calls, sizeof *d->temps);
@@ -199,6 +185,9 @@ tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call 
     tr_status status = draft_begin(c, &d, count);
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         status = add_instruction(c, &d, &calls[i]);
+        if (status == TR_OK && tr__checks_finite(c->request, variant)) {
+            status = tr__draft_check_finite(c, &d);
+        }
     }
     if (status == TR_OK) {
         status = draft_end(c, &d);

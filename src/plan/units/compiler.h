@@ -63,11 +63,23 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
 // Fills in `alias`.
 tr_status tr__compiler_in_place(tr_compiler *c);
 
+// ---- finite.c
+
+// Checks of the results of the draft's last instruction, where they are real numbers.
+tr_status tr__draft_check_finite(tr_compiler *c, tr_draft *d);
+
 // ---- places.c
 
 // Where a value lies, as seen by the draft's next instruction; a temporary's offset is
 // its index in `temps`.
 tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value);
+
+// ---- draft.c
+
+// Room of the draft's next instruction, among the temporaries; returns its index.
+int64_t tr__draft_workspace(tr_draft *d, size_t bytes);
+// The draft's next instruction is complete.
+void tr__draft_take(tr_draft *d);
 
 // ---- compile_program.c, program.c
 

@@ -29,6 +29,7 @@ typedef enum tr_place {
     TR_PLACE_CACHE,       // inference: what the unit keeps of earlier positions
     TR_PLACE_PACKED,      // what kernels have packed of the unit's parameters: those of
     TR_PLACE_PACKED_BACKWARD, // forward ops, and those that only the backward has
+    TR_PLACE_FIRST_BAD,       // what was first not finite (finite.h)
     TR_PLACE_COUNT
 } tr_place;
 
@@ -146,6 +147,7 @@ typedef struct tr_compile_request {
     tr_target target;            // of all kernels
     tr_dtype real;               // f32, bf16 or f16: what units compute in
     bool fp8;                    // and whether the unit multiplies in 8 bits
+    bool finite;                 // results of a training are checked (finite.h)
     bool packs;                  // kernels keep what they make of parameters
     const tr_plan_request *plan; // says what is frozen, and has the model
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to

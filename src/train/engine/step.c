@@ -2,6 +2,7 @@
 // follows from that.
 #include "base/clock.h"
 #include "comm/alone.h"
+#include "plan/print/print.h"
 #include "train/engine.h"
 
 #include <inttypes.h>
@@ -98,7 +99,8 @@ static tr_status decide(void *user, tr_decision *decision, tr_error *err) {
     }
     a->result->lr = tr__engine_order(engine, engine->count.update + 1, grad_scale);
     if (!a->result->skipped) {
-        *decision = engine->defers ? TR_DECIDE_DEFER : TR_DECIDE_APPLY;
+        bool defers = engine->defers && tr__executor_works_beside(engine->executor);
+        *decision = defers ? TR_DECIDE_DEFER : TR_DECIDE_APPLY;
     }
     return TR_OK;
 }
@@ -182,8 +184,8 @@ static tr_status scale_after(const attempt *a, tr_error *err) {
     tr_engine *engine = a->engine;
     double before = engine->scale.scale;
     tr_status status = TR_OK;
-    tr__executor_blame(engine->executor, a->overflow ? a->statistics.first_bad : 0,
-                       engine->blame, sizeof engine->blame);
+    tr__plan_blame(engine->plan, a->overflow ? a->statistics.first_bad : 0,
+                   engine->blame, sizeof engine->blame);
     if (a->result->targets > 0) {
         status = tr__loss_scale_after(&engine->settings->scale, a->overflow,
                                       &engine->scale, err);

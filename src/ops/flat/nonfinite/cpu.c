@@ -41,13 +41,13 @@ static bool is_any(tr_dtype dtype, const void *x, int64_t count, int threads) {
 
 static void launch_nonfinite(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
-    const tr_nonfinite_attr *attr = (const void *)desc->attr;
+    double place = tr__nonfinite_place(desc, launch);
     double *first = launch->out[0];
     (void)state;
-    if ((*first == 0 || attr->place < *first) &&
+    if ((*first == 0 || place < *first) &&
         is_any(desc->in[0].dtype, launch->in[0], tr_shape_count(desc->in[0].shape),
                desc->target.workers)) {
-        *first = attr->place;
+        *first = place;
     }
 }
 

@@ -10,10 +10,9 @@ extern tr_cuda_function tr__cuda_function_nonfinite;
 static void launch_nonfinite(const tr_op_desc *desc, void *state,
                              const tr_launch *launch) {
     (void)state;
-    const tr_nonfinite_attr *attr = (const void *)desc->attr;
     tr_cuda_nonfinite_args args = {.x = launch->in[0],
                                    .count = tr_shape_count(desc->in[0].shape),
-                                   .place = attr->place,
+                                   .place = tr__nonfinite_place(desc, launch),
                                    .first = launch->out[0],
                                    .real = (int32_t)desc->in[0].dtype};
     tr__cuda_launch(launch, &tr__cuda_function_nonfinite, tr__cuda_each(args.count),

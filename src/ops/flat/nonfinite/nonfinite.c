@@ -20,14 +20,14 @@ static bool supports(const tr_op_desc *desc) {
 }
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    const tr_nonfinite_attr *attr = (const void *)desc->attr;
+    double place = tr__nonfinite_place(desc, launch);
     const float *x = launch->in[0]; // [count]
     double *first = launch->out[0];
     int64_t count = tr_shape_count(desc->in[0].shape);
     (void)state;
     for (int64_t i = 0; i < count; i++) {
-        if (!isfinite(x[i]) && (*first == 0 || attr->place < *first)) {
-            *first = attr->place;
+        if (!isfinite(x[i]) && (*first == 0 || place < *first)) {
+            *first = place;
         }
     }
 }

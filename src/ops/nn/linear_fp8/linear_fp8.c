@@ -1,5 +1,6 @@
-// The ops, and their references: factors are rounded to codes of 8 bits, one number after
-// the other, and back; the product of what comes of it is the reference of `linear`.
+// The ops, and their references: factors are rounded to codes of 8 bits, one number
+// after the other, and back; the product of what comes of it is the reference of
+// `linear`.
 #include "ops/nn/linear/backward.h"
 #include "ops/nn/linear_fp8/factors.h"
 
