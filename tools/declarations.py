@@ -38,7 +38,12 @@ SCALARS = {
     "int64_t": "c_int64",
     "uint64_t": "c_uint64",
 }
-PYTHON_TYPES = {"c_char": "bytes", "c_bool": "bool", "c_float": "float", "c_double": "float"}
+PYTHON_TYPES = {
+    "c_char": "bytes",
+    "c_bool": "bool",
+    "c_float": "float",
+    "c_double": "float",
+}
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\.\.\.|[^\s\w]")
 QUALIFIERS = {"const", "extern"}
 
@@ -225,7 +230,7 @@ def pointer(of: Type) -> str:
 
 
 def callback(name: str) -> str:
-    """A text that C hands to Python may have no zero at its end: it stays an address."""
+    """A text that C gives Python may have no zero at its end: it stays an address."""
     return "c_void_p" if name == "c_char_p" else name
 
 
@@ -299,7 +304,7 @@ def annotation(of: str) -> str:
     return of
 
 
-PREAMBLE = '''"""Made by tools/declarations.py from include/tranche.h: do not change it."""
+PREAMBLE = '''"""Made by tools/declarations.py from include/tranche.h."""
 
 # ruff: noqa
 from __future__ import annotations
@@ -322,7 +327,11 @@ def write_python(header: Header) -> str:
         lines.append(f"{name}._fields_ = [")
         lines += [f'    ("{member}", {of}),' for member, of in fields]
         lines.append("]")
-    lines += ["", "# name: (result, parameters)", "FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {"]
+    lines += [
+        "",
+        "# name: (result, parameters)",
+        "FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {",
+    ]
     for name, (result, parameters) in header.functions.items():
         lines.append(f'    "{name}": ({result}, [{", ".join(parameters)}]),')
     return "\n".join([*lines, "}", ""])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """wheel_licences.py TREE: puts into an unpacked wheel the licence of each library that
-was copied into it, as the package of this system has it (/usr/share/doc/*/copyright)."""
+was copied into it, as the package of this system has it
+(/usr/share/doc/*/copyright)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def system_files() -> dict[str, Path]:
 def package_of(file: Path) -> str | None:
     """The package that has installed a file; /lib may be a link to /usr/lib."""
     for path in (file, Path("/usr") / file.relative_to("/")):
-        found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
+        found = subprocess.run(
+            ["dpkg-query", "-S", path], capture_output=True, text=True
+        )
         if found.returncode == 0:
             return found.stdout.split(":")[0]
     return None
@@ -41,7 +44,10 @@ def main() -> int:
     licences = next(tree.glob("*.dist-info")) / "licenses"
     licences.mkdir(exist_ok=True)
     system, failed = system_files(), False
-    for file in [*sorted(tree.glob("*.libs/*")), *sorted(tree.glob("tranche/lib/libgomp*"))]:
+    for file in [
+        *sorted(tree.glob("*.libs/*")),
+        *sorted(tree.glob("tranche/lib/libgomp*")),
+    ]:
         name = own_name(file)
         found = system.get(name)
         package = package_of(found) if found else None

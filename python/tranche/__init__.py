@@ -1,8 +1,9 @@
-"""Tranche trains neural networks at any effective batch size, in whatever memory you have.
+"""Tranche trains neural networks at any effective batch size, in whatever memory you
+have.
 
-    import tranche
-    engine = tranche.train("run.json")
-    print(engine.evaluate())
+import tranche
+engine = tranche.train("run.json")
+print(engine.evaluate())
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __version__: str
 
-# Importing the package loads nothing else: the library comes with the first name of these.
+# Importing the package loads nothing else: the library comes with the first of these.
 _FROM = {
     "Array": ("tensors", "Array"),
     "Callback": ("callbacks", "Callback"),
@@ -70,7 +71,9 @@ def __getattr__(name: str) -> Any:
             TRANCHE_VERSION_PATCH,
         )
 
-        return f"{TRANCHE_VERSION_MAJOR}.{TRANCHE_VERSION_MINOR}.{TRANCHE_VERSION_PATCH}"
+        return (
+            f"{TRANCHE_VERSION_MAJOR}.{TRANCHE_VERSION_MINOR}.{TRANCHE_VERSION_PATCH}"
+        )
     if name not in _FROM:
         raise AttributeError(f"module 'tranche' has no attribute {name!r}")
     module, member = _FROM[name]

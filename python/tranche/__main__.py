@@ -1,5 +1,5 @@
-"""The program: `python -m tranche train run.json`, and `python -m tranche launch`, which
-starts ranks of a script of Python's."""
+"""The program: `python -m tranche train run.json`, and `python -m tranche launch`,
+which starts ranks of a script of Python's."""
 
 from __future__ import annotations
 

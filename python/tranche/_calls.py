@@ -1,7 +1,7 @@
 """Exceptions and signals while the library is at work. C knows no exceptions: what a
 callback raises is kept, the callback ends with a value that makes the call end, and the
-caller raises it again. A signal that Python handles waits for the next callback, because
-what its handler raises outside of a guarded function would be lost."""
+caller raises it again. A signal that Python handles waits for the next callback,
+because what its handler raises outside of a guarded function would be lost."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class Raised:
         return guarded
 
     def stop(self, kind: Any) -> Any:
-        """A function that the library asks now and then whether to end: where a callback
-        or a signal's handler has raised."""
+        """A function that the library asks now and then whether to end: where a
+        callback or a signal's handler has raised."""
 
         def stop(_: object) -> bool:
             return self.error is not None

@@ -29,7 +29,11 @@ class _Managed(ctypes.Structure):
 
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_Managed._fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+_Managed._fields_ = [
+    ("tensor", _Tensor),
+    ("context", ctypes.c_void_p),
+    ("deleter", _Deleter),
+]
 
 # What has been handed out, by address: the consumer's call of the deleter ends it.
 _alive: dict[int, Any] = {}

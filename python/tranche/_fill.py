@@ -1,5 +1,5 @@
-"""Copies numbers of any kind (numpy, PyTorch, DLPack, buffers, nested lists) into memory
-of the library's, packed and of its type."""
+"""Copies numbers of any kind (numpy, PyTorch, DLPack, buffers, nested lists) into
+memory of the library's, packed and of its type."""
 
 from __future__ import annotations
 
@@ -50,13 +50,19 @@ def numpy() -> Any:
 
 def indexable(values: Any) -> Any:
     """A column whose rows a list of numbers takes out: tables are arrays for that."""
-    if not hasattr(values, "shape") or torch_tensor(values) is not None or numpy() is None:
+    if (
+        not hasattr(values, "shape")
+        or torch_tensor(values) is not None
+        or numpy() is None
+    ):
         return values
     return numpy().asarray(values)
 
 
 def _is_list(values: Any) -> bool:
-    return isinstance(values, Sequence | array.array) and not isinstance(values, str | bytes)
+    return isinstance(values, Sequence | array.array) and not isinstance(
+        values, str | bytes
+    )
 
 
 def shape_of(values: Any) -> tuple[int, ...]:
@@ -84,7 +90,9 @@ def is_whole(values: Any) -> bool:
     return is_whole(values) if hasattr(values, "dtype") else isinstance(values, int)
 
 
-def fill(values: Any, address: int, dtype: int, shape: tuple[int, ...], name: str) -> None:
+def fill(
+    values: Any, address: int, dtype: int, shape: tuple[int, ...], name: str
+) -> None:
     """Copies `values` of this shape to `address`, as elements of a type of the library
     (TR_F32, TR_I32, TR_I64). name: for messages."""
     kind = _KINDS[dtype]
@@ -110,7 +118,8 @@ def _words(shape: tuple[int, ...]) -> str:
 def _need_shape(has: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:
     if has != wanted:
         raise Error(
-            Status.DATA, f"{name}: the shape is {_words(has)} in place of {_words(wanted)}"
+            Status.DATA,
+            f"{name}: the shape is {_words(has)} in place of {_words(wanted)}",
         )
 
 

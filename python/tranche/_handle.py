@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Sequence
 from ctypes import byref, c_void_p
 from typing import Any, TypeVar
 
@@ -32,7 +33,7 @@ def _destroy(process: int, function: str, pointer: int, keeps: list[object]) -> 
 
 
 class Handle:
-    """An object of the library that is closed once, by hand, in `with`, or by nobody."""
+    """An object of the library, which is closed by hand, in `with`, or by nobody."""
 
     _kind = "object"
 
@@ -40,9 +41,15 @@ class Handle:
         self._owned: Owner | None = None
         self._raised = Raised()
 
-    def _own(self, pointer: c_void_p, destroy: str, *keeps: object) -> None:
-        assert pointer.value is not None
-        self._owned = Owner(pointer.value, destroy, *keeps)
+    def _create(self, name: str, *arguments: Any, keeps: Sequence[object] = ()) -> None:
+        """Calls a function that makes the object, and owns it, also where a signal has
+        come meanwhile."""
+        pointer = c_void_p()
+        try:
+            self._make(name, *arguments, byref(pointer))
+        finally:
+            if pointer.value is not None:
+                self._owned = Owner(pointer.value, f"tr_{self._kind}_destroy", *keeps)
 
     @property
     def _owner(self) -> Owner:
@@ -84,8 +91,9 @@ class Handle:
         return b"".join(pieces).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Gives back what the object holds; nothing happens where it is closed. What was
-        made of it, such as an engine of a run, goes on and keeps it until its own end."""
+        """Gives back what the object holds; nothing happens where it is closed. What
+        was made of it, such as an engine of a run, goes on and keeps it until its own
+        end."""
         self._owned = None
 
     @property

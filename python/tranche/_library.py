@@ -45,7 +45,9 @@ def _load() -> Any:
         try:
             found = ctypes.CDLL(str(_find()))
         except OSError as error:
-            raise ImportError(f"tranche: its library cannot be loaded: {error}") from error
+            raise ImportError(
+                f"tranche: its library cannot be loaded: {error}"
+            ) from error
     for name, (result, parameters) in _declarations.FUNCTIONS.items():
         function = getattr(found, name)
         function.restype = result
@@ -95,8 +97,9 @@ def _load_openmp() -> None:
 
 @contextmanager
 def _short_spinning() -> Iterator[None]:
-    """OpenMP's threads that wait spin briefly, as in the program `tranche`: it reads the
-    variable when it is loaded. What the user says counts, and the environment stays."""
+    """OpenMP's threads that wait spin briefly, as in the program `tranche`: it reads
+    the variable when it is loaded. What the user says counts, and the environment
+    stays."""
     if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
         yield
         return

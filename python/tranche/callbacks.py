@@ -56,10 +56,10 @@ class Evaluation(NamedTuple):
 
 
 class Callback:
-    """A listener: override what is of interest. The engine is free in each call, so that
-    it may be read, evaluated and saved; it makes no steps and is not closed there. What
-    an override raises ends the training, which saves a checkpoint, and comes out of it;
-    `tranche.StopTraining` ends it without an error."""
+    """A listener: override what is of interest. The engine is free in each call, so
+    that it may be read, evaluated and saved; it makes no steps and is not closed there.
+    What an override raises ends the training, which saves a checkpoint, and comes out
+    of it; `tranche.StopTraining` ends it without an error."""
 
     def on_begin(self, engine: Engine) -> None:
         """Before the first step."""

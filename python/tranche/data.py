@@ -1,10 +1,10 @@
 """Data that Python has: columns of arrays, or samples one by one.
 
-    (inputs, labels), {"features": inputs, "labels": labels}   columns [samples, ...]
-    tokens [samples, n + 1]                                    windows: each token's label
-                                                               is the one behind it
-    a sequence of samples, each such a tuple, dict or window   read when they are needed
-    any other iterable of samples                              read once, and kept
+(inputs, labels), {"features": inputs, "labels": labels}   columns [samples, ...]
+tokens [samples, n + 1]                                    windows: each token's label
+                                                           is the one behind it
+a sequence of samples, each such a tuple, dict or window   read when they are needed
+any other iterable of samples                              read once, and kept
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def _input_name(values: Any, shape: tuple[int, ...]) -> str:
     if len(shape) not in names:
         raise Error(
             Status.DATA,
-            f"inputs of {len(shape)} dimensions a sample: rows of features have 1, images "
-            f"[height, width, channels] 3; a dict gives tensors other names",
+            f"inputs of {len(shape)} dimensions a sample: rows of features have 1, "
+            f"images [height, width, channels] 3; a dict gives tensors other names",
         )
     return names[len(shape)]
 
 
 def _named(sample: Any, first: int) -> dict[str, Any]:
-    """The parts of a sample, or of columns, by name. first: dimensions in front of those
-    of a sample."""
+    """The parts of a sample, or of columns, by name. first: dimensions in front of
+    those of a sample."""
     if isinstance(sample, Mapping):
         return dict(sample)
     if not isinstance(sample, tuple):
@@ -75,14 +75,17 @@ def _window(tokens: Any, first: int) -> dict[str, Any]:
     if len(shape) != 1 or shape[0] < 2 or not _fill.is_whole(tokens):
         raise Error(
             Status.DATA,
-            "one array alone is windows of at least two tokens, integers [samples, n + 1]; "
-            "other data are (inputs, labels) or a dict",
+            "one array alone is windows of at least two tokens, integers "
+            "[samples, n + 1]; other data are (inputs, labels) or a dict",
         )
     if first == 0:
         return {"input_ids": tokens[:-1], "labels": tokens[1:]}
     if hasattr(tokens, "shape"):
         return {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
-    return {"input_ids": [row[:-1] for row in tokens], "labels": [row[1:] for row in tokens]}
+    return {
+        "input_ids": [row[:-1] for row in tokens],
+        "labels": [row[1:] for row in tokens],
+    }
 
 
 def _field(name: str, values: Any, shape: tuple[int, ...]) -> Field:
@@ -119,22 +122,33 @@ class Columns(Source):
         self._columns = {
             name: _fill.indexable(values) for name, values in _named(columns, 1).items()
         }
-        shapes = {name: _fill.shape_of(values) for name, values in self._columns.items()}
+        shapes = {
+            name: _fill.shape_of(values) for name, values in self._columns.items()
+        }
         counts = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
         if len(set(counts.values())) != 1 or not min(counts.values()):
             told = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise Error(Status.DATA, f"columns need equally many samples, at least one: {told}")
+            raise Error(
+                Status.DATA, f"columns need equally many samples, at least one: {told}"
+            )
         self.samples = min(counts.values())
         self.fields = [
-            _field(name, values, shapes[name][1:]) for name, values in self._columns.items()
+            _field(name, values, shapes[name][1:])
+            for name, values in self._columns.items()
         ]
         self.about = f"{self.samples} samples of " + ", ".join(self._columns)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
         for field, address in zip(self.fields, rows, strict=True):
             values = self._columns[field.name]
-            taken = values[index] if hasattr(values, "shape") else [values[i] for i in index]
-            _fill.fill(taken, address, field.dtype, (len(index), *field.shape), field.name)
+            taken = (
+                values[index]
+                if hasattr(values, "shape")
+                else [values[i] for i in index]
+            )
+            _fill.fill(
+                taken, address, field.dtype, (len(index), *field.shape), field.name
+            )
 
     def hash(self) -> int:
         digest = self._digest()
@@ -142,7 +156,9 @@ class Columns(Source):
         step = max(1, math.ceil(self.samples * each / _HASHED))
         for first in range(0, self.samples, 1024 * step):
             index = list(range(first, min(first + 1024 * step, self.samples), step))
-            buffers = [ctypes.create_string_buffer(len(index) * f.bytes) for f in self.fields]
+            buffers = [
+                ctypes.create_string_buffer(len(index) * f.bytes) for f in self.fields
+            ]
             self.read(index, [ctypes.addressof(buffer) for buffer in buffers])
             for buffer in buffers:
                 digest.update(buffer)
@@ -150,8 +166,8 @@ class Columns(Source):
 
 
 class Samples(Source):
-    """A sequence of samples, each a tuple, a dict or a window of tokens. `__getitems__`,
-    where it is there, is asked for several at once."""
+    """A sequence of samples, each a tuple, a dict or a window of tokens.
+    `__getitems__`, where it is there, is asked for several at once."""
 
     def __init__(self, samples: Any) -> None:
         self._samples = samples
@@ -160,7 +176,8 @@ class Samples(Source):
             raise Error(Status.DATA, "there are no samples")
         first = _named(samples[0], 0)
         self.fields = [
-            _field(name, values, _fill.shape_of(values)) for name, values in first.items()
+            _field(name, values, _fill.shape_of(values))
+            for name, values in first.items()
         ]
         self.about = f"{self.samples} samples of " + ", ".join(first)
 
@@ -171,13 +188,15 @@ class Samples(Source):
             parts = _named(sample, 0)
             for field, address in zip(self.fields, rows, strict=True):
                 if field.name not in parts:
-                    raise Error(Status.DATA, f"sample {number}: there is no {field.name}")
+                    raise Error(
+                        Status.DATA, f"sample {number}: there is no {field.name}"
+                    )
                 where = f"sample {number}: {field.name}"
                 place = address + at * field.bytes
                 _fill.fill(parts[field.name], place, field.dtype, field.shape, where)
 
     def hash(self) -> int:
-        """Samples may be drawn anew each time, so their number and shapes count alone."""
+        """Samples may be drawn anew each time: their number and shapes count alone."""
         return int.from_bytes(self._digest().digest(), "little")
 
 
@@ -194,8 +213,8 @@ def source(given: Any) -> Source:
             return Samples(list(given))
     raise Error(
         Status.USAGE,
-        f"data of type {type(given).__name__}: give columns, (inputs, labels) or a dict, or "
-        f"samples; files are named in the config",
+        f"data of type {type(given).__name__}: give columns, (inputs, labels) or a "
+        f"dict, or samples; files are named in the config",
     )
 
 
@@ -260,14 +279,19 @@ def _tensors(fields: Sequence[Field]) -> Any:
     """The list of a source's tensors, as the library has it."""
     made = c.tr_batch_tensors()
     if len(fields) > c.TR_BATCH_TENSORS_MAX:
-        raise Error(Status.DATA, f"a sample has at most {c.TR_BATCH_TENSORS_MAX} tensors")
+        raise Error(
+            Status.DATA, f"a sample has at most {c.TR_BATCH_TENSORS_MAX} tensors"
+        )
     made.count = len(fields)
     for tensor, field in zip(made.tensor, fields, strict=False):
-        if len(field.name.encode()) >= c.TR_BATCH_NAME_MAX or len(field.shape) >= c.TR_RANK_MAX:
+        if (
+            len(field.name.encode()) >= c.TR_BATCH_NAME_MAX
+            or len(field.shape) >= c.TR_RANK_MAX
+        ):
             raise Error(
                 Status.DATA,
-                f"{field.name}: names have at most {c.TR_BATCH_NAME_MAX - 1} bytes, and a "
-                f"sample at most {c.TR_RANK_MAX - 1} dimensions",
+                f"{field.name}: names have up to {c.TR_BATCH_NAME_MAX - 1} bytes, and "
+                f"a sample at most {c.TR_RANK_MAX - 1} dimensions",
             )
         tensor.name = field.name.encode()
         tensor.role = _ROLES.get(field.name, c.TR_ROLE_INPUT)

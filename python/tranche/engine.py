@@ -14,7 +14,7 @@ from tranche._calls import Raised
 from tranche._handle import Handle, field_type, sized
 from tranche._library import library
 from tranche.callbacks import Callbacks, Evaluation, Screen, StepResult
-from tranche.error import Error, Status, StopTraining
+from tranche.error import StopTraining
 from tranche.plan import Plan
 from tranche.predict import Predictor
 from tranche.run import Config, Messages, Run
@@ -50,11 +50,9 @@ class Engine(Handle):
         self._raised = run._raised
         self.run = run
         self.plan = plan or run.plan()
-        pointer = c_void_p()
-        self._make(
-            "tr_engine_create", run._owner.pointer, self.plan._owner.pointer, byref(pointer)
-        )
-        self._own(pointer, "tr_engine_destroy", run._owner, self.plan._owner)
+        made_of = [run._owner, self.plan._owner]
+        pointers = [owner.pointer for owner in made_of]
+        self._create("tr_engine_create", *pointers, keeps=made_of)
         self._stop = self._raised.stop(_stop_type)
         self._owner.keeps.append(self._stop)
         self._call("tr_engine_stop_when", self._stop, None)
@@ -73,14 +71,16 @@ class Engine(Handle):
     def train(self, callbacks: Callbacks = (), *, progress: bool = True) -> None:
         """Trains to the end of the run as `tranche train` does: steps, metrics,
         evaluations, checkpoints. progress: shows it on standard output. Ctrl-C, or what
-        a callback raises, ends it, a checkpoint is saved, and the exception comes out."""
+        a callback raises, ends it, a checkpoint is saved, and the exception comes
+        out."""
         listeners = told.listeners(callbacks)
         self.run._begin(self.plan)
         options = sized(c.tr_train_options)
         options.stop = self._stop
-        options.stepped = field_type(c.tr_train_options, "stepped")(
-            self._raised.guard(self._tell(listeners), None)
-        )
+        if listeners:  # updates may be left to the next step where nobody asks
+            options.stepped = field_type(c.tr_train_options, "stepped")(
+                self._raised.guard(self._tell(listeners), None)
+            )
         if progress:
             _show(options.screen, self._raised)
         try:
@@ -94,8 +94,6 @@ class Engine(Handle):
 
     def _tell(self, listeners: Sequence[told.Callback]) -> Any:
         def stepped(_: object, result: Any, evaluation: Any) -> None:
-            if not listeners:
-                return
             made = step_result(result.contents)
             for each in listeners:
                 each.on_step(self, made)
@@ -107,8 +105,8 @@ class Engine(Handle):
         return stepped
 
     def set_rate(self, rate: float | None, group: int = -1) -> None:
-        """Sets the learning rate of a group of parameters for the updates from now on, in
-        place of the run file's; None: as that says again. group: its number in
+        """Sets the learning rate of a group of parameters for the updates from now on,
+        in place of the run file's; None: as that says again. group: its number in
         optimizer.groups; -1: that of all other parameters."""
         groups = self._ask("tr_engine_groups")
         number = groups + group if group < 0 else group
@@ -123,10 +121,10 @@ class Engine(Handle):
         return _evaluation(result)
 
     def predict(self, inputs: Any) -> Array:
-        """The model's logits for inputs as the model takes them, [samples, ...] or a dict
-        of these by name: [samples, classes] of a classifier, else [samples, positions,
-        classes]. On one rank. The weights go through a folder that is removed: for many
-        calls between two steps this is done once."""
+        """The model's logits for inputs as the model takes them, [samples, ...] or a
+        dict of these by name: [samples, classes] of a classifier, else [samples,
+        positions, classes]. On one rank. The weights go through a folder that is
+        removed: for many calls between two steps this is done once."""
         now = (self.steps_done, self._written)
         if self._predictor is None or self._predictor.made_at != now:
             self._predictor = Predictor(self, now)
@@ -148,19 +146,23 @@ class Engine(Handle):
 
     @property
     def peak_bytes(self) -> dict[str, int]:
-        """The most bytes so far: of each space, comparable to the ledger's totals, and of
-        the "process"."""
+        """The most bytes so far: of each space, comparable to the ledger's totals, and
+        of the "process"."""
         peaks = {
-            library().tr_space_name(space).decode(): int(self._ask("tr_engine_space_peak", space))
+            library().tr_space_name(space).decode(): int(
+                self._ask("tr_engine_space_peak", space)
+            )
             for space in range(c.TR_SPACES)
         }
         return {**peaks, "process": int(self._ask("tr_engine_process_peak"))}
 
     # ---- checkpoints
 
-    def save(self, folder: str | os.PathLike[str] | None = None, data: bytes = b"") -> None:
-        """Saves a checkpoint: in the run's out folder, or as the folder named. data: bytes
-        of yours that go into it; `tranche.checkpoint_bytes` reads them."""
+    def save(
+        self, folder: str | os.PathLike[str] | None = None, data: bytes = b""
+    ) -> None:
+        """Saves a checkpoint: in the run's out folder, or as the folder named. data:
+        bytes of yours that go into it; `tranche.checkpoint_bytes` reads them."""
         if folder is None:
             self.run._begin(self.plan)
         options = sized(c.tr_save_options)
@@ -209,7 +211,9 @@ def _show(screen: Any, raised: Raised) -> None:
 def checkpoint_bytes(path: str | os.PathLike[str]) -> bytes:
     """The bytes that were given to `Engine.save`; b"": none were."""
     pointer, count = c_void_p(), c_size_t()
-    Handle()._make("tr_checkpoint_bytes", os.fsencode(path), byref(pointer), byref(count))
+    Handle()._make(
+        "tr_checkpoint_bytes", os.fsencode(path), byref(pointer), byref(count)
+    )
     try:
         return string_at(pointer.value, count.value) if pointer.value else b""
     finally:
@@ -226,11 +230,11 @@ def train(
     progress: bool = True,
     messages: Messages | None = None,
 ) -> Engine:
-    """Trains a run to its end, as `tranche train` does, and returns its engine, which has
-    the trained model. config: the path of a run file, or the same as a dict. train,
+    """Trains a run to its end, as `tranche train` does, and returns its engine, which
+    has the trained model. config: the path of a run file, or the same as a dict. train,
     validation: data in place of the config's. callbacks: functions that get each step's
-    result, or `Callback`s. settings: keys in place of the config's. progress: it is shown
-    on standard output, and notes on standard error; else `messages` or the logger
+    result, or `Callback`s. settings: keys in place of the config's. progress: it is
+    shown on standard output, and notes on standard error; else `messages` or the logger
     "tranche" gets these."""
     engine: Engine | None = None
     if messages is None and progress:

@@ -1,4 +1,5 @@
-"""Starts a script on several ranks of this machine, by the launcher of the library's MPI.
+"""Starts a script on several ranks of this machine, by the launcher of the library's
+MPI.
 
 Each rank runs this module, which runs the script: so an exit with an error ends all
 ranks, and the signal that launchers hand on is a KeyboardInterrupt.
@@ -51,15 +52,19 @@ def _command() -> tuple[list[str], dict[str, str]]:
     if mpi == c.TR_MPI_NONE and other is None:
         raise Error(
             Status.COMM,
-            "this package was built without MPI: install Open MPI or MPICH and build it "
-            "here (pip install . in the source tree), or run one process",
+            "this package was built without MPI: install Open MPI or MPICH and build "
+            "it here (pip install . in the source tree), or run one process",
         )
     open_mpi = mpi != c.TR_MPI_MPICH
-    known = ["mpirun.openmpi", "mpirun"] if open_mpi else ["mpirun.mpich", "mpiexec.hydra"]
+    known = (
+        ["mpirun.openmpi", "mpirun"] if open_mpi else ["mpirun.mpich", "mpiexec.hydra"]
+    )
     found = _launcher([(built.value or b"").decode(), *known], open_mpi)
     if found is None:
         name = "Open MPI" if open_mpi else "MPICH"
-        raise Error(Status.COMM, f"there is no {known[0]} to start ranks: install {name}")
+        raise Error(
+            Status.COMM, f"there is no {known[0]} to start ranks: install {name}"
+        )
     if not open_mpi:
         return [found], {}
     environment = {**_OPEN_MPI, **(_AS_ROOT if os.geteuid() == 0 else {})}
@@ -70,7 +75,15 @@ def _command() -> tuple[list[str], dict[str, str]]:
 
 def _start(ranks: int, words: list[str]) -> int:
     launcher, environment = _command()
-    command = [*launcher, "-n", str(ranks), sys.executable, "-m", "tranche.launch", *words]
+    command = [
+        *launcher,
+        "-n",
+        str(ranks),
+        sys.executable,
+        "-m",
+        "tranche.launch",
+        *words,
+    ]
     # A terminal's signals go to this process alone, which hands them on as SIGUSR1:
     # launchers give that to the ranks.
     child = subprocess.Popen(

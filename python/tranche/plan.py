@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tranche import _declarations as c
@@ -31,13 +30,11 @@ class Plan(Handle):
     def __init__(self, run: Run) -> None:
         super().__init__()
         self._run = run
-        pointer = c_void_p()
-        run._call("tr_run_make_plan", byref(pointer))
-        self._own(pointer, "tr_plan_destroy", run._owner)
+        self._create("tr_run_make_plan", run._owner.pointer, keeps=[run._owner])
 
     @property
     def ledger(self) -> list[LedgerRow]:
-        """The bytes of each category, with a row "total" for each space that is used."""
+        """The bytes of each category, and a row "total" for each space that is used."""
         ledger = self._ask("tr_plan_ledger").contents
         rows = []
         for space in range(c.TR_SPACES):

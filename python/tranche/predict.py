@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Predictor(Handle):
     """The model as it is at one step, for rows of the caller's."""
 
-    _kind = "predictor"
+    _kind = "evaluator"
 
     def __init__(self, engine: Engine, made_at: tuple[int, int]) -> None:
         super().__init__()
@@ -34,9 +34,7 @@ class Predictor(Handle):
             options = sized(c.tr_evaluator_options)
             options.path = os.fsencode(path)
             options.rows_only = True
-            pointer = c_void_p()
-            self._make("tr_evaluator_create", byref(options), byref(pointer))
-        self._own(pointer, "tr_evaluator_destroy")
+            self._create("tr_evaluator_create", byref(options))
         self._model = self._ask("tr_evaluator_model").contents
         self._positions = int(self._ask("tr_evaluator_positions"))
 
@@ -53,15 +51,26 @@ class Predictor(Handle):
                 shape = (count, *tensor.desc.shape.dim[: tensor.desc.shape.rank])
                 buffer = ctypes.create_string_buffer(_bytes(shape, tensor.desc.dtype))
                 _fill.fill(
-                    given[name], ctypes.addressof(buffer), tensor.desc.dtype, shape, name
+                    given[name],
+                    ctypes.addressof(buffer),
+                    tensor.desc.dtype,
+                    shape,
+                    name,
                 )
                 buffers.append(buffer)
                 rows[i] = ctypes.addressof(buffer)
         logits = empty(c.TR_F32, (count, self._positions, self._model.classes))
         self._call(
-            "tr_evaluator_ask", rows, count, ctypes.cast(logits.address, ctypes.POINTER(ctypes.c_float))
+            "tr_evaluator_ask",
+            rows,
+            count,
+            ctypes.cast(logits.address, ctypes.POINTER(ctypes.c_float)),
         )
-        return logits.reshaped((count, self._model.classes)) if self._positions == 1 else logits
+        return (
+            logits.reshaped((count, self._model.classes))
+            if self._positions == 1
+            else logits
+        )
 
     def _by_name(self, inputs: Any, tensors: list[Any]) -> Mapping[str, Any]:
         names = [t.name.decode() for t in tensors if t.role != c.TR_ROLE_TARGET]
@@ -78,7 +87,9 @@ class Predictor(Handle):
     def _count(self, given: Mapping[str, Any]) -> int:
         counts = {_fill.shape_of(values)[:1] for values in given.values()}
         if len(counts) != 1 or () in counts:
-            raise Error(Status.USAGE, "inputs need equally many samples, [samples, ...]")
+            raise Error(
+                Status.USAGE, "inputs need equally many samples, [samples, ...]"
+            )
         return int(counts.pop()[0])
 
 

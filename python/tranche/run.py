@@ -1,4 +1,5 @@
-"""A run: a run file or the same as a dict, what is changed of it, and what it becomes."""
+"""A run: a run file or the same as a dict, what is changed of it, and what it
+becomes."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from ctypes import byref, c_char_p, c_void_p, string_at
+from ctypes import byref, c_char_p, string_at
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +50,7 @@ class Run(Handle):
         messages: Messages | None = None,
     ) -> None:
         super().__init__()
-        pointer = c_void_p()
-        self._make("tr_run_create", byref(pointer))
-        self._own(pointer, "tr_run_destroy")
+        self._create("tr_run_create")
         self._resolved = False
         self._begun = False
         self._load(config)
@@ -59,7 +58,9 @@ class Run(Handle):
         for key, value in {"choose_device": True, **(settings or {})}.items():
             self.set(key, value)
         self._data = [
-            data.Dataset(data.source(given), self._raised) if given is not None else None
+            data.Dataset(data.source(given), self._raised)
+            if given is not None
+            else None
             for given in (train, validation)
         ]
         self._give(messages or _to_log)

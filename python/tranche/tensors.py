@@ -35,7 +35,9 @@ class Array:
     """Numbers in memory, with a shape: a copy of its own, or lent by an engine. numpy,
     PyTorch and others take it without a copy (`numpy.asarray`, `torch.from_dlpack`)."""
 
-    def __init__(self, buffer: Any, kind: Kind, shape: Sequence[int], lender: Any = None):
+    def __init__(
+        self, buffer: Any, kind: Kind, shape: Sequence[int], lender: Any = None
+    ):
         self._buffer = buffer  # of ctypes: [elements]
         self._kind = kind
         self._lender = lender  # that keeps the memory
@@ -64,7 +66,10 @@ class Array:
 
     def __dlpack__(self, **_: Any) -> Any:
         return _dlpack.capsule(
-            self, self.address, self.shape, (self._kind.code, ctypes.sizeof(self._kind.ctype))
+            self,
+            self.address,
+            self.shape,
+            (self._kind.code, ctypes.sizeof(self._kind.ctype)),
         )
 
     def reshaped(self, shape: Sequence[int]) -> Array:
@@ -146,7 +151,12 @@ class Tensor:
 
     def _move(self, function: str, part: str, array: Array) -> None:
         self._engine._call(
-            function, self.name.encode(), part.encode(), 0, math.prod(self.shape), array.address
+            function,
+            self.name.encode(),
+            part.encode(),
+            0,
+            math.prod(self.shape),
+            array.address,
         )
 
     def borrow(self) -> Array:
@@ -157,8 +167,8 @@ class Tensor:
         if not at:
             raise Error(
                 Status.USAGE,
-                f"{self.name}: its values do not lie whole in this rank's memory, or it is "
-                f"no parameter: read() copies them",
+                f"{self.name}: it is no parameter, or its values do not lie whole in "
+                f"this rank's memory: read() copies them",
             )
         kind = _KINDS[c.TR_F32]
         address = ctypes.cast(at, ctypes.c_void_p).value

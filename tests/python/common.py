@@ -51,7 +51,13 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def text_model(**changes: Any) -> dict[str, Any]:
     """A small language model, without data."""
-    model = {"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 8}
+    model = {
+        "model_type": "gpt2",
+        "n_layer": 1,
+        "n_embd": 16,
+        "n_head": 2,
+        "n_positions": 8,
+    }
     rates = {"resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0, "vocab_size": 32}
     given = config(model={**model, **rates}, **changes)
     del given["data"]
@@ -85,7 +91,9 @@ class InFolder(unittest.TestCase):
 
 
 class Refused:
-    def __init__(self, test: unittest.TestCase, status: tranche.Status, words: Any) -> None:
+    def __init__(
+        self, test: unittest.TestCase, status: tranche.Status, words: Any
+    ) -> None:
         self.test, self.status, self.words = test, status, words
 
     def __enter__(self) -> None:
@@ -106,7 +114,12 @@ def run_program(*words: str | Path) -> str:
     return done.stdout
 
 
-def run_python(code: str, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run_python(
+    code: str, *words: str, timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=timeout
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
     )

@@ -14,7 +14,11 @@ def main() -> int:
     result = unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(tests)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     passed = result.testsRun - failed - len(result.skipped)
-    for word, count in (("PASSED ", passed), ("FAILED ", failed), ("SKIPPED", len(result.skipped))):
+    for word, count in (
+        ("PASSED ", passed),
+        ("FAILED ", failed),
+        ("SKIPPED", len(result.skipped)),
+    ):
         if count or word == "PASSED ":
             print(f"[  {word} ] {count} test(s)")
     return 0 if result.wasSuccessful() and result.testsRun else 1

@@ -1,4 +1,5 @@
-"""Callbacks: what they are told, what they may do, and what becomes of what they raise."""
+"""Callbacks: what they are told, what they may do, and what becomes of what they
+raise."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ class Callbacks(InFolder):
         class Asks(tranche.Callback):
             sums: list[float] = []
 
-            def on_step(self, engine: tranche.Engine, result: tranche.StepResult) -> None:
+            def on_step(
+                self, engine: tranche.Engine, result: tranche.StepResult
+            ) -> None:
                 weight = engine.tensors["layers.0.weight"]
                 self.sums.append(sum(map(sum, weight.read().tolist())))
                 engine.evaluate()
@@ -96,7 +99,9 @@ class Callbacks(InFolder):
 
     def test_closing_the_engine_in_a_callback_waits_for_its_call(self) -> None:
         class Closes(tranche.Callback):
-            def on_step(self, engine: tranche.Engine, result: tranche.StepResult) -> None:
+            def on_step(
+                self, engine: tranche.Engine, result: tranche.StepResult
+            ) -> None:
                 engine.close()
 
         engine = tranche.train(config(out="out"), callbacks=[Closes()], progress=False)

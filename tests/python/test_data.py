@@ -1,5 +1,5 @@
-"""Data of Python's: what may be given, that the same numbers train the same bits however
-they are given, and what is refused."""
+"""Data of Python's: what may be given, that the same numbers train the same bits
+however they are given, and what is refused."""
 
 from __future__ import annotations
 
@@ -111,7 +111,10 @@ class Forms(InFolder):
         given = config(out="out")
         del given["data"]
         engine = tranche.train(
-            given, train=(rows, labels), validation=(rows[:10], labels[:10]), progress=False
+            given,
+            train=(rows, labels),
+            validation=(rows[:10], labels[:10]),
+            progress=False,
         )
         self.assertEqual(engine.evaluate().samples, 10)
         self.assertEqual(engine.evaluate(4).samples, 4)
@@ -123,7 +126,9 @@ class Forms(InFolder):
         tranche.train(given, train=(rows, labels), progress=False)
         rows[17][2] += 1
         with self.refused(tranche.Status.IO, "data"):
-            tranche.train(given, train=(rows, labels), settings={"steps": 5}, progress=False)
+            tranche.train(
+                given, train=(rows, labels), settings={"steps": 5}, progress=False
+            )
 
 
 class Wrong(InFolder):
@@ -151,7 +156,9 @@ class Wrong(InFolder):
 
     def test_a_sample_that_lacks_a_tensor(self) -> None:
         rows, labels = samples()
-        named = [{"features": r, "labels": y} for r, y in zip(rows, labels, strict=True)]
+        named = [
+            {"features": r, "labels": y} for r, y in zip(rows, labels, strict=True)
+        ]
         del named[7]["labels"]
         with self.refused(DATA, "sample 7", "labels"):
             losses(named)

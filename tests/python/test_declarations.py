@@ -37,11 +37,12 @@ class Reader(unittest.TestCase):
             "enum { TR_MANY = 3, TR_MORE, TR_MOST = TR_MORE + TR_MANY };\n"
             "typedef struct tr_hidden tr_hidden;\n"
             "struct tr_other;\n"
-            "typedef struct tr_a { char name[TR_MANY][4]; const char *text; double x, y; } tr_a;\n"
+            "typedef struct tr_a { char name[TR_MANY][4]; const char *text;\n"
+            "    double x, y; } tr_a;\n"
             "typedef struct tr_b { tr_a a; struct tr_b *next; tr_hidden *h;\n"
             "    bool (*ask)(void *user, const char *text, size_t n); } tr_b;\n"
-            "tr_a tr_make(const tr_b *from, int n, struct tr_other *o, const int64_t k[4],\n"
-            "             void *const *rows);\n"
+            "tr_a tr_make(const tr_b *from, int n, struct tr_other *o,\n"
+            "             const int64_t k[4], void *const *rows);\n"
             "const char *tr_say(void);\n"
         )
         self.assertEqual((status, said), (0, ""))
@@ -50,7 +51,9 @@ class Reader(unittest.TestCase):
         a, b = made["tr_a"], made["tr_b"]
         self.assertEqual(ctypes.sizeof(a), 16 + 8 + 16)
         ask = dict(b._fields_)["ask"]
-        self.assertEqual((ask._restype_, ask._argtypes_[1]), (ctypes.c_bool, ctypes.c_void_p))
+        self.assertEqual(
+            (ask._restype_, ask._argtypes_[1]), (ctypes.c_bool, ctypes.c_void_p)
+        )
         result, parameters = made["FUNCTIONS"]["tr_make"]
         self.assertIs(result, a)
         of_rows = ctypes.POINTER(ctypes.c_void_p)

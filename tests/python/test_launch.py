@@ -30,10 +30,22 @@ class Launch(InFolder):
         )
         Path("run.json").write_text(json.dumps(self.reproducible))
 
-    def launch(self, script: str, *words: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+    def launch(
+        self, script: str, *words: str, ranks: int = 2
+    ) -> subprocess.CompletedProcess[str]:
         Path("script.py").write_text(script)
-        command = [sys.executable, "-m", "tranche", "launch", "-n", str(ranks), "script.py"]
-        return subprocess.run([*command, *words], capture_output=True, text=True, timeout=60)
+        command = [
+            sys.executable,
+            "-m",
+            "tranche",
+            "launch",
+            "-n",
+            str(ranks),
+            "script.py",
+        ]
+        return subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=60
+        )
 
     @needs_mpi
     def test_two_ranks_come_to_the_bits_of_one(self) -> None:
@@ -50,7 +62,8 @@ class Launch(InFolder):
         script = (
             "import tranche\n"
             "def fails(result):\n"
-            "    if result.step == 3 and tranche.rank() == 1: raise ValueError('of rank 1')\n"
+            "    if result.step == 3 and tranche.rank() == 1:\n"
+            "        raise ValueError('of rank 1')\n"
             "tranche.train('run.json', callbacks=[fails], progress=False)\n"
             "raise SystemExit(9)\n"
         )
@@ -76,7 +89,8 @@ class Launch(InFolder):
         Path("script.py").write_text(
             "import tranche\n"
             "def told(result):\n"
-            "    if result.step == 3 and tranche.rank() == 0: print('begun', flush=True)\n"
+            "    if result.step == 3 and tranche.rank() == 0:\n"
+            "        print('begun', flush=True)\n"
             "tranche.train('run.json', callbacks=[told], progress=False)\n"
         )
         command = [sys.executable, "-m", "tranche", "launch", "-n", "2", "script.py"]

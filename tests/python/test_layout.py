@@ -16,7 +16,9 @@ from tranche._library import library
 
 class Layout(unittest.TestCase):
     def test_sizes_offsets_and_constants(self) -> None:
-        told = subprocess.run([os.environ["TRANCHE_LAYOUT"]], capture_output=True, text=True)
+        told = subprocess.run(
+            [os.environ["TRANCHE_LAYOUT"]], capture_output=True, text=True
+        )
         seen = set()
         for line in told.stdout.splitlines():
             name, *numbers = line.split()
@@ -25,7 +27,9 @@ class Layout(unittest.TestCase):
             seen.add(struct)
             if member:
                 field = getattr(found, member)
-                self.assertEqual([field.offset, field.size], list(map(int, numbers)), name)
+                self.assertEqual(
+                    [field.offset, field.size], list(map(int, numbers)), name
+                )
             elif isinstance(found, type):
                 self.assertEqual(ctypes.sizeof(found), int(numbers[0]), name)
             else:
@@ -43,7 +47,9 @@ class Layout(unittest.TestCase):
         headers = "".join(
             file.read_text() for file in (source / "include" / "tranche").glob("*.h")
         )
-        exported = re.findall(r"^tr_\w+", (source / "cmake/exports.txt").read_text(), re.M)
+        exported = re.findall(
+            r"^tr_\w+", (source / "cmake/exports.txt").read_text(), re.M
+        )
         stable = {name for name in exported if re.search(rf"\b{name}\(", headers)}
         self.assertEqual(stable, set(c.FUNCTIONS) & stable)
         self.assertEqual(set(c.FUNCTIONS) - stable, set())

@@ -21,10 +21,7 @@ class Plans(InFolder):
 
     def test_the_ledger_is_the_programs(self) -> None:
         told = json.loads(run_program("plan", "run.json", "--json"))
-        ours = {
-            (row.space, row.category): row.bytes
-            for row in self.plan.ledger
-        }
+        ours = {(row.space, row.category): row.bytes for row in self.plan.ledger}
         theirs = {
             (space, category): size
             for space, rows in told["ledger"].items()

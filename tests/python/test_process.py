@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 import unittest
+import weakref
 from typing import Any
 
 from common import InFolder, config, needs_torch, run_program, run_python, samples
@@ -21,7 +23,8 @@ class Import(unittest.TestCase):
         done = run_python(
             "import sys, tranche, tranche.__main__\n"
             "maps = open('/proc/self/maps').read()\n"
-            "print('libtranche' in maps, [m for m in ('numpy', 'torch') if m in sys.modules])"
+            "found = [m for m in ('numpy', 'torch') if m in sys.modules]\n"
+            "print('libtranche' in maps, found)"
         )
         self.assertEqual(done.stdout, "False []\n", done.stderr)
 
@@ -68,7 +71,9 @@ class Import(unittest.TestCase):
             "print({line.split()[-1] for line in open('/proc/self/maps')"
             " if 'gomp' in line or 'iomp' in line or 'libomp' in line})"
         )
-        told = {run_python(code, order).stdout for order in ("torch first", "tranche first")}
+        told = {
+            run_python(code, order).stdout for order in ("torch first", "tranche first")
+        }
         self.assertEqual(len(told), 1)
         self.assertEqual(told.pop().count("omp.so"), 1)
 
@@ -141,6 +146,31 @@ class Threads(InFolder):
         self.assertEqual(ends[0], ends[1])
 
 
+class Memory(InFolder):
+    def test_what_is_closed_is_given_back_at_once(self) -> None:
+        given = config(out="out")
+        del given["data"]
+        gc.disable()
+        self.addCleanup(gc.enable)
+        engine = tranche.train(
+            given,
+            train=samples(),
+            validation=samples(8),
+            callbacks=[lambda _: None],
+            progress=False,
+        )
+        engine.predict([[0.0] * 6])
+        owners = [
+            weakref.ref(each._owner) for each in (engine, engine.plan, engine.run)
+        ]
+        datasets = [weakref.ref(each.owner) for each in engine.run._data if each]
+        self.assertEqual(len(datasets), 2)
+        engine.close()
+        self.assertIsNone(owners[0]())
+        del engine
+        self.assertEqual([owner() for owner in (*owners, *datasets)], [None] * 5)
+
+
 class Fork(InFolder):
     def test_a_child_owns_no_engine(self) -> None:
         with tranche.Run(config()).engine() as engine:
@@ -168,7 +198,8 @@ class Fork(InFolder):
 
     def test_an_engine_is_left_open_at_the_end(self) -> None:
         done = run_python(
-            f"import tranche\nengine = tranche.Run({config()!r}).engine()\nengine.step()"
+            f"import tranche\nengine = tranche.Run({config()!r}).engine()\n"
+            "engine.step()"
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -49,7 +49,9 @@ class Train(InFolder):
     def test_resuming(self) -> None:
         tranche.train(config(out="whole"), progress=False)
         for steps in (5, 12):
-            tranche.train(config(out="parts"), settings={"steps": steps}, progress=False)
+            tranche.train(
+                config(out="parts"), settings={"steps": steps}, progress=False
+            )
         self.same_bits("whole", "parts")
 
     def test_bytes_in_a_checkpoint(self) -> None:

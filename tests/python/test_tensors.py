@@ -7,7 +7,15 @@ import math
 import unittest
 from typing import Any
 
-from common import CLASSES, FEATURES, InFolder, config, needs_numpy, needs_torch, samples
+from common import (
+    CLASSES,
+    FEATURES,
+    InFolder,
+    config,
+    needs_numpy,
+    needs_torch,
+    samples,
+)
 
 import tranche
 
@@ -91,8 +99,12 @@ class Tensors(InFolder):
         lent = self.engine.tensors[WEIGHT].borrow()
         for taken in (torch.from_dlpack(lent), lent.torch()):
             self.assertEqual(taken.data_ptr(), lent.address)
-            self.assertEqual((tuple(taken.shape), taken.dtype), (lent.shape, torch.float32))
-        self.engine.tensors[WEIGHT].write(torch.ones(16, FEATURES, dtype=torch.bfloat16))
+            self.assertEqual(
+                (tuple(taken.shape), taken.dtype), (lent.shape, torch.float32)
+            )
+        self.engine.tensors[WEIGHT].write(
+            torch.ones(16, FEATURES, dtype=torch.bfloat16)
+        )
         self.assertEqual(float(lent.torch().sum()), 16 * FEATURES)
 
     def test_capsules_give_back_what_they_keep(self) -> None:
@@ -108,7 +120,11 @@ class Tensors(InFolder):
     def test_peaks(self) -> None:
         self.engine.step()
         peaks = self.engine.peak_bytes
-        ledger = {row.space: row.bytes for row in self.engine.plan.ledger if row.category == "total"}
+        ledger = {
+            row.space: row.bytes
+            for row in self.engine.plan.ledger
+            if row.category == "total"
+        }
         self.assertEqual(peaks["device"], ledger["device"])
         self.assertGreater(peaks["process"], peaks["device"])
 
