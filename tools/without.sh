@@ -2,7 +2,9 @@
 # without.sh TECHNIQUE [CTEST OPTION]...: shows that a technique is one file. In a copy of
 # the sources it deletes src/plan/passes/TECHNIQUE.c and the row of its pass, builds all, and
 # runs the tests but those that ask for the technique. The techniques: micro_norm (the noise
-# scale), stage (updates on NVMe), accumulate (sums that are not f32).
+# scale), stage (updates on NVMe), accumulate (sums that are not f32), recompute (units),
+# boundary and saved (inputs and saved activations that wait on the host), defer (updates
+# on the host that are left to the next step).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
 # by default a temporary one.
 set -eu
@@ -32,8 +34,21 @@ accumulate)
     own="$own|cli/(budgets|config|deepspeed|process_memory|threads)"
     own="$own|train/(batches|check|halves|noise|offload|places|precision|resnet|sums)"
     ;;
+recompute)
+    own='none'
+    ;;
+boundary)
+    own='none'
+    ;;
+saved)
+    own='none'
+    ;;
+defer)
+    own='none'
+    ;;
 *)
-    echo "usage: without.sh micro_norm|stage|accumulate [CTEST OPTION]..." >&2
+    echo "usage: without.sh micro_norm|stage|accumulate|recompute|boundary|saved|defer" \
+        "[CTEST OPTION]..." >&2
     exit 2
     ;;
 esac
@@ -52,7 +67,7 @@ find "$copy" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
     tar -x -C "$copy"
 cd "$copy"
 
-row="{tr__pass_$technique, [A-Z]*},"
+row="{tr__pass_$technique, [A-Z_]*},"
 if ! grep -q "$row" src/plan/make.c; then
     echo "without.sh: src/plan/make.c has no row of tr__pass_$technique" >&2
     exit 2

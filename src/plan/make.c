@@ -8,36 +8,64 @@
 #include "plan/proof/prove.h"
 
 // What a request can ask for that one pass provides.
-enum { ALWAYS = 0, SUMS = 1, STAGING = 2 };
+enum { ALWAYS, SUMS, STAGING, RECOMPUTATION, INPUTS_AWAY, SAVED_AWAY, PROVIDED };
+
+static bool recomputes(const tr_plan *plan) {
+    return plan->request.recomputed_units > 0;
+}
+
+static bool inputs_leave(const tr_plan *plan) {
+    return plan->request.boundary_placement != TR_SPACE_DEVICE;
+}
+
+static bool saved_leaves(const tr_plan *plan) {
+    return plan->request.saved_placement != TR_SPACE_DEVICE;
+}
+
+static const struct {
+    bool (*is_asked)(const tr_plan *plan);
+    const char *what;
+} provided[PROVIDED] = {
+    [SUMS] = {tr__plan_accumulates, "sum gradients in another type than f32"},
+    [STAGING] = {tr__plan_uses_nvme, "keep anything on NVMe"},
+    [RECOMPUTATION] = {recomputes, "recompute units"},
+    [INPUTS_AWAY] = {inputs_leave, "let inputs of recomputed units wait on the host"},
+    [SAVED_AWAY] = {saved_leaves, "let saved activations wait on the host"},
+};
 
 static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
-    unsigned provides;
+    int provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},     {tr__pass_partition, ALWAYS},
-    {tr__pass_choose_wave, ALWAYS}, {tr__pass_statistics, ALWAYS},
-    {tr__pass_kept, ALWAYS},        {tr__pass_order, ALWAYS},
-    {tr__pass_accumulate, SUMS},    {tr__pass_recompute, ALWAYS},
-    {tr__pass_micro_norm, ALWAYS},  {tr__pass_communicate, ALWAYS},
-    {tr__pass_stage, STAGING},      {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, ALWAYS},    {tr__pass_saved, ALWAYS},
-    {tr__pass_number, ALWAYS},      {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS},     {tr__pass_reuse, ALWAYS},
-    {tr__pass_kernels, ALWAYS},     {tr__pass_traffic, ALWAYS},
+    {tr__pass_compile, ALWAYS},       {tr__pass_partition, ALWAYS},
+    {tr__pass_choose_wave, ALWAYS},   {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},          {tr__pass_order, ALWAYS},
+    {tr__pass_accumulate, SUMS},      {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_micro_norm, ALWAYS},    {tr__pass_communicate, ALWAYS},
+    {tr__pass_stage, STAGING},        {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, INPUTS_AWAY}, {tr__pass_saved, SAVED_AWAY},
+    {tr__pass_number, ALWAYS},        {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},       {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},       {tr__pass_traffic, ALWAYS},
     {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
-static tr_status check_provided(const tr_plan *plan, tr_error *err) {
-    unsigned missing = (tr__plan_accumulates(plan) ? SUMS : 0) |
-                       (tr__plan_uses_nvme(plan) ? STAGING : 0);
-    for (size_t i = 0; i < PASSES; i++) {
-        missing &= ~passes[i].provides;
+static bool is_provided(int what) {
+    size_t i = 0;
+    while (i < PASSES && passes[i].provides != what) {
+        i++;
     }
-    return missing ? tr_fail(err, TR_USAGE, "this build cannot %s",
-                             missing & SUMS ? "sum gradients in another type than f32"
-                                            : "keep anything on NVMe")
-                   : TR_OK;
+    return i < PASSES;
+}
+
+static tr_status check_provided(const tr_plan *plan, tr_error *err) {
+    for (int what = ALWAYS + 1; what < PROVIDED; what++) {
+        if (provided[what].is_asked(plan) && !is_provided(what)) {
+            return tr_fail(err, TR_USAGE, "this build cannot %s", provided[what].what);
+        }
+    }
+    return TR_OK;
 }
 
 static tr_status run_passes(tr_plan *plan, tr_error *err) {
