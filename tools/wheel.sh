@@ -34,16 +34,22 @@ export PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 set -- -C cmake.define.TRANCHE_MPI=OFF
+# Has the build in a folder kernels for GPUs? What takes its objects has to say the same.
+has_cuda() {
+    sed -n 's/^TRANCHE_CUDA:[A-Z]*=//p' "$1/CMakeCache.txt"
+}
 if [ -n "$from" ]; then
-    set -- "$@" -C "cmake.define.TRANCHE_OBJECTS_OF=$from"
+    set -- "$@" -C "cmake.define.TRANCHE_OBJECTS_OF=$from" \
+        -C "cmake.define.TRANCHE_CUDA=$(has_cuda "$from")"
 fi
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/plain" "$@" . ||
     fail "the build failed"
 if command -v mpicc.openmpi >/dev/null 2>&1; then
-    folder=$PWD/build-wheel-openmpi
+    folder=$PWD/build-wheel-openmpi objects=${from:-$PWD/build-wheel}
     cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DBUILD_SHARED_LIBS=ON -DTRANCHE_MPI=ON -DTRANCHE_MPI_COMPILER=mpicc.openmpi \
-        -DTRANCHE_OBJECTS_OF="${from:-$PWD/build-wheel}" >"$work/log" 2>&1 &&
+        -DTRANCHE_OBJECTS_OF="$objects" -DTRANCHE_CUDA="$(has_cuda "$objects")" \
+        >"$work/log" 2>&1 &&
         cmake --build "$folder" --target tranche >>"$work/log" 2>&1 || {
         cat "$work/log"
         fail "the library for Open MPI is not built"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 
-from common import InFolder, config, run_program
+from common import SOURCE, InFolder, config, run_program
 
 import tranche
 
@@ -63,6 +66,17 @@ class Train(InFolder):
         self.assertEqual(tranche.checkpoint_bytes("none"), b"")
         with self.refused(tranche.Status.IO, "nowhere"):
             tranche.checkpoint_bytes("nowhere")
+
+
+class Examples(InFolder):
+    def test_the_classifier(self) -> None:
+        words = [sys.executable, str(SOURCE / "examples/classifier.py")]
+        done = subprocess.run(words, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^device +parameters +222144$")
+        right = re.search(r"step \d+: (\d+) of 200 right", done.stdout)
+        assert right is not None
+        self.assertGreater(int(right.group(1)), 190)
 
 
 class Keys(InFolder):
