@@ -201,6 +201,10 @@ tr_status tr__engine_need(const tr_engine *engine, const void *argument,
 tr_status tr__engine_enter(tr_engine *engine, const void *argument,
                            const char *function, const char *name, tr_error *err);
 void tr__engine_leave(tr_engine *engine);
+// As tr__engine_enter, for what makes steps. TR_USAGE also: the engine is lent.
+tr_status tr__engine_enter_to_step(tr_engine *engine, const void *argument,
+                                   const char *function, const char *name,
+                                   tr_error *err);
 // Whether a call that works lets a function of the caller's, on its own thread, call
 // the engine meanwhile.
 void tr__engine_lend(tr_engine *engine, bool lent);

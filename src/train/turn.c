@@ -58,6 +58,20 @@ tr_status tr__engine_enter(tr_engine *engine, const void *argument,
     return status;
 }
 
+tr_status tr__engine_enter_to_step(tr_engine *engine, const void *argument,
+                                   const char *function, const char *name,
+                                   tr_error *err) {
+    tr_status status = tr__engine_enter(engine, argument, function, name, err);
+    if (status == TR_OK && engine->turn.lent == TR_LENT_TAKEN) {
+        tr__engine_leave(engine);
+        status = tr_fail(err, TR_USAGE,
+                         "%s: a function that tr_engine_train tells of a step makes "
+                         "none itself",
+                         function);
+    }
+    return status;
+}
+
 void tr__engine_leave(tr_engine *engine) {
     if (engine->turn.lent == TR_LENT_TAKEN) {
         engine->turn.lent = TR_LENT_FREE;

@@ -107,6 +107,16 @@ class Callbacks(InFolder):
         engine = tranche.train(config(out="out"), callbacks=[Closes()], progress=False)
         self.assertTrue(engine.closed)
 
+    def test_a_callback_makes_no_steps(self) -> None:
+        class Steps(tranche.Callback):
+            def on_step(
+                self, engine: tranche.Engine, result: tranche.StepResult
+            ) -> None:
+                engine.step()
+
+        with self.refused(tranche.Status.USAGE, "makes none itself"):
+            tranche.train(config(out="out"), callbacks=[Steps()], progress=False)
+
     def test_rates_from_outside(self) -> None:
         with tranche.Run(config()).engine() as engine:
             engine.set_rate(0.25)

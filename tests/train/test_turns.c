@@ -146,6 +146,11 @@ static void listen(void *user, const tr_step_result *result,
         assert_true(made.loss == evaluation->loss);
     }
     trial_ok(tr_engine_save(l->t->engine, &err), &err);
+    tr_step_result another;
+    tr_error refused = {0};
+    assert_int_equal(tr_engine_step(l->t->engine, &another, &refused), TR_USAGE);
+    assert_non_null(strstr(refused.message, "makes none itself"));
+    assert_int_equal(tr_engine_train(l->t->engine, NULL, NULL), TR_USAGE);
     l->calls.engine = l->t->engine; // the engine is no other thread's
     assert_int_equal(pthread_create(&thread, NULL, call_all, &l->calls), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);

@@ -464,7 +464,7 @@ tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
     static const char name[] = "tr_engine_train";
     tr_status status = check_options(engine, options, err);
     if (status == TR_OK) {
-        status = tr__engine_enter(engine, engine, name, "engine", err);
+        status = tr__engine_enter_to_step(engine, engine, name, "engine", err);
     }
     if (status == TR_OK) {
         status = train(engine, options ? options : &none, err);

@@ -258,7 +258,7 @@ tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), voi
 
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {
     tr_status status =
-        tr__engine_enter(engine, result, "tr_engine_step", "result", err);
+        tr__engine_enter_to_step(engine, result, "tr_engine_step", "result", err);
     if (status == TR_OK) {
         status =
             tr__engine_step_until(engine, engine->stop, engine->stop_user, result, err);
