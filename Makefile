@@ -4,7 +4,7 @@ DATA ?=
 PARTS ?=
 BUILD := build
 
-.PHONY: all help setup train check test bench install format clean
+.PHONY: all help setup train check test bench install wheel format clean
 
 all:
 	@test -f $(BUILD)/build.ninja || cmake --preset program
@@ -21,6 +21,7 @@ help:
 	@echo 'make bench              measures, with PyTorch beside it where it is installed'
 	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files,'
 	@echo '                        documents and examples'
+	@echo 'make wheel              the Python package, python/dist/tranche-*.whl'
 	@echo 'make format             formats the sources'
 	@echo 'make clean              removes the build folders'
 
@@ -50,8 +51,12 @@ bench: all
 install: all
 	@cmake --install $(BUILD) --prefix '$(PREFIX)'
 
+wheel: all
+	@tools/wheel.sh
+
 format:
 	@tools/format.sh
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich $(BUILD)-fuzz $(BUILD)-debian13
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich $(BUILD)-fuzz $(BUILD)-debian13 \
+		$(BUILD)-wheel $(BUILD)-wheel-tools python/dist

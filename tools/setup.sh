@@ -71,6 +71,7 @@ probe() {
         need libcmocka-dev pkg-config --exists cmocka
         wish ccache command -v ccache
         wish g++ command -v "${CXX:-c++}"
+        wish python3 command -v python3
         wish clang-format-14 has_format
         wish clang-tidy-14 command -v clang-tidy-14
         wish clang has_fuzzer

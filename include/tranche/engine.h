@@ -189,18 +189,19 @@ typedef struct tr_train_options {
     // Nothing is written: no run.json and plan.txt, no metrics, no checkpoints; and the
     // run needs no out folder (tr_run_begin). tr_engine_save_as still saves.
     bool no_files;
-    // Told of each step, skipped ones too, and of each evaluation behind a step, on the
-    // calling thread of every rank. NULL: nobody is told. They may ask the engine what
-    // is asked without a status.
-    void (*on_step)(void *user, const tr_step_result *result);
-    void (*on_evaluation)(void *user, int64_t step, const tr_evaluation *result);
-    void *told_user;
+    // Called on every rank after each step, skipped ones too, on the calling thread,
+    // when its checkpoint and its evaluation have been made. evaluation: NULL: none was
+    // due. The engine is not at work meanwhile: the function may read, evaluate, save
+    // and set rates, all ranks alike; it makes no steps. NULL: nobody is told.
+    void (*stepped)(void *user, const tr_step_result *result,
+                    const tr_evaluation *evaluation);
+    void *stepped_user;
 } tr_train_options;
 
 #define TR_TRAIN_OPTIONS_INIT                                                          \
     {                                                                                  \
         sizeof(tr_train_options), NULL, NULL, {NULL, NULL, NULL, NULL}, false, NULL,   \
-            NULL, NULL                                                                 \
+            NULL                                                                       \
     }
 
 // Trains until the run's end, as `tranche train` does: writes run.json (the run as

@@ -39,10 +39,14 @@ typedef struct tr_epoch_sums {
 // operations: some milliseconds, which are what it takes to change the plan.
 #define TR_SHORT_SAVING 2e8
 
+// Whether a call lets functions of the caller's, which it calls, call the engine.
+typedef enum tr_lent { TR_LENT_NOT, TR_LENT_FREE, TR_LENT_TAKEN } tr_lent;
+
 // Of the calls of an engine: see turn.c.
 typedef struct tr_turn {
     pid_t process;             // that has created the engine
     _Atomic uintptr_t working; // the thread that is in a call that works; 0: none
+    tr_lent lent;              // of that thread
 } tr_turn;
 
 struct tr_engine {
@@ -203,6 +207,13 @@ tr_status tr__engine_enter(tr_engine *engine, const void *argument,
 void tr__engine_leave(tr_engine *engine, tr_status status, const tr_error *err);
 // Of a call that has not entered: remembers TR_INTERNAL.
 void tr__engine_note(tr_engine *engine, tr_status status, const tr_error *err);
+// As tr__engine_enter, for what makes steps. TR_USAGE also: the engine is lent.
+tr_status tr__engine_enter_to_step(tr_engine *engine, const void *argument,
+                                   const char *function, const char *name,
+                                   tr_error *err);
+// Whether a call that works lets a function of the caller's, on its own thread, call
+// the engine meanwhile.
+void tr__engine_lend(tr_engine *engine, bool lent);
 
 // ---- step.c
 // A step that can be interrupted.

@@ -46,6 +46,11 @@ tr_status tr__engine_enter(tr_engine *engine, const void *argument,
                            const char *function, const char *name, tr_error *err) {
     uintptr_t none = 0;
     tr_status status = tr__engine_need(engine, argument, function, name, err);
+    if (status == TR_OK && atomic_load(&engine->turn.working) == self() &&
+        engine->turn.lent == TR_LENT_FREE) {
+        engine->turn.lent = TR_LENT_TAKEN;
+        return TR_OK;
+    }
     if (status == TR_OK &&
         !atomic_compare_exchange_strong(&engine->turn.working, &none, self())) {
         status = tr_fail(err, TR_USAGE,
@@ -64,7 +69,29 @@ void tr__engine_note(tr_engine *engine, tr_status status, const tr_error *err) {
     }
 }
 
+tr_status tr__engine_enter_to_step(tr_engine *engine, const void *argument,
+                                   const char *function, const char *name,
+                                   tr_error *err) {
+    tr_status status = tr__engine_enter(engine, argument, function, name, err);
+    if (status == TR_OK && engine->turn.lent == TR_LENT_TAKEN) {
+        tr__engine_leave(engine, TR_OK, NULL);
+        status = tr_fail(err, TR_USAGE,
+                         "%s: a function that tr_engine_train tells of a step makes "
+                         "none itself",
+                         function);
+    }
+    return status;
+}
+
 void tr__engine_leave(tr_engine *engine, tr_status status, const tr_error *err) {
     tr__engine_note(engine, status, err);
+    if (engine->turn.lent == TR_LENT_TAKEN) {
+        engine->turn.lent = TR_LENT_FREE;
+        return;
+    }
     atomic_store(&engine->turn.working, 0);
+}
+
+void tr__engine_lend(tr_engine *engine, bool lent) {
+    engine->turn.lent = lent ? TR_LENT_FREE : TR_LENT_NOT;
 }

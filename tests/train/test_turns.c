@@ -120,6 +120,85 @@ static void intruders_are_refused(void **state) {
     end(&quiet, &none);
 }
 
+// ---- what tr_engine_train tells of each step
+
+typedef struct listener {
+    trial *t;
+    intruder calls;
+    int told, evaluated;
+    int64_t step;
+    float weight; // the first of the newest step
+} listener;
+
+static void listen(void *user, const tr_step_result *result,
+                   const tr_evaluation *evaluation) {
+    listener *l = user;
+    tr_error err = {0};
+    tr_evaluation made = TR_EVALUATION_INIT;
+    pthread_t thread;
+    l->told++;
+    l->step = result->step;
+    trial_ok(tr_engine_read(l->t->engine, "layers.0.weight", "values", 0, 1, &l->weight,
+                            &err),
+             &err);
+    trial_ok(tr_engine_evaluate(l->t->engine, 0, &made, &err), &err);
+    if (evaluation) {
+        l->evaluated++;
+        assert_true(made.loss == evaluation->loss);
+    }
+    trial_ok(tr_engine_save(l->t->engine, &err), &err);
+    tr_step_result another = TR_STEP_RESULT_INIT;
+    tr_error refused = {0};
+    assert_int_equal(tr_engine_step(l->t->engine, &another, &refused), TR_USAGE);
+    assert_non_null(strstr(refused.message, "makes none itself"));
+    assert_int_equal(tr_engine_train(l->t->engine, NULL, NULL), TR_USAGE);
+    l->calls.engine = l->t->engine; // the engine is no other thread's
+    assert_int_equal(pthread_create(&thread, NULL, call_all, &l->calls), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (int c = 0; c < CALLS; c++) {
+        assert_int_equal(l->calls.status[c], TR_USAGE);
+    }
+}
+
+static float train_to_the_end(void **state, const char *name, listener *l) {
+    tr_train_options options = TR_TRAIN_OPTIONS_INIT;
+    tr_error err = {0};
+    trial t;
+    float weight;
+    run_options how = {
+        .text = "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [4, 6, 3]}, "
+                "\"data\": {\"format\": \"random\", \"samples\": 40, \"features\": 4, "
+                "\"classes\": 3, \"validation\": 0.2}, \"steps\": 9, "
+                "\"train_batch_size\": 8, \"evaluation\": {\"every\": 3}, "
+                "\"execution\": {\"threads\": 1}}",
+        .out = scratch_path(state, name),
+        .resume = "never"};
+    trial_open(&t, &how);
+    if (l) {
+        l->t = &t;
+        options.stepped = listen;
+        options.stepped_user = l;
+    }
+    trial_ok(tr_run_begin(t.run, t.plan, &err), &err);
+    trial_ok(tr_engine_train(t.engine, &options, &err), &err);
+    trial_ok(tr_engine_read(t.engine, "layers.0.weight", "values", 0, 1, &weight, &err),
+             &err);
+    trial_close(&t);
+    return weight;
+}
+
+// Who is told of a step may ask the engine and save it: that changes no bit.
+static void who_is_told_may_ask(void **state) {
+    listener l = {0};
+    float quiet = train_to_the_end(state, "quiet", NULL);
+    float told = train_to_the_end(state, "told", &l);
+    assert_int_equal(l.told, 9);
+    assert_int_equal(l.evaluated, 3);
+    assert_int_equal(l.step, 9);
+    assert_true(told == quiet);
+    assert_true(l.weight == quiet);
+}
+
 static bool is_child;
 
 #ifdef __SANITIZE_ADDRESS__
@@ -177,6 +256,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(intruders_are_refused, scratch_make,
                                         scratch_remove),
         cmocka_unit_test(a_child_owns_no_engine),
+        cmocka_unit_test_setup_teardown(who_is_told_may_ask, scratch_make,
+                                        scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

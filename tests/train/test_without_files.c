@@ -19,20 +19,20 @@ typedef struct told {
     tr_engine *engine;
 } told;
 
-static void on_step(void *user, const tr_step_result *result) {
+static void stepped(void *user, const tr_step_result *result,
+                    const tr_evaluation *evaluation) {
     told *t = user;
     t->steps++;
     t->last_step = result->step;
     t->loss = result->loss;
     assert_int_equal(tr_engine_steps_done(t->engine), result->step);
     assert_int_equal(result->size, sizeof *result);
-}
-
-static void on_evaluation(void *user, int64_t step, const tr_evaluation *result) {
-    told *t = user;
-    t->evaluations++;
-    t->evaluated = step;
-    assert_true(result->samples > 0 && result->loss > 0);
+    if (evaluation) {
+        t->evaluations++;
+        t->evaluated = result->step;
+        assert_true(evaluation->samples > 0 && evaluation->loss > 0);
+        assert_int_equal(evaluation->size, sizeof *evaluation);
+    }
 }
 
 static bool stop(void *user) {
@@ -71,9 +71,8 @@ static void open_run(trial *t, samples *data, const char *more) {
 static tr_train_options options_of(told *t) {
     tr_train_options options = TR_TRAIN_OPTIONS_INIT;
     options.no_files = true;
-    options.on_step = on_step;
-    options.on_evaluation = on_evaluation;
-    options.told_user = t;
+    options.stepped = stepped;
+    options.stepped_user = t;
     options.stop = stop;
     options.stop_user = t;
     options.screen.line = line;

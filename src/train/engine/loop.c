@@ -27,6 +27,7 @@ typedef struct loop {
     tr_saver saver;
     tr_metrics_kept kept;   // of an earlier process
     int64_t evaluated_step; // of the newest evaluation
+    tr_evaluation evaluation;
     const tr_train_options *options;
     bool (*stop)(void *user);
     void *user;
@@ -73,10 +74,8 @@ static tr_status evaluate(loop *l, int64_t step) {
                                                  l->stop, l->user, &result, l->err);
     l->evaluated_step = step;
     if (status == TR_OK) {
+        l->evaluation = result;
         tr__summary_evaluation(&l->summary, step, &result);
-        if (l->options->on_evaluation) {
-            l->options->on_evaluation(l->options->told_user, step, &result);
-        }
         status = note_evaluation(l, step, &result);
     }
     if (status != TR_OK) {
@@ -162,6 +161,22 @@ static tr_status roll_back(loop *l, const tr_step_result *r) {
     return status == TR_OK ? TR_OK : tr__abandon(l->comm, status, &mine, l->err);
 }
 
+// Tells the caller, who may ask the engine meanwhile: so no update is left to be made.
+static tr_status tell(loop *l, const tr_step_result *r) {
+    bool evaluated = l->evaluated_step == r->step;
+    tr_status status =
+        l->options->stepped ? tr__engine_settle(l->engine, l->err) : TR_OK;
+    if (status == TR_OK && l->options->stepped) {
+        tr__progress_hide(&l->line);
+        tr__engine_lend(l->engine, true);
+        l->options->stepped(l->options->stepped_user, r,
+                            evaluated ? &l->evaluation : NULL);
+        tr__engine_lend(l->engine, false);
+        tr__progress_show(&l->line);
+    }
+    return status;
+}
+
 // The checkpoint comes first: an evaluation that fails or is interrupted loses nothing.
 static tr_status after_step(loop *l, const tr_step_result *r) {
     tr_status status = note_step(l, r);
@@ -171,9 +186,6 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
         say_skipped(l, r);
     }
     tr__progress_step(&l->line, l->engine, r);
-    if (l->options->on_step) {
-        l->options->on_step(l->options->told_user, r);
-    }
     tr__crowding_step(&l->crowding, r->step, &l->line);
     if (status == TR_OK) {
         status = roll_back(l, r);
@@ -181,7 +193,10 @@ static tr_status after_step(loop *l, const tr_step_result *r) {
     if (status == TR_OK) {
         status = tr__saver_after(&l->saver, is_last(l, r->step), l->err);
     }
-    return status == TR_OK ? evaluate(l, r->step) : status;
+    if (status == TR_OK) {
+        status = evaluate(l, r->step);
+    }
+    return status == TR_OK ? tell(l, r) : status;
 }
 
 // Which step of this process has a trace, from 1; 0: none. The first one touches memory
@@ -468,7 +483,7 @@ tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
     static const char name[] = "tr_engine_train";
     tr_status status = check_options(engine, options, err);
     if (status == TR_OK) {
-        status = tr__engine_enter(engine, engine, name, "engine", err);
+        status = tr__engine_enter_to_step(engine, engine, name, "engine", err);
     }
     if (status == TR_OK) {
         status = train(engine, options ? options : &none, err);

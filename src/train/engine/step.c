@@ -265,8 +265,9 @@ tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *er
     tr_step_result made = TR_STEP_RESULT_INIT;
     tr_status status = tr__engine_need(engine, result, name, "result", err);
     status = status == TR_OK ? tr__need_sized(result, &known, name, err) : status;
-    status = status == TR_OK ? tr__engine_enter(engine, result, name, "result", err)
-                             : status;
+    status = status == TR_OK
+                 ? tr__engine_enter_to_step(engine, result, name, "result", err)
+                 : status;
     if (status != TR_OK) {
         return status;
     }

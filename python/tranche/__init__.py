@@ -1,0 +1,86 @@
+"""Tranche trains neural networks at any effective batch size, in whatever memory you
+have.
+
+import tranche
+engine = tranche.train("run.json")
+print(engine.evaluate())
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from tranche.error import Error, Status, StopTraining
+
+TYPE_CHECKING = False  # as in typing, whose import takes longer than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tranche.callbacks import Callback, Evaluation, StepResult
+    from tranche.engine import Engine, checkpoint_bytes, train
+    from tranche.plan import LedgerRow, Plan
+    from tranche.ranks import count as rank_count
+    from tranche.ranks import rank
+    from tranche.run import Run
+    from tranche.tensors import Array, Tensor
+
+__version__: str
+
+# Importing the package loads nothing else: the library comes with the first of these.
+_FROM = {
+    "Array": ("tensors", "Array"),
+    "Callback": ("callbacks", "Callback"),
+    "Engine": ("engine", "Engine"),
+    "Evaluation": ("callbacks", "Evaluation"),
+    "LedgerRow": ("plan", "LedgerRow"),
+    "Plan": ("plan", "Plan"),
+    "Run": ("run", "Run"),
+    "StepResult": ("callbacks", "StepResult"),
+    "Tensor": ("tensors", "Tensor"),
+    "checkpoint_bytes": ("engine", "checkpoint_bytes"),
+    "rank": ("ranks", "rank"),
+    "rank_count": ("ranks", "count"),
+    "train": ("engine", "train"),
+}
+
+__all__ = [
+    "Array",
+    "Callback",
+    "Engine",
+    "Error",
+    "Evaluation",
+    "LedgerRow",
+    "Plan",
+    "Run",
+    "Status",
+    "StepResult",
+    "StopTraining",
+    "Tensor",
+    "checkpoint_bytes",
+    "rank",
+    "rank_count",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from tranche._declarations import (
+            TRANCHE_VERSION_MAJOR,
+            TRANCHE_VERSION_MINOR,
+            TRANCHE_VERSION_PATCH,
+        )
+
+        return (
+            f"{TRANCHE_VERSION_MAJOR}.{TRANCHE_VERSION_MINOR}.{TRANCHE_VERSION_PATCH}"
+        )
+    if name not in _FROM:
+        raise AttributeError(f"module 'tranche' has no attribute {name!r}")
+    module, member = _FROM[name]
+    found = getattr(importlib.import_module(f"tranche.{module}"), member)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_FROM])

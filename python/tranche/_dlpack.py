@@ -1,0 +1,83 @@
+"""DLPack's structs (dlpack.h, version 0.8), and capsules of memory of ours."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+CPU = (1, 0)  # kDLCPU, device 0
+INT, FLOAT = 0, 2  # kDLInt, kDLFloat
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),  # NULL: packed
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Managed(ctypes.Structure):
+    pass
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Managed._fields_ = [
+    ("tensor", _Tensor),
+    ("context", ctypes.c_void_p),
+    ("deleter", _Deleter),
+]
+
+# What has been handed out, by address: the consumer's call of the deleter ends it.
+_alive: dict[int, Any] = {}
+
+
+def _end(address: int) -> None:
+    _alive.pop(address, None)
+
+
+def _end_unused(capsule: int) -> None:
+    """A capsule that nobody has taken still has its first name."""
+    if _valid(capsule, b"dltensor"):
+        _end(_pointer(capsule, b"dltensor"))
+
+
+_delete = _Deleter(_end)
+_drop_unused = _Deleter(_end_unused)
+
+
+_api = ctypes.pythonapi
+_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", _api)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _api)
+)
+_new = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+)(("PyCapsule_New", _api))
+
+
+def capsule(
+    owner: object, address: int, shape: tuple[int, ...], kind: tuple[int, int]
+) -> Any:
+    """A capsule of packed numbers, (code, bytes) each, that keeps `owner` alive."""
+    sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+    managed = _Managed()
+    managed.tensor.data = address
+    managed.tensor.device_type, managed.tensor.device_id = CPU
+    managed.tensor.ndim = len(shape)
+    managed.tensor.code, managed.tensor.bits = kind[0], 8 * kind[1]
+    managed.tensor.lanes = 1
+    managed.tensor.shape = sizes
+    managed.deleter = _delete
+    place = ctypes.addressof(managed)
+    _alive[place] = (managed, sizes, owner)
+    return _new(place, b"dltensor", ctypes.cast(_drop_unused, ctypes.c_void_p))

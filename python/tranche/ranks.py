@@ -1,0 +1,71 @@
+"""The ranks of this run: this process alone, or those that a launcher has started."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from ctypes import byref, c_void_p
+from types import TracebackType
+from typing import Any
+
+from tranche import _declarations as c
+from tranche._library import check, library
+from tranche.error import Error, Status
+
+_joined: int | None = None
+_failed: Status | None = None
+
+
+def comm() -> int | None:
+    """Joins the ranks when it is first called; None: this process is alone."""
+    global _joined
+    if _joined is None and library().tr_comm_launcher():
+        pointer, error = c_void_p(), c.tr_error()
+        check(library().tr_comm_open(byref(pointer), byref(error)), error)
+        _joined = pointer.value
+        _watch_the_end()
+    return _joined
+
+
+def rank() -> int:
+    """The number of this process among the ranks, from 0."""
+    return int(library().tr_comm_rank(comm())) if comm() else 0
+
+
+def count() -> int:
+    """How many ranks there are; 1: this process is alone."""
+    return int(library().tr_comm_ranks(comm())) if comm() else 1
+
+
+def abandon(error: BaseException) -> None:
+    """Tells the other ranks that this one ends with an error, so that none waits."""
+    global _failed
+    if _joined is None or _failed is not None:
+        return
+    _failed = error.status if isinstance(error, Error) else Status.INTERNAL
+    told = c.tr_error()
+    told.status = _failed
+    told.message = f"{type(error).__name__}: {error}".encode()[: c.TR_MESSAGE_MAX - 1]
+    library().tr_comm_abandon(_joined, byref(told))
+
+
+def _watch_the_end() -> None:
+    before = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> Any:
+        abandon(error)
+        return before(kind, error, trace)
+
+    sys.excepthook = hook
+    atexit.register(_end)
+
+
+def _end() -> None:
+    if _failed is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        library().tr_comm_end(_joined, _failed.exit_status)
+    else:
+        library().tr_comm_close(_joined)

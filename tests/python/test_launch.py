@@ -1,0 +1,119 @@
+"""Scripts on several ranks: `python -m tranche launch`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from common import InFolder, config, needs_mpi, run_program
+
+SCRIPT = """
+import json, sys, tranche
+given = json.load(open("run.json"))
+engine = tranche.train(given, settings={"out": sys.argv[1]}, progress=False)
+weight = engine.tensors["layers.0.weight"].read().tolist()
+print(tranche.rank(), tranche.rank_count(), sum(map(sum, weight)), flush=True)
+"""
+
+
+class Launch(InFolder):
+    def setUp(self) -> None:
+        super().setUp()
+        self.reproducible = config(
+            execution={"threads": 1, "reproducible": True},
+            train_micro_batch_size_per_gpu=4,
+            zero_optimization={"stage": 3},
+        )
+        Path("run.json").write_text(json.dumps(self.reproducible))
+
+    def launch(
+        self, script: str, *words: str, ranks: int = 2
+    ) -> subprocess.CompletedProcess[str]:
+        Path("script.py").write_text(script)
+        command = [
+            sys.executable,
+            "-m",
+            "tranche",
+            "launch",
+            "-n",
+            str(ranks),
+            "script.py",
+        ]
+        return subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=60
+        )
+
+    @needs_mpi
+    def test_two_ranks_come_to_the_bits_of_one(self) -> None:
+        done = self.launch(SCRIPT, "two")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = sorted(line.split() for line in done.stdout.splitlines())
+        self.assertEqual([line[:2] for line in told], [["0", "2"], ["1", "2"]])
+        self.assertEqual(told[0][2], told[1][2])
+        run_program("train", "run.json", "--out", "one")
+        run_program("diff", "one", "two")
+
+    @needs_mpi
+    def test_an_exception_of_one_rank_ends_all(self) -> None:
+        script = (
+            "import tranche\n"
+            "def fails(result):\n"
+            "    if result.step == 3 and tranche.rank() == 1:\n"
+            "        raise ValueError('of rank 1')\n"
+            "tranche.train('run.json', callbacks=[fails], progress=False)\n"
+            "raise SystemExit(9)\n"
+        )
+        done = self.launch(script)
+        self.assertNotIn(done.returncode, (0, 9))
+        self.assertIn("ValueError: of rank 1", done.stderr)
+
+    @needs_mpi
+    def test_an_exit_of_one_rank_ends_all(self) -> None:
+        script = (
+            "import sys, tranche\n"
+            "engine = tranche.Run('run.json').engine()\n"
+            "if tranche.rank() == 1: sys.exit(3)\n"
+            "engine.step()\n"
+        )
+        done = self.launch(script)
+        self.assertNotEqual(done.returncode, 0)
+
+    @needs_mpi
+    def test_an_interrupt_saves(self) -> None:
+        endless = {**self.reproducible, "steps": 10**7, "out": "out", "evaluation": {}}
+        Path("run.json").write_text(json.dumps(endless))
+        Path("script.py").write_text(
+            "import tranche\n"
+            "def told(result):\n"
+            "    if result.step == 3 and tranche.rank() == 0:\n"
+            "        print('begun', flush=True)\n"
+            "tranche.train('run.json', callbacks=[told], progress=False)\n"
+        )
+        command = [sys.executable, "-m", "tranche", "launch", "-n", "2", "script.py"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            self.assertEqual(child.stdout.readline(), "begun\n")
+            begin = time.monotonic()
+            self.addCleanup(child.kill)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(20), 128 + signal.SIGINT)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertIn("step-", run_program("inspect", "out"))
+
+    def test_what_is_asked_wrongly(self) -> None:
+        for words, said in (
+            (["-n", "2", "nowhere.py"], "nowhere.py: there is no such script"),
+            (["-n", "0", "script.py"], "from 1 to 4096"),
+            (["script.py"], "-n/--ranks"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "tranche", "launch", *words],
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
