@@ -35,16 +35,21 @@ accumulate)
     own="$own|train/(batches|check|halves|noise|offload|places|precision|resnet|sums)"
     ;;
 recompute)
-    own='none'
+    own='exec/(executor|recompute)|plan/(away|check|choices|costs|freeze|match|plan|print)'
+    own="$own|plan/(proof_spoilt|slices)|planner/exhaustive|sim/(output|schedule)"
+    own="$own|cli/(budgets|budgets_later|total)|cuda/offload" # choosing those plans
+    own="$own|(guard/)?train/(offload|places)|train/(freeze|key_effects)"
     ;;
 boundary)
-    own='none'
+    own='exec/recompute|plan/(away|check|match|print|proof_spoilt)|cuda/offload'
+    own="$own|(guard/)?train/(offload|places)|train/freeze"
     ;;
 saved)
-    own='none'
+    own='exec/recompute|plan/(away|match|proof_spoilt)|cuda/offload'
+    own="$own|(guard/)?train/(offload|places)"
     ;;
 defer)
-    own='none'
+    own='exec/left_out|sim/schedule|(guard/)?train/offload'
     ;;
 *)
     echo "usage: without.sh micro_norm|stage|accumulate|recompute|boundary|saved|defer" \
