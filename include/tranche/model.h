@@ -125,6 +125,9 @@ typedef struct tr_model {
     const char *const *token_tensors;
     int64_t padded_classes;
     bool classifier; // accuracy is worth telling
+    // The numbers of the embedding that inference gives for each text in place of
+    // logits. 0: it gives logits.
+    int64_t embedding_width;
     // Rows that say what stands in the place of ops of its units
     // (tranche/extend/rewrite.h), the last one without a function; they come before the
     // library's own. NULL: none.

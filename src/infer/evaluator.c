@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/logits.h"
+#include "models/models.h"
 #include "train/state/read_tensors.h"
 
 #include <tranche/checkpoint.h>
@@ -125,7 +126,12 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
     e->model = e->run->model;
     e->samples = e->data ? tr_dataset_samples(e->data) : 0;
     e->positions = tr_model_targets(e->model);
-    int64_t most = tr__max_i64(1, ROWS / e->positions);
+    e->width =
+        e->model->embedding_width > 0 ? e->model->embedding_width : e->model->classes;
+    int64_t tokens = tr__model_reads_tokens(e->model)
+                         ? tr_shape_count(tr_batch_input(&e->model->batch)->desc.shape)
+                         : 1;
+    int64_t most = tr__max_i64(1, ROWS / tr__max_i64(e->positions, tokens));
     int64_t useful = e->data ? tr__min_i64(most, e->samples) : most;
     e->batch = o->micro_batch > 0 ? o->micro_batch : useful;
     return TR_OK;
@@ -293,7 +299,7 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
 // Neither a loss nor a class comes of what is not finite.
 static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_t first,
                               int64_t count, tr_error *err) {
-    int64_t classes = e->model->classes;
+    int64_t classes = e->width;
     tr_error why = {0};
     for (int64_t i = 0; i < count * e->positions; i++) {
         if (tr__logits_check(logits + i * classes, classes, &why) != TR_OK) {
@@ -355,7 +361,9 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
         return status;
     }
     for (int64_t i = 0; i < count * e->positions; i++) {
-        if (e->targets[i] >= 0) {
+        if (e->targets[i] >= 0 && e->model->embedding_width > 0) {
+            e->count += 1; // a text, with nothing to score
+        } else if (e->targets[i] >= 0) {
             score_row(e, logits + i * e->model->classes, e->targets[i]);
         }
     }
@@ -365,13 +373,14 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
 }
 
 tr_evaluated tr_evaluator_result(const tr_evaluator *e) {
-    double loss = e->loss / e->count;
+    bool embeds = e->model->embedding_width > 0;
+    double loss = embeds ? NAN : e->loss / e->count;
     return (tr_evaluated){.samples = e->next,
                           .targets = (int64_t)e->count,
                           .loss = loss,
                           .perplexity = exp(loss),
                           .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                          .accuracy = e->correct / e->count,
+                          .accuracy = embeds ? NAN : e->correct / e->count,
                           .weights_rounded = e->rounded};
 }
 
@@ -415,6 +424,14 @@ const tr_model *tr_evaluator_model(const tr_evaluator *e) {
 
 int64_t tr_evaluator_samples(const tr_evaluator *e) {
     return e->samples;
+}
+
+int64_t tr_evaluator_width(const tr_evaluator *e) {
+    return e->width;
+}
+
+int64_t tr_evaluator_texts(const tr_evaluator *e) {
+    return e->model->embedding_width > 0 && e->data ? tr_dataset_classes(e->data) : 0;
 }
 
 int64_t tr_evaluator_positions(const tr_evaluator *e) {
