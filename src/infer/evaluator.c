@@ -44,6 +44,18 @@ static bool has_tokenizer(const char *folder) {
            access(file, F_OK) == 0;
 }
 
+// Are the data JSON lines, by their names?
+static bool are_records(const tr_evaluator_options *o) {
+    static const char end[] = ".jsonl";
+    size_t records = 0;
+    for (size_t i = 0; i < o->data_count; i++) {
+        size_t length = strlen(o->data[i]);
+        records += length >= sizeof end &&
+                   strcmp(o->data[i] + length + 1 - sizeof end, end) == 0;
+    }
+    return records > 0 && records == o->data_count;
+}
+
 // Every key of `keys` [count] is left out.
 static tr_status leave_out(tr_run *run, const char *const *keys, size_t count,
                            tr_error *err) {
@@ -55,15 +67,16 @@ static tr_status leave_out(tr_run *run, const char *const *keys, size_t count,
 }
 
 // What the run file says of its own data does not hold for other data; a folder that
-// has a tokenizer and no run file is for text; --set has the last word.
+// has a tokenizer and no run file is for text or for records; --set has the last word.
 static tr_status set_keys(tr_run *run, const tr_evaluator_options *o,
                           const char *folder, bool has_file, tr_error *err) {
     static const char *const own_data[] = {"data.validation", "data.labels",
                                            "data.validation_labels"};
     static const char *const own_text[] = {"data.tokenizer"};
     const char *read_as = o->format                            ? o->format
-                          : !has_file && has_tokenizer(folder) ? "text"
-                                                               : NULL;
+                          : has_file || !has_tokenizer(folder) ? NULL
+                          : are_records(o)                     ? "jsonl"
+                                                               : "text";
     tr_status status = tr_run_set(run, "execution.vocabulary_slices", "1", err);
     if (status == TR_OK && o->data_count > 0) {
         status = leave_out(run, own_data, sizeof own_data / sizeof *own_data, err);

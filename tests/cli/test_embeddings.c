@@ -141,8 +141,8 @@ static void test_lines(void **state) {
     float e[2][2][WIDTH];
     file_text(state, "t.jsonl", "{\"text\": \"the river\"}\n{\"text\": \"a tide\"}\n");
     file_text(state, "t.txt", "the river\n\n  \na tide\n");
-    free(succeed(state, LIST("evaluate", bert, "--data", "t.jsonl", "--format", "jsonl",
-                             "--embeddings", "a.npy")));
+    free(succeed(state,
+                 LIST("evaluate", bert, "--data", "t.jsonl", "--embeddings", "a.npy")));
     free(succeed(state,
                  LIST("evaluate", bert, "--data", "t.txt", "--set",
                       "data.document_separator=\"\\n\"", "--embeddings", "b.npy")));

@@ -11,31 +11,32 @@ typedef struct text {
     double weight;
 } text;
 
-// The text that begins at `begin`. places: [S], NULL: the sample is one text.
-static text text_at(const tr_text_pool_attr *attr, const int32_t *places, int64_t begin,
-                    int64_t length) {
-    int64_t end = begin < length ? begin + 1 : begin;
-    while (end < length && begin < length && (!places || places[end] > 0)) {
-        end++;
-    }
-    text t = {begin, end, 1};
-    if (attr->kind == TR_TEXT_MEAN && end > begin) {
-        t.weight = 1 / (double)(end - begin);
-    } else if (attr->kind == TR_TEXT_CLS && end > begin) {
-        t.end = begin + 1;
-    } else if (end > begin) {
-        t.begin = end - 1;
-    }
-    return t;
-}
-
-// Where the text behind the one that begins at `begin` begins.
+// Where the text behind the one that begins at `begin` begins. places: [S], NULL: the
+// sample is one text.
 static int64_t next_begin(const int32_t *places, int64_t begin, int64_t length) {
     int64_t at = begin < length ? begin + 1 : length;
     while (at < length && (!places || places[at] > 0)) {
         at++;
     }
     return at;
+}
+
+// The text that begins at `begin`.
+static text text_at(const tr_text_pool_attr *attr, const int32_t *places, int64_t begin,
+                    int64_t length) {
+    int64_t end = next_begin(places, begin, length);
+    text t = {begin, end, 1};
+    if (begin == end) {
+        return t;
+    }
+    if (attr->kind == TR_TEXT_MEAN) {
+        t.weight = 1 / (double)(end - begin);
+    } else if (attr->kind == TR_TEXT_CLS) {
+        t.end = begin + 1;
+    } else {
+        t.begin = end - 1;
+    }
+    return t;
 }
 
 // x: [length, width] of a sample; y: [width] of the text.
