@@ -83,7 +83,7 @@ static tr_status add_text(const tr_node *part, int most, int texts[2],
     int32_t type = 0;
     tr_node text = tr__node_member(part, "Sequence");
     tr_node id = tr__node_member(&text, "id");
-    for (int i = 0; i < most; i++) {
+    for (int i = 0; i < most && i < 2; i++) {
         if (json_is_string(id.value) &&
             strcmp(json_string_value(id.value), names[i]) == 0) {
             texts[i]++;
