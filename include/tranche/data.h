@@ -90,9 +90,10 @@ typedef enum tr_header {
     TR_HEADER_NO,
 } tr_header;
 
-// The names of a record's parts; NULL: "text", "prompt", "completion", "messages".
+// The names of a record's parts; NULL: "text", "prompt", "completion", "messages",
+// "text_pair".
 typedef struct tr_data_fields {
-    const char *text, *prompt, *completion, *messages;
+    const char *text, *prompt, *completion, *messages, *text_pair;
 } tr_data_fields;
 
 // What the "data" object of a run file says, and what the model adds to it. All texts
@@ -166,6 +167,14 @@ typedef struct tr_data_options {
     // text, jsonl: samples are rows of whole documents (tr_batch_packed), and a
     // document is never split. One of more than sequence_length tokens is cut to them.
     bool packing;
+    // text, jsonl: samples are rows of texts for an encoder (tr_batch_texts), with
+    // `row_texts` labels each; the label of a text is its number in the data. With 1 a
+    // text has a row of its own, else each is in one whole. A record is {"text"}, or
+    // with {"text_pair"} two texts; of the format text, what document_separator
+    // separates. Texts get the tokenizer's special tokens and types, which are below
+    // `token_types`; those of over sequence_length tokens are cut. They are held in
+    // memory. 0: samples are for a decoder.
+    int64_t row_texts, token_types;
     bool plain_special; // text, jsonl: special tokens written in it are text like any
                         // other
     int threads;        // text: that tokenize; 0: all cores
@@ -359,6 +368,25 @@ TR_API void tr_encoder_destroy(tr_encoder *encoder);
 TR_API tr_status tr_encoder_encode(tr_encoder *encoder, const char *text, size_t bytes,
                                    const tr_encode_options *options, tr_token_ids *ids,
                                    tr_error *err);
+
+// A text, or a pair of texts, for a model that takes special tokens and types.
+typedef struct tr_text_pair {
+    const char *first, *second; // second: NULL, there is one text
+    size_t first_bytes, second_bytes;
+    bool plain_special; // as in tr_encode_options
+    // Tokens at most, special ones included: one text loses its end, of two the longer
+    // one first (Hugging Face's "longest_first"). 0: no limit.
+    size_t most;
+} tr_text_pair;
+
+// Appends the ids of the texts with the special tokens that the tokenizer's
+// post-processor puts around them ("[CLS]", "[SEP]"), and the type of each of these.
+// *cut: whether tokens were left out; may be NULL. On this thread. TR_DATA: the file
+// does not say how pairs are joined, or `most` leaves no room for a text. TR_MEMORY,
+// and the errors of tr_tokenizer_encode.
+TR_API tr_status tr_encoder_encode_pair(tr_encoder *encoder, const tr_text_pair *texts,
+                                        tr_token_ids *ids, tr_token_ids *types,
+                                        bool *cut, tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -135,6 +135,9 @@ typedef struct tr_model {
     const char *const *token_tensors;
     int64_t padded_classes;
     bool classifier; // accuracy is worth telling
+    // The numbers of the embedding that inference gives for each text in place of
+    // logits. 0: it gives logits.
+    int64_t embedding_width;
     // Rows that say what stands in the place of ops of its units
     // (tranche/extend/rewrite.h), the last one without a function; they come before the
     // library's own. NULL: none.
@@ -147,7 +150,7 @@ typedef struct tr_model {
 
 #define TR_MODEL_INIT                                                                  \
     {                                                                                  \
-        sizeof(tr_model), NULL, 0, NULL, TR_BATCH_TENSORS_INIT, 0, NULL, 0, false,     \
+        sizeof(tr_model), NULL, 0, NULL, TR_BATCH_TENSORS_INIT, 0, NULL, 0, false, 0,  \
             NULL, 0, NULL, NULL, NULL                                                  \
     }
 

@@ -178,6 +178,11 @@ TR_API void tr_evaluator_destroy(tr_evaluator *evaluator); // NULL-safe
 TR_API const tr_plan *tr_evaluator_plan(const tr_evaluator *evaluator);
 TR_API const tr_model *tr_evaluator_model(const tr_evaluator *evaluator);
 TR_API int64_t tr_evaluator_samples(const tr_evaluator *evaluator); // in all
+// Numbers of a target: the model's classes, or those of an embedding
+// (tr_model.embedding_width).
+TR_API int64_t tr_evaluator_width(const tr_evaluator *evaluator);
+// Of a model that embeds texts, the texts of its data; else 0.
+TR_API int64_t tr_evaluator_texts(const tr_evaluator *evaluator);
 TR_API int64_t
 tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
 
@@ -186,8 +191,9 @@ tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
 typedef struct tr_predictions {
     size_t size;            // of this struct; the library fills no more
     int64_t first, count;   // samples; count 0: all have been asked
-    const float *logits;    // [count, positions, classes]
-    const int32_t *targets; // [count, positions]; negative: none
+    const float *logits;    // [count, positions, width]: logits, or embeddings
+    const int32_t *targets; // [count, positions]; negative: none. Of embeddings, the
+                            // number of the text in the data
 } tr_predictions;
 
 #define TR_PREDICTIONS_INIT                                                            \

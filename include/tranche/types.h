@@ -168,6 +168,10 @@ TR_API tr_batch_tensors tr_batch_tokens(int64_t length);
 // The same, and "position_ids" I32 [length]: documents that share a sample. The last
 // token of a document has no target.
 TR_API tr_batch_tensors tr_batch_packed(int64_t length);
+// Rows of whole texts for encoders: "input_ids" I32 [length], "token_type_ids" I32
+// [length], "position_ids" I32 [length], "labels" I32 [texts]: one for each text that a
+// row may have, in their order; TR_NO_TARGET where there is no text.
+TR_API tr_batch_tensors tr_batch_texts(int64_t length, int64_t texts);
 // "features" F32 [features], "labels" I32 [] (one class for each sample).
 TR_API tr_batch_tensors tr_batch_features(int64_t features);
 // "pixel_values" F32 [height, width, channels], "labels" I32 [].

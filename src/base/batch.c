@@ -33,6 +33,16 @@ tr_batch_tensors tr_batch_packed(int64_t length) {
     return batch;
 }
 
+tr_batch_tensors tr_batch_texts(int64_t length, int64_t texts) {
+    tr_shape shape = TR_SHAPE1(length);
+    return (tr_batch_tensors){
+        .count = 4,
+        .tensor = {tensor_of("input_ids", TR_ROLE_INPUT, TR_I32, shape),
+                   tensor_of("token_type_ids", TR_ROLE_INPUT, TR_I32, shape),
+                   tensor_of("position_ids", TR_ROLE_POSITION, TR_I32, shape),
+                   tensor_of("labels", TR_ROLE_TARGET, TR_I32, TR_SHAPE1(texts))}};
+}
+
 tr_batch_tensors tr_batch_features(int64_t features) {
     return pair(tensor_of("features", TR_ROLE_INPUT, TR_F32, TR_SHAPE1(features)),
                 (tr_shape){0});

@@ -15,9 +15,9 @@ static void print_number(const char *name, double value, const char *unit) {
     }
 }
 
-static void print(const tr_evaluated *r) {
-    printf("%-14s %" PRId64 "\n%-14s %" PRId64 "\n", "samples", r->samples, "targets",
-           r->targets);
+static void print(const tr_evaluated *r, bool embeds) {
+    printf("%-14s %" PRId64 "\n%-14s %" PRId64 "\n", "samples", r->samples,
+           embeds ? "texts" : "targets", r->targets);
     print_number("loss", r->loss, "");
     print_number("perplexity", r->perplexity, "");
     print_number("bits per byte", r->bits_per_byte, "");
@@ -44,30 +44,91 @@ static tr_status print_json(const tr_evaluated *r, const tr_ledger *ledger,
     return status;
 }
 
-// All samples; the logits go into the file, which is complete or not there.
-static tr_status ask(tr_evaluator *e, const char *logits, tr_error *err) {
-    cli_output file = {0};
-    int64_t row = tr_evaluator_positions(e) * tr_evaluator_model(e)->classes;
-    const int64_t shape[3] = {tr_evaluator_samples(e), tr_evaluator_positions(e),
-                              tr_evaluator_model(e)->classes};
-    tr_predictions predictions = {.size = sizeof(tr_predictions), .count = 1};
-    tr_status status = logits ? cli_output_open(&file, logits, err) : TR_OK;
-    if (status == TR_OK && logits) {
-        status = cli_npy_begin(&file, shape, err);
+// What is written of what the model says: one of both, or nothing (NULL).
+typedef struct wanted {
+    const char *logits, *embeddings;
+} wanted;
+
+static tr_status begin(const tr_evaluator *e, const wanted *w, cli_output *file,
+                       tr_error *err) {
+    int64_t width = tr_evaluator_width(e);
+    const int64_t logits[] = {tr_evaluator_samples(e), tr_evaluator_positions(e),
+                              width};
+    const int64_t embeddings[] = {tr_evaluator_texts(e), width};
+    const char *path = w->logits ? w->logits : w->embeddings;
+    tr_status status = path ? cli_output_open(file, path, err) : TR_OK;
+    if (status != TR_OK || !path) {
+        return status;
     }
-    while (status == TR_OK && predictions.count > 0) {
-        status = tr_evaluator_next(e, &predictions, err);
-        if (status == TR_OK && logits && predictions.count > 0) {
-            status =
-                cli_npy_write(&file, predictions.logits, predictions.count * row, err);
+    return w->logits ? cli_npy_begin(file, logits, 3, err)
+                     : cli_npy_begin(file, embeddings, 2, err);
+}
+
+// Each embedding in its text's place.
+static tr_status write_embeddings(const tr_evaluator *e, const cli_output *file,
+                                  const tr_predictions *p, tr_error *err) {
+    int64_t width = tr_evaluator_width(e);
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < p->count * tr_evaluator_positions(e); i++) {
+        if (status == TR_OK && p->targets[i] >= 0) {
+            status = cli_npy_write_at(file, p->targets[i] * width,
+                                      p->logits + i * width, width, err);
         }
+    }
+    return status;
+}
+
+// Has each text of the data its embedding?
+static tr_status check_whole(const tr_evaluator *e, tr_error *err) {
+    tr_evaluated found = TR_EVALUATED_INIT;
+    tr_status status = tr_evaluator_result(e, &found, err);
+    if (status != TR_OK || found.targets == tr_evaluator_texts(e)) {
+        return status;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "--embeddings writes those of whole data, and the run's validation "
+                   "data are a part: give --data PATH");
+}
+
+// All samples; what is wanted goes into the file, which is complete or not there.
+static tr_status ask(tr_evaluator *e, const wanted *w, tr_error *err) {
+    cli_output file = {0};
+    int64_t row = tr_evaluator_positions(e) * tr_evaluator_width(e);
+    tr_predictions p = {.size = sizeof(tr_predictions), .count = 1};
+    tr_status status = begin(e, w, &file, err);
+    while (status == TR_OK && p.count > 0) {
+        status = tr_evaluator_next(e, &p, err);
+        if (status == TR_OK && w->logits && p.count > 0) {
+            status = cli_npy_write(&file, p.logits, p.count * row, err);
+        } else if (status == TR_OK && w->embeddings) {
+            status = write_embeddings(e, &file, &p, err);
+        }
+    }
+    if (status == TR_OK && w->embeddings) {
+        status = check_whole(e, err);
     }
     return cli_output_close(&file, status, err);
 }
 
-static tr_status evaluate(tr_evaluator *e, const char *logits, bool json,
-                          tr_error *err) {
-    tr_status status = ask(e, logits, err);
+static tr_status check_wanted(const tr_evaluator *e, const wanted *w, tr_error *err) {
+    bool embeds = tr_evaluator_model(e)->embedding_width > 0;
+    if (w->logits && embeds) {
+        return tr_fail(err, TR_USAGE,
+                       "--logits: the model gives embeddings of texts; --embeddings "
+                       "FILE.npy writes them");
+    }
+    if (w->embeddings && !embeds) {
+        return tr_fail(err, TR_USAGE,
+                       "--embeddings: a model of type %s gives logits; --logits "
+                       "FILE.npy writes them",
+                       tr_evaluator_model(e)->type);
+    }
+    return TR_OK;
+}
+
+static tr_status evaluate(tr_evaluator *e, const wanted *w, bool json, tr_error *err) {
+    tr_status status = check_wanted(e, w, err);
+    status = status == TR_OK ? ask(e, w, err) : status;
     if (status != TR_OK) {
         return status;
     }
@@ -79,7 +140,7 @@ static tr_status evaluate(tr_evaluator *e, const char *logits, bool json,
     if (json) {
         return print_json(&result, tr_plan_ledger(tr_evaluator_plan(e)), err);
     }
-    print(&result);
+    print(&result, tr_evaluator_texts(e) > 0);
     return TR_OK;
 }
 
@@ -99,7 +160,7 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
     cli_ask asked = {0};
     tr_error err = {0};
     tr_evaluator *e = NULL;
-    const char *logits = NULL;
+    wanted w = {NULL, NULL};
     bool plan = false;
     int exit_status;
     const cli_option options[] = {
@@ -109,8 +170,10 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
          "format of the data, in place of data.format"},
         {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
-        {"--logits", CLI_TEXT, &logits, "FILE.npy",
+        {"--logits", CLI_TEXT, &w.logits, "FILE.npy",
          "writes the logits: [samples, positions, vocabulary] f32"},
+        {"--embeddings", CLI_TEXT, &w.embeddings, "FILE.npy",
+         "writes the embeddings of texts: [texts, width] f32"},
         {"--plan", CLI_FLAG, &plan, NULL,
          "prints the plan of a batch of samples, with its memory, and reads no "
          "weights"},
@@ -123,15 +186,21 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
     }
     tr_evaluator_options how = cli_evaluator_options(&asked);
     how.plan_only = plan;
-    if (plan && logits) {
+    if (w.logits && w.embeddings) {
         tr_fail(&err, TR_USAGE,
-                "--plan computes no logits: leave out --plan or --logits");
+                "a model gives logits or embeddings: leave out --logits or "
+                "--embeddings");
+        return cli_fail(&err);
+    }
+    if (plan && (w.logits || w.embeddings)) {
+        tr_fail(&err, TR_USAGE, "--plan computes nothing: leave out --plan or %s",
+                w.logits ? "--logits" : "--embeddings");
         return cli_fail(&err);
     }
     tr_status status = tr_evaluator_create(&how, &e, &err);
     if (status == TR_OK) {
-        status = plan ? print_plan(e, asked.json, &err)
-                      : evaluate(e, logits, asked.json, &err);
+        status =
+            plan ? print_plan(e, asked.json, &err) : evaluate(e, &w, asked.json, &err);
     }
     tr_evaluator_destroy(e);
     return status == TR_OK ? cli_end(status) : cli_fail(&err);

@@ -1,4 +1,5 @@
 // From options to datasets: which format, which files, which split.
+#include "data/encoder/texts.h"
 #include "data/order/order.h"
 #include "data/order/split.h"
 #include "data/sources/dataset.h"
@@ -64,7 +65,8 @@ static tr_status find_format(const char *name, const data_format **out, tr_error
 }
 
 static bool names_fields(const tr_data_fields *fields) {
-    return fields->text || fields->prompt || fields->completion || fields->messages;
+    return fields->text || fields->prompt || fields->completion || fields->messages ||
+           fields->text_pair;
 }
 
 static tr_status check_uses(const tr_data_options *options, const data_format *format,
@@ -144,7 +146,7 @@ static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
 // The first rows of packed documents have the most of them.
 static tr_split_kind split_of(const tr_data_options *options,
                               const data_format *format) {
-    return options->packing ? TR_SPLIT_SPREAD : format->split;
+    return options->packing || options->row_texts > 0 ? TR_SPLIT_SPREAD : format->split;
 }
 
 // Splits *train, or leaves it whole when the fraction is 0.
@@ -190,7 +192,8 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
         .leave_out = options->leave_out,
         .text = format->uses & OF_TEXT,
     };
-    tr_status status = format->open(options, &files, train, err);
+    tr_format_open *open = options->row_texts > 0 ? tr__texts_open : format->open;
+    tr_status status = open(options, &files, train, err);
     if (status != TR_OK || options->validation_path_count == 0) {
         return status == TR_OK ? split(options, format, train, validation, err)
                                : status;
@@ -207,7 +210,7 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
     files.paths_key = "data.validation";
     files.labels_key = "data.validation_labels";
     files.like = *train;
-    return format->open(&same, &files, validation, err);
+    return open(&same, &files, validation, err);
 }
 
 tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,

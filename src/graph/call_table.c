@@ -16,6 +16,7 @@
 static const char *const forms[] = {"out_in", "in_out", NULL}; // tr_linear_form
 static const char *const activations[] = {"none", "relu", NULL};
 static const char *const gelus[] = {"none", "tanh", NULL};
+static const char *const poolings[] = {"mean", "cls", "last", NULL}; // tr_text_pooling
 static const char *const scopes[] = {"effective_batch", "rank_batch", "micro_batch",
                                      NULL}; // tr_batch_scope
 static const char *const scalings[] = {"default", "linear", "llama3", "yarn",
@@ -51,6 +52,12 @@ static void attention(tr_graph *g, const tr_call_given *c, tr_value *out) {
                                 (int)c->value[2], (float)c->value[3]);
 }
 
+static void bidirectional(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    int heads = (int)c->value[0], shared = (int)c->value[1];
+    *out = tr_bidirectional_attention(g, c->in[0], heads, shared > 0 ? shared : heads,
+                                      (float)c->value[2]);
+}
+
 static void rope(tr_graph *g, const tr_call_given *c, tr_value *out) {
     tr_rope_options options = {.heads = (int)c->value[0],
                                .head_dim = (int)c->value[1],
@@ -79,6 +86,19 @@ static void relu(tr_graph *g, const tr_call_given *c, tr_value *out) {
 
 static void dropout(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_dropout(g, c->in[0], (float)c->value[0]);
+}
+
+static void text_pool(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_text_pool(g, c->in[0], (tr_text_pooling)c->value[0], (int)c->value[1]);
+}
+
+static void normalize(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_normalize(g, c->in[0]);
+}
+
+static void contrastive(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = TR_NO_VALUE;
+    tr_contrastive(g, c->in[0], c->in[1], c->value[0] > 0);
 }
 
 static void rms_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
@@ -159,6 +179,12 @@ static const tr_call_row rows[] = {
      1,
      {NEEDED("heads"), COUNT("kv_heads", 0), COUNT("window", 0), NUMBER("dropout", 0)},
      attention},
+    {"bidirectional_attention",
+     {"qkv"},
+     1,
+     1,
+     {NEEDED("heads"), COUNT("kv_heads", 0), NUMBER("dropout", 0)},
+     bidirectional},
     {"rope",
      {"x"},
      1,
@@ -177,6 +203,14 @@ static const tr_call_row rows[] = {
      1,
      {{.name = "p", .kind = TR_ATTRIBUTE_NUMBER, .required = true}},
      dropout},
+    {"text_pool",
+     {"x"},
+     1,
+     1,
+     {CHOICE("pooling", poolings), COUNT("texts", 1)},
+     text_pool},
+    {"normalize", {"x"}, 1, 1, {{0}}, normalize},
+    {"contrastive", {"x", "targets"}, 2, 0, {SWITCH("normalize", 0)}, contrastive},
     {"rms_norm", {"x", "weight"}, 2, 1, {NUMBER("epsilon", 1e-6)}, rms_norm},
     {"head_norm",
      {"qkv", "weight"},

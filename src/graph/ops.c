@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 #include "ops/nn/attention/attention.h"
 #include "ops/nn/batch_norm/batch_norm.h"
+#include "ops/nn/contrastive/contrastive.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/dropout/dropout.h"
 #include "ops/nn/embedding/embedding.h"
@@ -12,6 +13,7 @@
 #include "ops/nn/linear/linear.h"
 #include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
+#include "ops/nn/normalize/normalize.h"
 #include "ops/nn/pool/pool.h"
 #include "ops/nn/relu/relu.h"
 #include "ops/nn/residual/residual.h"
@@ -19,6 +21,7 @@
 #include "ops/nn/rope/rope.h"
 #include "ops/nn/shortcut/shortcut.h"
 #include "ops/nn/swiglu/swiglu.h"
+#include "ops/nn/text_pool/text_pool.h"
 
 // Where the tokens of a packed batch stand in their documents; TR_NO_VALUE: each sample
 // is one document.
@@ -106,6 +109,16 @@ tr_value tr_grouped_attention(tr_graph *graph, tr_value qkv, int heads, int kv_h
     return with_positions(graph, &tr__op_attention, &attr, qkv);
 }
 
+tr_value tr_bidirectional_attention(tr_graph *graph, tr_value qkv, int heads,
+                                    int kv_heads, float dropout) {
+    tr_attention_attr attr = {.heads = heads,
+                              .dropout = dropout,
+                              .draw_id = tr__graph_draw(graph),
+                              .kv_heads = kv_heads,
+                              .both = 1};
+    return with_positions(graph, &tr__op_attention, &attr, qkv);
+}
+
 tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *o) {
     tr_rope_attr attr = {.depth = o->head_dim,
                          .heads = o->heads,
@@ -139,6 +152,20 @@ tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
         return x;
     }
     return tr_graph_op(graph, &tr__op_dropout, &attr, &x, 1, NULL);
+}
+
+tr_value tr_text_pool(tr_graph *graph, tr_value x, tr_text_pooling kind, int texts) {
+    tr_text_pool_attr attr = {(int32_t)kind, texts};
+    return with_positions(graph, &tr__op_text_pool, &attr, x);
+}
+
+tr_value tr_normalize(tr_graph *graph, tr_value x) {
+    return tr_graph_op(graph, &tr__op_normalize, NULL, &x, 1, NULL);
+}
+
+void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets, bool normalize) {
+    tr_contrastive_attr attr = {normalize};
+    tr_graph_op(graph, &tr__op_contrastive, &attr, (tr_value[]){x, targets}, 2, NULL);
 }
 
 tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon) {

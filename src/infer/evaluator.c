@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/logits.h"
+#include "models/models.h"
 #include "train/state/read_tensors.h"
 
 #include <tranche/checkpoint.h>
@@ -43,6 +44,18 @@ static bool has_tokenizer(const char *folder) {
            access(file, F_OK) == 0;
 }
 
+// Are the data JSON lines, by their names?
+static bool are_records(const tr_evaluator_options *o) {
+    static const char end[] = ".jsonl";
+    size_t records = 0;
+    for (size_t i = 0; i < o->data_count; i++) {
+        size_t length = strlen(o->data[i]);
+        records += length >= sizeof end &&
+                   strcmp(o->data[i] + length + 1 - sizeof end, end) == 0;
+    }
+    return records > 0 && records == o->data_count;
+}
+
 // Every key of `keys` [count] is left out.
 static tr_status leave_out(tr_run *run, const char *const *keys, size_t count,
                            tr_error *err) {
@@ -54,15 +67,16 @@ static tr_status leave_out(tr_run *run, const char *const *keys, size_t count,
 }
 
 // What the run file says of its own data does not hold for other data; a folder that
-// has a tokenizer and no run file is for text; --set has the last word.
+// has a tokenizer and no run file is for text or for records; --set has the last word.
 static tr_status set_keys(tr_run *run, const tr_evaluator_options *o,
                           const char *folder, bool has_file, tr_error *err) {
     static const char *const own_data[] = {"data.validation", "data.labels",
                                            "data.validation_labels"};
     static const char *const own_text[] = {"data.tokenizer"};
     const char *read_as = o->format                            ? o->format
-                          : !has_file && has_tokenizer(folder) ? "text"
-                                                               : NULL;
+                          : has_file || !has_tokenizer(folder) ? NULL
+                          : are_records(o)                     ? "jsonl"
+                                                               : "text";
     tr_status status = tr_run_set(run, "execution.vocabulary_slices", "1", err);
     if (status == TR_OK && o->data_count > 0) {
         status = leave_out(run, own_data, sizeof own_data / sizeof *own_data, err);
@@ -148,7 +162,12 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
     }
     e->samples = e->data ? tr_dataset_samples(e->data) : 0;
     e->positions = tr_model_targets(e->model);
-    int64_t most = tr__max_i64(1, ROWS / e->positions);
+    e->width =
+        e->model->embedding_width > 0 ? e->model->embedding_width : e->model->classes;
+    int64_t tokens = tr__model_reads_tokens(e->model)
+                         ? tr_shape_count(tr_batch_input(&e->model->batch)->desc.shape)
+                         : 1;
+    int64_t most = tr__max_i64(1, ROWS / tr__max_i64(e->positions, tokens));
     int64_t useful = e->data ? tr__min_i64(most, e->samples) : most;
     e->batch = o->micro_batch > 0 ? o->micro_batch : useful;
     return TR_OK;
@@ -316,7 +335,7 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
 // Neither a loss nor a class comes of what is not finite.
 static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_t first,
                               int64_t count, tr_error *err) {
-    int64_t classes = e->model->classes;
+    int64_t classes = e->width;
     tr_error why = {0};
     for (int64_t i = 0; i < count * e->positions; i++) {
         if (tr__logits_check(logits + i * classes, classes, &why) != TR_OK) {
@@ -388,7 +407,9 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
         return status;
     }
     for (int64_t i = 0; i < count * e->positions; i++) {
-        if (e->targets[i] >= 0) {
+        if (e->targets[i] >= 0 && e->model->embedding_width > 0) {
+            e->count += 1; // a text, with nothing to score
+        } else if (e->targets[i] >= 0) {
             score_row(e, logits + i * e->model->classes, e->targets[i]);
         }
     }
@@ -413,13 +434,14 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
     if (status != TR_OK) {
         return status;
     }
-    double loss = e->loss / e->count;
+    bool embeds = e->model->embedding_width > 0;
+    double loss = embeds ? NAN : e->loss / e->count;
     const tr_evaluated made = {.samples = e->next,
                                .targets = (int64_t)e->count,
                                .loss = loss,
                                .perplexity = exp(loss),
                                .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                               .accuracy = e->correct / e->count,
+                               .accuracy = embeds ? NAN : e->correct / e->count,
                                .weights_rounded = e->rounded};
     tr__give_sized(result, &made);
     return TR_OK;
@@ -468,6 +490,14 @@ const tr_model *tr_evaluator_model(const tr_evaluator *e) {
 
 int64_t tr_evaluator_samples(const tr_evaluator *e) {
     return e ? e->samples : 0;
+}
+
+int64_t tr_evaluator_width(const tr_evaluator *e) {
+    return e ? e->width : 0;
+}
+
+int64_t tr_evaluator_texts(const tr_evaluator *e) {
+    return e && e->model->embedding_width > 0 && e->data ? tr_dataset_classes(e->data) : 0;
 }
 
 int64_t tr_evaluator_positions(const tr_evaluator *e) {

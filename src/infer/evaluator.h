@@ -15,6 +15,7 @@ struct tr_evaluator {
     tr_arena *arenas[TR_SPACES];
     tr_executor *executor;
     int64_t samples, positions, batch;
+    int64_t width;    // numbers of a target: classes, or those of an embedding
     int64_t next;     // sample
     int64_t *index;   // [batch]
     int32_t *targets; // [batch, positions]

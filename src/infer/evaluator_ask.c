@@ -50,7 +50,7 @@ static tr_status check_asked(const tr_evaluator *e, const asked *from, int64_t c
 static tr_status answer(tr_evaluator *e, tr_dataset *data, float *logits,
                         tr_error *err) {
     int64_t samples = tr_dataset_samples(data);
-    int64_t each = e->positions * e->model->classes;
+    int64_t each = e->positions * e->width;
     tr_status status = TR_OK;
     for (int64_t first = 0; first < samples && status == TR_OK; first += e->batch) {
         const float *made = NULL;

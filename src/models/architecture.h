@@ -3,6 +3,7 @@
 #define TR_MODELS_ARCHITECTURE_H
 
 #include "models/fields.h"
+#include "models/task.h"
 
 #include <tranche/extend/graph.h>
 
@@ -21,23 +22,33 @@ typedef struct tr_dropout_key {
 typedef struct tr_token_model {
     int64_t *(*vocabulary)(void *config);
     int64_t (*positions)(const void *config);
-    int *(*slices)(void *config);
+    int *(*slices)(void *config); // NULL: it is used as a whole
     // Tensors whose rows are tokens, as files call them, NULL at the end.
     const char *const *tensors;
 } tr_token_model;
+
+// A model whose samples are rows of whole texts (tr_batch_texts), for one of several
+// tasks.
+typedef struct tr_encoder_model {
+    int64_t (*types)(const void *config);      // of tokens
+    tr_model_task (*task)(const void *config); // that the keys of its file name
+    void (*set_task)(void *config, tr_model_task task, tr_embedding_way way);
+} tr_encoder_model;
 
 typedef struct tr_architecture {
     const char *type; // "model_type"
     tr_status (*from_json)(const tr_model_keys *keys, bool strict, tr_model **out,
                            tr_error *err);
-    const tr_token_model *tokens;   // NULL: inputs are numbers
-    const tr_model_preset *presets; // ended by a name that is NULL; NULL: none
-    const tr_dropout_key *dropout;  // ended by a key that is NULL; NULL: none
-    const char *hugging_face;       // transformers' class; NULL: it has none
+    const tr_token_model *tokens;    // NULL: inputs are numbers
+    const tr_encoder_model *encoder; // NULL: it knows causal_lm, or no task, alone
+    const tr_model_preset *presets;  // ended by a name that is NULL; NULL: none
+    const tr_dropout_key *dropout;   // ended by a key that is NULL; NULL: none
+    const char *hugging_face;        // transformers' class; NULL: it has none
 } tr_architecture;
 
 extern const tr_architecture tr__architecture_gpt2, tr__architecture_llama,
     tr__architecture_mistral, tr__architecture_qwen2, tr__architecture_qwen3,
-    tr__architecture_mlp, tr__architecture_resnet;
+    tr__architecture_mlp, tr__architecture_resnet, tr__architecture_bert,
+    tr__architecture_roberta;
 
 #endif

@@ -3,6 +3,7 @@
 #define TR_MODELS_MODELS_H
 
 #include "models/architecture.h"
+#include "models/bert.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/mlp.h"
@@ -38,8 +39,19 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
 // Of a model that reads tokens: the positions that it has, and how many tokens a sample
 // takes of them, which is all at first (of llama and its kin, 2,048 at most).
 int64_t tr__model_positions(const tr_model *model);
-// packed: samples are of several documents (tr_batch_packed).
+// packed: samples are of several documents (tr_batch_packed). Samples of an encoder are
+// rows of texts (tr_batch_texts): packed, one for every 8 tokens at most, else one.
 void tr__model_set_length(tr_model *model, int64_t tokens, bool packed);
+
+// Is it an encoder, whose samples are rows of texts? Of one: how many types tokens may
+// have.
+bool tr__model_is_encoder(const tr_model *model);
+int64_t tr__model_types(const tr_model *model);
+// The task that its file names; of a model that is no encoder, causal_lm.
+tr_model_task tr__model_task(const tr_model *model);
+// Has an encoder do a task. way: of embeddings. TR_USAGE: it cannot.
+tr_status tr__model_set_task(tr_model *model, tr_model_task task, tr_embedding_way way,
+                             tr_error *err);
 
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an

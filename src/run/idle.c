@@ -2,6 +2,7 @@
 // do something only beside others. Each is told once, by name, with its reason.
 #include "run/idle.h"
 #include "base/log.h"
+#include "models/models.h"
 #include "ops/optimizers/optimizer_settings.h"
 #include "run/run.h"
 
@@ -86,6 +87,11 @@ bool tr__idle_state_on_device(const void *object) {
     const tr_run *run = object;
     return run->request.optimizer_placement == TR_SPACE_DEVICE &&
            !is_chosen(run, TR_DIMENSION_optimizer_placement);
+}
+
+bool tr__idle_no_encoder(const void *object) {
+    const tr_run *run = object;
+    return !run->own_model || !tr__model_is_encoder(run->own_model);
 }
 
 bool tr__idle_nothing_recomputed(const void *object) {

@@ -89,6 +89,8 @@ static void by_functions(tr_graph *g) {
     tr_value qkv = tr_linear(g, TR_LINEAR_IN_OUT, n, o.wide, TR_NO_VALUE);
     qkv = tr_head_norm(g, qkv, o.other, 4, 3, 3, 1e-6f);
     tr_value a = tr_grouped_attention(g, qkv, 3, 3, 5, 0.125f);
+    tr_bidirectional_attention(g, qkv, 3, 3, 0.5f);
+    tr_normalize(g, tr_text_pool(g, a, TR_TEXT_CLS, 1));
     a = tr_rope(g, a, &turn);
     a = tr_rope(g, a, &yarn);
     a = tr_rms_norm(g, a, o.vector, 1e-6f);
@@ -125,6 +127,8 @@ static void by_names(tr_graph *g) {
                o.other);
     tr_value a =
         CALL("attention", "{\"heads\": 3, \"window\": 5, \"dropout\": 0.125}", qkv);
+    CALL("bidirectional_attention", "{\"heads\": 3, \"dropout\": 0.5}", qkv);
+    CALL("normalize", NULL, CALL("text_pool", "{\"pooling\": \"cls\"}", a));
     a = CALL("rope", "{\"heads\": 3, \"head_dim\": 4, \"theta\": 500}", a);
     a = CALL("rope",
              "{\"heads\": 3, \"head_dim\": 4, \"scaling\": \"yarn\", \"factor\": 2, "

@@ -104,6 +104,42 @@ static void dropout_by_hand(void **state) {
     }
 }
 
+// Both ways, equal scores: y is the mean of the values of the query's document, and the
+// tokens of padding, each at place 0, see and are seen by themselves alone.
+static void both_ways_by_hand(void **state) {
+    (void)state;
+    enum { S = 150 };
+    static const int length[] = {3, 70, 1, 74, 1, 1}; // the last two are padding
+    int32_t places[S];
+    float qkv[S][3] = {{0}}, y[S], lse[S];
+    double mean[S];
+    for (int d = 0, at = 0; d < 6; at += length[d++]) {
+        double sum = 0;
+        for (int i = 0; i < length[d]; i++) {
+            places[at + i] = i;
+            qkv[at + i][2] = (float)((at + i) % 7 + d);
+            sum += qkv[at + i][2];
+        }
+        for (int i = 0; i < length[d]; i++) {
+            mean[at + i] = sum / length[d];
+        }
+    }
+    test_attention s = {1, S, 1, 1, 0, 2, 0, NULL};
+    tr_op_desc desc = test_attention_describe(&s, false);
+    tr_attention_attr attr = {.heads = 1, .both = 1};
+    memcpy(desc.attr, &attr, sizeof attr);
+    desc.in[desc.in_count++] = (tr_tensor_desc){TR_I32, TR_SHAPE2(1, S)};
+    const tr_kernel *kernel;
+    for (int k = 0; (kernel = test_kernel(&tr__op_attention, k)) != NULL; k++) {
+        tr_launch launch = {
+            .in = {qkv, places}, .out = {y, lse}, .run = &test_attention_context};
+        test_launch(kernel, &desc, &launch);
+        for (int i = 0; i < S; i++) {
+            near(y[i] / 8, mean[i] / 8);
+        }
+    }
+}
+
 // ---- rules
 
 static void shapes_are_checked(void **state) {
@@ -131,6 +167,8 @@ static void shapes_are_checked(void **state) {
     attr = (tr_attention_attr){.heads = 4, .window = -1};
     assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
     attr = (tr_attention_attr){.heads = 4, .dropout = 1};
+    assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
+    attr = (tr_attention_attr){.heads = 4, .both = 1, .window = 3};
     assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
     attr = (tr_attention_attr){.heads = 0};
     assert_int_equal(tr__op_attention.infer(&node, out, &count, NULL), TR_USAGE);
@@ -164,7 +202,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_by_hand),    cmocka_unit_test(backward_by_hand),
         cmocka_unit_test(dropout_by_hand),    cmocka_unit_test(shapes_are_checked),
-        cmocka_unit_test(backward_is_a_rule),
+        cmocka_unit_test(backward_is_a_rule), cmocka_unit_test(both_ways_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,10 @@ TR_API tr_value tr_attention(tr_graph *graph, tr_value qkv, int heads, float dro
 // its own included (0: all up to its own).
 TR_API tr_value tr_grouped_attention(tr_graph *graph, tr_value qkv, int heads,
                                      int kv_heads, int window, float dropout);
+// The same both ways: a query sees all keys of its document, before it and behind it.
+// It sees no padding where each token of that is a document of its own.
+TR_API tr_value tr_bidirectional_attention(tr_graph *graph, tr_value qkv, int heads,
+                                           int kv_heads, float dropout);
 TR_API tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
 TR_API tr_value tr_relu(tr_graph *graph, tr_value x);
 TR_API tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight,
@@ -111,6 +115,24 @@ TR_API tr_value tr_batch_norm(tr_graph *graph, tr_value x,
                               const tr_batch_norm_options *options, tr_value residual,
                               bool relu);
 TR_API tr_value tr_dropout(tr_graph *graph, tr_value x, float probability);
+
+// Which of a text's tokens stand for it.
+typedef enum tr_text_pooling {
+    TR_TEXT_MEAN,
+    TR_TEXT_CLS,
+    TR_TEXT_LAST
+} tr_text_pooling;
+// x [B, S, C] -> [B, texts, C]: a row for each of the first `texts` documents of a
+// sample, zeros where there is none. Without positions a sample is one text.
+TR_API tr_value tr_text_pool(tr_graph *graph, tr_value x, tr_text_pooling kind,
+                             int texts);
+// x [..., C] -> rows of length 1.
+TR_API tr_value tr_normalize(tr_graph *graph, tr_value x);
+// Ends the last unit of a model that embeds texts: x [B, texts, C] f32, targets [B,
+// texts]. Inference gives x in its place, with rows of length 1 if `normalize`. It
+// cannot be trained.
+TR_API void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
+                           bool normalize);
 // The loss: product and cross-entropy in one op. It ends the last unit.
 TR_API void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                                     tr_value weight, tr_value bias, tr_value targets);

@@ -45,10 +45,11 @@ static const char *field(const char *given, const char *usual) {
 
 static tr_status read_options(source *s, tr_error *err) {
     const tr_data_options *o = s->options;
-    s->records.fields = (tr_data_fields){field(o->fields.text, "text"),
-                                         field(o->fields.prompt, "prompt"),
-                                         field(o->fields.completion, "completion"),
-                                         field(o->fields.messages, "messages")};
+    s->records.fields =
+        (tr_data_fields){.text = field(o->fields.text, "text"),
+                         .prompt = field(o->fields.prompt, "prompt"),
+                         .completion = field(o->fields.completion, "completion"),
+                         .messages = field(o->fields.messages, "messages")};
     s->records.plain_special = o->plain_special;
     if (o->sequence_length < 2 || o->sequence_length > INT32_MAX) {
         return tr_fail(err, TR_USAGE,

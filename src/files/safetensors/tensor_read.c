@@ -65,13 +65,14 @@ tr_status tr__tensor_read_f32(const tr_tensor_set *set, const tr_stored_tensor *
 
 const tr_stored_tensor *tr__tensor_set_find_prefixed(const tr_tensor_set *set,
                                                      const char *name) {
-    static const char prefix[] = "transformer.";
-    size_t length = sizeof prefix - 1;
+    static const char *const prefixes[] = {"transformer.", "bert.", "roberta."};
     const tr_stored_tensor *found = tr__tensor_set_find(set, name);
-    if (!found && strncmp(name, prefix, length) == 0) {
-        found = tr__tensor_set_find(set, name + length);
-    } else if (!found) {
-        char *longer = tr__format("%s%s", prefix, name);
+    for (size_t i = 0; !found && i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t length = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], length) == 0) {
+            return tr__tensor_set_find(set, name + length);
+        }
+        char *longer = tr__format("%s%s", prefixes[i], name);
         found = longer ? tr__tensor_set_find(set, longer) : NULL;
         tr__free(longer);
     }

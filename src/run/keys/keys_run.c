@@ -8,6 +8,10 @@ static const char *const recomputed[] = {"none",      "norm",     "activation",
                                          "product",   "unit",     NULL};
 static const char *const stored_types[] = {"f32", "bf16", NULL};
 
+static const char *const tasks[] = {"causal_lm", "masked_lm", "classification",
+                                    "contrastive", NULL};
+static const char *const poolings[] = {"mean", "cls", "last", NULL};
+
 static const tr_key keys[] = {
     {.path = "model",
      .types = TR_KEY_TEXT | TR_KEY_OBJECT,
@@ -15,6 +19,15 @@ static const tr_key keys[] = {
          "a published name (\"gpt2\"), a Hugging Face folder or config.json, a name on "
          "its hub that is in the local cache, or an object with the keys of a "
          "config.json"},
+    {.path = "task",
+     .types = TR_KEY_TEXT,
+     .choices = tasks,
+     .doc = "what the model is for; left out: what the class of its file says"},
+    {.path = "pooling",
+     .types = TR_KEY_TEXT,
+     .choices = poolings,
+     .doc = "encoders: which tokens stand for a text; left out: as the model's folder "
+            "says, else mean"},
     {.path = "freeze",
      .types = TR_KEY_TEXT | TR_KEY_LIST,
      .elements = TR_KEY_TEXT,

@@ -120,8 +120,9 @@ static tr_status match_tensors(const matching *m) {
 
 tr_status tr__data_match(const tr_dataset *data, const tr_model *model, tr_error *err) {
     tr_status status = match_tensors(&(matching){data, model, err});
-    int64_t classes =
-        tr__max_i64(tr_dataset_classes(data), tr_dataset_vocabulary(data));
+    // The labels of embeddings are numbers of texts.
+    int64_t classes = model->embedding_width > 0 ? 0 : tr_dataset_classes(data);
+    classes = tr__max_i64(classes, tr_dataset_vocabulary(data));
     if (status == TR_OK && classes > model->classes) {
         return tr_fail(err, TR_DATA,
                        "the data (%s) has %lld classes, the model %lld: make the "

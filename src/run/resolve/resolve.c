@@ -38,7 +38,9 @@ static tr_status resolve_keys(tr_run *run, tr_error *err) {
         }
         bool here = keep(&problems, &found), model = false, batch = false;
         if (here) { // else nothing is to be said before
-            tr__run_resolve_model(run, &found);
+            if (tr__run_resolve_model(run, &found) == TR_OK) {
+                tr__run_check_trained(run, &found);
+            }
             model = keep(&problems, &found);
         }
         if (model) {

@@ -76,7 +76,8 @@ static tr_data_fields data_fields(const tr_config *config) {
     return (tr_data_fields){.text = of_records(config, "data.fields.text"),
                             .prompt = of_records(config, "data.fields.prompt"),
                             .completion = of_records(config, "data.fields.completion"),
-                            .messages = of_records(config, "data.fields.messages")};
+                            .messages = of_records(config, "data.fields.messages"),
+                            .text_pair = of_records(config, "data.fields.text_pair")};
 }
 
 static tr_data_options data_options(tr_run *run) {
@@ -88,7 +89,11 @@ static tr_data_options data_options(tr_run *run) {
     if (run->labels_optional && features == 0 && !tokens) {
         features = tr_shape_count(*shape);
     }
+    bool encoder = run->own_model && tr__model_is_encoder(run->own_model);
+    const tr_shape *labels = &tr_batch_target(&run->model->batch)->desc.shape;
     return (tr_data_options){
+        .row_texts = encoder ? tr_shape_count(*labels) : 0,
+        .token_types = encoder ? tr__model_types(run->own_model) : 0,
         .labels_optional = run->labels_optional,
         .image_height = image->dim[0],
         .image_width = image->dim[1],

@@ -1,5 +1,6 @@
 // "model": a published name, a config.json, a folder, a name on Hugging Face's hub, or
 // an object.
+#include "base/checked.h"
 #include "base/files.h"
 #include "base/hub.h"
 #include "base/memory.h"
@@ -173,8 +174,9 @@ static bool is_packed(const tr_run *run) {
                : tr__config_bool(run->config, "data.packing");
 }
 
-// How many tokens a sample has, of a model that reads tokens.
-static tr_status set_length(tr_run *run, tr_error *err) {
+// How many tokens a sample has, of a model that reads tokens. said: by its folder; 0:
+// it does not say.
+static tr_status set_length(tr_run *run, int64_t said, tr_error *err) {
     const char *key = "data.max_length";
     bool given = tr__config_is_set(run->config, key);
     if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type)) {
@@ -186,6 +188,7 @@ static tr_status set_length(tr_run *run, tr_error *err) {
     }
     int64_t most = tr__model_positions(run->own_model);
     int64_t length = given           ? tr__config_int(run->config, key)
+                     : said > 0      ? tr__min_i64(said, most)
                      : most < LENGTH ? most
                                      : LENGTH;
     if (length > most) {
@@ -206,9 +209,12 @@ static tr_status set_length(tr_run *run, tr_error *err) {
 tr_status tr__run_resolve_model(tr_run *run, tr_error *err) {
     if (run->given.parts.model) {
         run->model = run->given.parts.model;
-        tr_status vocabulary = tr__run_resolve_vocabulary(run, err);
-        return vocabulary == TR_OK ? slice_model(run, err) : vocabulary;
+        int64_t none = 0;
+        tr_status own = tr__run_resolve_vocabulary(run, err);
+        own = own == TR_OK ? slice_model(run, err) : own;
+        return own == TR_OK ? tr__run_resolve_task(run, &none, err) : own;
     }
+    int64_t said = 0;
     tr_status status =
         tr__config_type(run->config, "model") == TR_KEY_TEXT
             ? from_text(run, tr__config_text(run->config, "model"), err)
@@ -221,7 +227,10 @@ tr_status tr__run_resolve_model(tr_run *run, tr_error *err) {
         status = slice_model(run, err);
     }
     if (status == TR_OK) {
-        status = set_length(run, err);
+        status = tr__run_resolve_task(run, &said, err);
+    }
+    if (status == TR_OK) {
+        status = set_length(run, said, err);
     }
     if (status != TR_OK) {
         return status;

@@ -1,8 +1,9 @@
-// Causal self-attention of all heads, softmax(q k' / sqrt(D)) v, with dropout on the
-// probabilities. Queries may share keys and values (Ainslie et al., GQA, arXiv
-// 2305.13245), and see only the nearest keys (Beltagy et al., Longformer, arXiv
-// 2004.05150, sec. 3.1). Tile by tile (Dao et al., FlashAttention, arXiv 2205.14135):
-// no context x context matrix is ever in memory.
+// Self-attention of all heads, softmax(q k' / sqrt(D)) v, with dropout on the
+// probabilities: a query sees the keys before it and its own or, both ways, all keys of
+// its document (Devlin et al., BERT, arXiv 1810.04805). Queries may share keys and
+// values (Ainslie et al., GQA, arXiv 2305.13245), and see only the nearest keys
+// (Beltagy et al., Longformer, arXiv 2004.05150, sec. 3.1). Tile by tile (Dao et al.,
+// FlashAttention, arXiv 2205.14135): no context x context matrix is ever in memory.
 #ifndef TR_OPS_NN_ATTENTION_ATTENTION_H
 #define TR_OPS_NN_ATTENTION_ATTENTION_H
 
@@ -16,12 +17,14 @@ typedef struct tr_attention_attr {
     // as many as queries have.
     int32_t kv_heads;
     int32_t window; // keys that a query sees, itself included; 0: all before it
+    int32_t both;   // 1: keys before and behind it; 0: those before it, and its own
 } tr_attention_attr;
 
 // in:  qkv [B, S, (heads + 2 kv_heads) D], f32, bf16 or f16: q, k, v side by side, head
 //      h of each at its columns h D .. h D + D - 1
 //      positions [B, S] i32 (ops/nn/positions.h), or absent: a query sees keys of its
-//      own document alone, and blocks of keys without any are not computed
+//      own document alone, and blocks of keys without any are not computed. Padding
+//      is tokens at place 0, each a document of its own: no other token sees it
 // out: y [B, S, C], C = heads D; lse [B, heads, S] f32 (log of the sum of exponentials
 //      per row)
 extern const tr_op tr__op_attention;

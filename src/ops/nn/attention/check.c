@@ -15,6 +15,10 @@ static tr_status check_attr(const tr_op_node *node, tr_error *err) {
         return tr_fail(err, TR_USAGE, "%s: a window of %d keys", node->op->name,
                        (int)attr.window);
     }
+    if (attr.both != 0 && (attr.both != 1 || attr.window > 0)) {
+        return tr_fail(err, TR_USAGE, "%s: both ways (%d) with a window of %d keys",
+                       node->op->name, (int)attr.both, (int)attr.window);
+    }
     if (!(attr.dropout >= 0 && attr.dropout < 1)) {
         return tr_fail(err, TR_USAGE, "%s: dropout %g is not in [0, 1)", node->op->name,
                        (double)attr.dropout);

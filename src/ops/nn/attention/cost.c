@@ -3,11 +3,12 @@
 #include "ops/operand.h"
 
 // The operations of one product of queries and keys, over the pairs that are seen: of
-// one head, (S + 1) S / 2 pairs of 2 D, less those that the window leaves out.
+// one head, (S + 1) S / 2 pairs of 2 D, less those that the window leaves out; both
+// ways, S S pairs.
 static double product(tr_shape qkv, const void *attr) {
     tr_attention_sizes s = tr__attention_sizes(qkv, attr);
     double all = (double)s.context, out = all - (double)s.window;
-    double pairs = (all * (all + 1) - out * (out + 1)) / 2;
+    double pairs = s.both ? all * all : (all * (all + 1) - out * (out + 1)) / 2;
     return 2 * pairs * (double)s.width * (double)s.batch;
 }
 

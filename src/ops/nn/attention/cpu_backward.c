@@ -236,7 +236,7 @@ __attribute__((always_inline)) static inline void
 tile_gradients(const head *h, int64_t query, int64_t rows, int64_t key, int64_t keys,
                bool dropout, const space *m) {
     const tr_attention_sizes *s = h->of->sizes;
-    int64_t diagonal = query - key;
+    int64_t diagonal = tr_v_diagonal(s, query, key);
     tr_strip_mask mask;
     for (int64_t i = 0; i < rows; i += TR_STRIP) {
         int64_t width = tr__min_i64(keys, diagonal + i + TR_STRIP);
@@ -272,12 +272,13 @@ static void find_gradients(const head *h, int64_t query, int64_t key, const spac
                          .b_row = TR_TILE,
                          .c = m->p,
                          .c_row = TR_TILE};
-    tr_v_product(&scores, padded, keys, s->depth, TR_CAUSAL_SCORES, query - key);
+    int64_t diagonal = tr_v_diagonal(s, query, key);
+    tr_v_product(&scores, padded, keys, s->depth, TR_CAUSAL_SCORES, diagonal);
     tr_product through = scores;
     through.a = h->dy_rows + query * row;
     through.b = m->v_turned;
     through.c = m->dp;
-    tr_v_product(&through, padded, keys, s->depth, TR_CAUSAL_SCORES, query - key);
+    tr_v_product(&through, padded, keys, s->depth, TR_CAUSAL_SCORES, diagonal);
     if (s->dropout > 0) {
         tile_gradients(h, query, rows, key, keys, true, m);
     } else {
@@ -292,7 +293,7 @@ static void add_gradients(const head *h, int64_t query, int64_t key, bool first,
                           const space *m) {
     const tr_attention_sizes *s = h->of->sizes;
     int64_t row = tr_v_row_pairs(s->depth), width = tr_v_padded(s->depth);
-    int64_t diagonal = query - key;
+    int64_t diagonal = tr_v_diagonal(s, query, key);
     int64_t rows = tr__round_up(tr__min_i64(TR_TILE, s->context - query), TR_STRIP);
     int64_t keys = tr__round_up(tr__min_i64(TR_TILE, s->context - key), TR_DRAW_LANES);
     bool begun = tr__attention_masked(s) || // its sums begin with zeros
@@ -327,13 +328,14 @@ static void run_keys(group *of, int64_t tile, const space *m) {
     const tr_attention_sizes *s = of->sizes;
     int64_t key = tile * TR_TILE, keys = tr__min_i64(TR_TILE, s->context - key);
     int64_t end = tr__attention_newest(s, key + keys - 1);
-    pack_queries(of, tile, m);
+    int64_t begin = tr__attention_first_query(s, key) / TR_TILE * TR_TILE;
+    pack_queries(of, begin / TR_TILE, m);
     pack_keys(of, key, m);
     for (int64_t i = 0; i < s->group; i++) {
         head h = head_of(of, i, m);
-        for (int64_t query = key; query < end; query += TR_TILE) {
+        for (int64_t query = begin; query < end; query += TR_TILE) {
             find_gradients(&h, query, key, m);
-            add_gradients(&h, query, key, i == 0 && query == key, m);
+            add_gradients(&h, query, key, i == 0 && query == begin, m);
         }
     }
     float scale = (float)(1 / sqrt((double)s->depth));
@@ -423,7 +425,8 @@ static void add_sums(const tr_attention_sizes *s, int64_t row, const float *part
 }
 
 // Sums dq of the group that is cut first at the start of `piece`, and writes it. The
-// last of its pieces has summed all rows, the ones before it rows from some tile on.
+// last of its pieces has summed all rows, the ones before it rows from some tile on
+// (all rows, too, where queries see keys behind them).
 static void join_group(const tr_attention_sizes *s, const tr_launch *launch,
                        const tr_attention_cut *cut, int piece) {
     int64_t index = tr__attention_start(cut, piece) / cut->tiles;
@@ -437,7 +440,7 @@ static void join_group(const tr_attention_sizes *s, const tr_launch *launch,
         int64_t stop = tr__attention_start(cut, p + 1);
         if (stop != tr__attention_start(cut, p)) {
             const float *part = space_at(s, launch->workspace, p).dq[p < piece];
-            add_sums(s, (end - stop) * TR_TILE, part, sums);
+            add_sums(s, s->both ? 0 : (end - stop) * TR_TILE, part, sums);
         }
     }
     group of = group_at(s, launch, index, cut->tiles, 0, &(space){0});

@@ -2,9 +2,9 @@
 // of threads alone.
 //
 // A head of a sample is `tiles` tasks; task i costs 2 i + 1 (the tiles under the
-// diagonal count twice, the one on it once), or, where queries see only a window, each
-// as much as any other. A piece is a run of tasks that may begin and end inside a head,
-// so any number of threads gets equal work from any number of heads.
+// diagonal count twice, the one on it once), or, where queries see only a window, or
+// both ways, each as much as any other. A piece is a run of tasks that may begin and
+// end inside a head, so any number of threads gets equal work from any number of heads.
 #ifndef TR_OPS_NN_ATTENTION_CPU_CUT_H
 #define TR_OPS_NN_ATTENTION_CPU_CUT_H
 
@@ -26,12 +26,12 @@ static inline tr_attention_cut tr__attention_cut(const tr_attention_sizes *s,
                                                  int threads) {
     tr_attention_cut cut = {.heads = s->batch * heads,
                             .tiles = tr__ceil_div(s->context, tile),
-                            .even = tr__attention_windowed(s)};
+                            .even = s->both || tr__attention_windowed(s)};
     // One pair of a query and a key takes about as long as moving depth / 2 floats.
     int64_t weight = tr__min_i64(s->depth / 2 + 1, 4096);
     // In doubles: a plan may be asked for more pairs than an int64_t counts.
     double pairs = (double)(s->batch * s->heads) * (double)s->context *
-                   (double)(s->window + 1) / 2;
+                   (double)(s->window + 1) / (s->both ? 1 : 2);
     cut.threads = tr__threads_for((int64_t)fmin(pairs, 0x1p40), weight, threads);
     cut.pieces = (int)tr__min_i64(cut.threads, cut.heads * cut.tiles);
     return cut;

@@ -140,7 +140,7 @@ row_powers(float *p, float scale, float top, tr_seen seen, int64_t width,
 __attribute__((always_inline)) static inline void
 tile_powers(const head *h, softmax *soft, int64_t query, int64_t rows, int64_t key,
             int64_t keys, bool dropout, const space *m) {
-    int64_t diagonal = query - key;
+    int64_t diagonal = tr_v_diagonal(h->sizes, query, key);
     tr_strip_mask mask;
     for (int64_t i = 0; i < rows; i += TR_STRIP) {
         int64_t width = tr__min_i64(keys, diagonal + i + TR_STRIP);
@@ -187,7 +187,8 @@ static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
                          .b_row = TR_TILE,
                          .c = m->p,
                          .c_row = TR_TILE};
-    tr_v_product(&scores, padded, columns, s->depth, TR_CAUSAL_SCORES, query - key);
+    int64_t diagonal = tr_v_diagonal(s, query, key);
+    tr_v_product(&scores, padded, columns, s->depth, TR_CAUSAL_SCORES, diagonal);
     raise_tops(h, soft, query, rows, key, keys, m->p);
     if (s->dropout > 0) {
         tile_powers(h, soft, query, rows, key, columns, true, m);
@@ -205,7 +206,7 @@ static void add_keys(const head *h, softmax *soft, int64_t query, int64_t key,
                          .c = m->o,
                          .c_row = width,
                          .add = !first};
-    tr_v_product(&values, padded, width, columns, TR_CAUSAL_QUERIES, query - key);
+    tr_v_product(&values, padded, width, columns, TR_CAUSAL_QUERIES, diagonal);
 }
 
 // y: [S, C] and lse: [S] of the head, from the tile's first row on.
@@ -229,15 +230,16 @@ static void run_queries(head *h, int64_t query, const space *m, uint32_t accumul
     const tr_attention_sizes *s = h->sizes;
     int64_t rows = tr__min_i64(TR_TILE, s->context - query);
     int64_t oldest = tr__attention_oldest(s, query) / TR_TILE * TR_TILE;
+    int64_t end = tr__attention_key_end(s, query + rows - 1);
     softmax soft;
     for (int64_t r = 0; r < TR_TILE; r++) {
         soft.top[r] = NOTHING;
         soft.sum[r] = tr_v_set(0);
     }
-    pack_keys(h, query / TR_TILE, m);
+    pack_keys(h, (end - 1) / TR_TILE, m);
     tr_v_pack_rows(h->q + query * s->pitch, s->pitch, rows, s->depth,
                    tr__round_up(rows, TR_STRIP), m->q);
-    for (int64_t key = oldest; key <= query; key += TR_TILE) {
+    for (int64_t key = oldest; key < end; key += TR_TILE) {
         add_keys(h, &soft, query, key, key == oldest, m);
     }
     write_rows(h, &soft, rows, m, accumulate, y + query * s->width,

@@ -1,6 +1,6 @@
 // Products of small tiles that are in the cache, for attention's kernel files. The
 // causal mask makes a tile on the diagonal half empty: a product leaves out what it
-// can, by strips of rows.
+// can, by strips of rows. Both ways, nothing is left out: the diagonal is far away.
 //
 // All sizes and buffers are padded: rows to TR_STRIP, columns to TR_VW. Steps are
 // counted in numbers by callers, and lie in memory as pairs.

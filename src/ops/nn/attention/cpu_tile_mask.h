@@ -35,6 +35,28 @@ static inline tr_vf tr_v_between(tr_vf v, int64_t first, int64_t end, float othe
     return tr_v_select(inside, v, tr_v_set(other));
 }
 
+// Where the diagonal lies in the tile of queries from `query` and keys from `key`
+// (tr_causal): both ways, behind all of it.
+static inline int64_t tr_v_diagonal(const tr_attention_sizes *s, int64_t query,
+                                    int64_t key) {
+    return s->both ? TR_TILE : query - key;
+}
+
+// How many of `keys` keys from `key` lie before the end of the query's document. A
+// document that begins behind the query is another one, and so are those behind it.
+static inline int64_t tr_v_document_keys(const tr_attention_sizes *s, int64_t query,
+                                         int64_t key, int64_t keys) {
+    int64_t low = tr__min_i64(tr__max_i64(query - key + 1, 0), keys);
+    int64_t high = tr__min_i64(keys, s->context - key);
+    while (s->places && low < high) {
+        int64_t middle = low + (high - low) / 2, at = key + middle;
+        bool own = at - s->places[at] <= query;
+        low = own ? middle + 1 : low;
+        high = own ? high : middle;
+    }
+    return high;
+}
+
 // The keys of a tile that a query sees, by column.
 typedef struct tr_seen {
     int64_t first, end;
@@ -46,7 +68,8 @@ static inline tr_seen tr_v_seen(const tr_attention_sizes *s, int64_t query, int6
     if (keys == 0) {
         return (tr_seen){0, 0}; // a row of padding is no query
     }
-    int64_t end = tr__min_i64(keys, query - key + 1);
+    int64_t end = s->both ? tr_v_document_keys(s, query, key, keys)
+                          : tr__min_i64(keys, query - key + 1);
     int64_t first = tr__max_i64(0, tr__attention_oldest(s, query) - key);
     return (tr_seen){tr__min_i64(first, end), end};
 }

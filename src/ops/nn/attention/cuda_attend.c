@@ -197,13 +197,14 @@ static size_t delta_bytes(const tr_op_desc *desc, const void *state) {
     return (size_t)(o.sizes.batch * o.sizes.heads * o.sizes.context) * sizeof(float);
 }
 
-// Places are counted in 32 bits, blocks of a grid along y and z in 16.
+// Places are counted in 32 bits, blocks of a grid along y and z in 16. Both ways there
+// is no kernel.
 static bool fits(const tr_op_desc *desc, int qkv) {
     tr_shape shape = desc->in[qkv].shape;
     operands o = operands_of(desc, qkv);
     int64_t pieces = tr__ceil_div(o.sizes.depth, o.piece);
-    return shape.dim[1] <= INT32_MAX / 2 && shape.dim[0] <= UINT16_MAX &&
-           o.sizes.heads * pieces <= UINT16_MAX;
+    return !o.sizes.both && shape.dim[1] <= INT32_MAX / 2 &&
+           shape.dim[0] <= UINT16_MAX && o.sizes.heads * pieces <= UINT16_MAX;
 }
 
 // lse is f32.

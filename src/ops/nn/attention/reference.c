@@ -48,20 +48,21 @@ static double multiplier(const head *h, int64_t query, int64_t key) {
     return tr__draw_multiplier(&h->draw, element);
 }
 
-// p: [query + 1], the probabilities of the keys that are seen, times their multipliers.
-// Returns the log of the sum of exponentials.
+// p: [S], the probabilities of the keys that are seen, times their multipliers. Returns
+// the log of the sum of exponentials.
 static double probabilities(const head *h, int64_t query, double *p) {
     double top = -INFINITY, sum = 0;
     int64_t oldest = tr__attention_oldest(h->sizes, query);
-    for (int64_t key = oldest; key <= query; key++) {
+    int64_t end = tr__attention_key_end(h->sizes, query);
+    for (int64_t key = oldest; key < end; key++) {
         p[key] = score(h, query, key);
         top = fmax(top, p[key]);
     }
-    for (int64_t key = oldest; key <= query; key++) {
+    for (int64_t key = oldest; key < end; key++) {
         sum += exp(p[key] - top);
     }
     double total = top + log(sum);
-    for (int64_t key = oldest; key <= query; key++) {
+    for (int64_t key = oldest; key < end; key++) {
         p[key] = exp(p[key] - total) * multiplier(h, query, key);
     }
     return total;
@@ -91,9 +92,10 @@ static void launch_attention(const tr_op_desc *desc, void *state,
         head h = head_at(&s, qkv, launch->run, row, pair % s.heads);
         float *to = y + (row * s.context + query) * s.width + h.index * s.depth;
         double total = probabilities(&h, query, p);
+        int64_t end = tr__attention_key_end(&s, query);
         for (int64_t d = 0; d < s.depth; d++) {
             double sum = 0;
-            for (int64_t key = tr__attention_oldest(&s, query); key <= query; key++) {
+            for (int64_t key = tr__attention_oldest(&s, query); key < end; key++) {
                 sum += p[key] * h.v[key * s.pitch + d];
             }
             put(to + d, sum, launch->accumulate & 1);
@@ -138,7 +140,8 @@ static void query_gradient(const head *h, const head_results *r, int64_t place,
                            double *dq) {
     int64_t depth = h->sizes->depth;
     memset(dq, 0, (size_t)depth * sizeof *dq);
-    for (int64_t key = tr__attention_oldest(h->sizes, place); key <= place; key++) {
+    int64_t end = tr__attention_key_end(h->sizes, place);
+    for (int64_t key = tr__attention_oldest(h->sizes, place); key < end; key++) {
         pair_gradient g = pair_at(h, r, place, key);
         add_scaled(dq, g.through, h->k + key * h->sizes->pitch, depth);
     }
@@ -150,7 +153,7 @@ static void add_key_gradients(const head *h, const head_results *r, int64_t plac
                               double *dk, double *dv) {
     const tr_attention_sizes *s = h->sizes;
     int64_t end = tr__attention_newest(s, place);
-    for (int64_t query = place; query < end; query++) {
+    for (int64_t query = tr__attention_first_query(s, place); query < end; query++) {
         pair_gradient g = pair_at(h, r, query, place);
         add_scaled(dk, g.through, h->q + query * s->pitch, s->depth);
         add_scaled(dv, g.kept, r->dy + query * s->width, s->depth);

@@ -17,6 +17,7 @@ typedef struct tr_attention_sizes {
     int64_t pitch;        // columns of qkv
     int64_t keys, values; // the columns where these begin
     int64_t window; // keys that a query sees at most; the context where there is none
+    bool both;      // a query sees keys behind it, too
     float dropout;
     uint32_t draw_id;
     const int32_t
@@ -42,6 +43,7 @@ static inline tr_attention_sizes tr__attention_sizes(tr_shape qkv, const void *a
         .keys = a.heads * depth,
         .values = (a.heads + pairs) * depth,
         .window = all ? qkv.dim[1] : a.window,
+        .both = a.both != 0,
         .dropout = a.dropout,
         .draw_id = a.draw_id,
     };
@@ -60,9 +62,9 @@ static inline bool tr__attention_windowed(const tr_attention_sizes *s) {
     return s->window < s->context;
 }
 
-// May a query not see all keys before it?
+// May a query not see exactly the keys up to its own?
 static inline bool tr__attention_masked(const tr_attention_sizes *s) {
-    return tr__attention_windowed(s) || s->places;
+    return tr__attention_windowed(s) || s->places || s->both;
 }
 
 // The first key that a query sees. It is never before that of the query before.
@@ -71,13 +73,32 @@ static inline int64_t tr__attention_oldest(const tr_attention_sizes *s, int64_t 
     return tr__max_i64(begin, query - s->window + 1);
 }
 
+// The place behind the document that has the token at `place`, at most `end`.
+static inline int64_t tr__attention_document_end(const tr_attention_sizes *s,
+                                                 int64_t place, int64_t end) {
+    int64_t at = place + 1;
+    while (s->places && at < end && s->places[at] > 0) {
+        at++;
+    }
+    return s->places ? at : end;
+}
+
 // The query behind the last one that sees a key.
 static inline int64_t tr__attention_newest(const tr_attention_sizes *s, int64_t key) {
-    int64_t end = tr__min_i64(s->context, key + s->window), query = key + 1;
-    while (s->places && query < end && s->places[query] > 0) {
-        query++;
-    }
-    return s->places ? query : end;
+    int64_t end = s->both ? s->context : tr__min_i64(s->context, key + s->window);
+    return tr__attention_document_end(s, key, end);
+}
+
+// The first query that sees a key.
+static inline int64_t tr__attention_first_query(const tr_attention_sizes *s,
+                                                int64_t key) {
+    return s->both ? tr__attention_oldest(s, key) : key;
+}
+
+// The key behind the last one that a query sees.
+static inline int64_t tr__attention_key_end(const tr_attention_sizes *s,
+                                            int64_t query) {
+    return s->both ? tr__attention_document_end(s, query, s->context) : query + 1;
 }
 
 // What makes a product of a query and a key the logarithm, to base 2, of its power:
