@@ -258,7 +258,10 @@ static tr_region statistics(const tr_plan *plan, int64_t first, int64_t count) {
 // Somebody who asks for an end may have noted that in the statistics before.
 int32_t tr__make_report(tr_editor *editor) {
     const tr_plan *plan = editor->plan;
-    tr_plan_step step = {.label = {.verb = TR_VERB_report}, .stream = TR_STREAM_DATA};
+    // Other ranks learn from it why this one has stopped.
+    tr_plan_step step = {.label = {.verb = TR_VERB_report},
+                         .stream = TR_STREAM_DATA,
+                         .guard = TR_GUARD_ALWAYS};
     tr_step_maker m = begin(editor, step, TR_STEP_IS_HOST);
     m.step.payload.call = TR_HOST_REPORT;
     add_operand(&m, statistics(plan, TR_STATISTICS_ASKED, 1), TR_ACCESS_ADD, false);

@@ -137,8 +137,8 @@ typedef enum tr_step_guard {
 typedef struct tr_step_label {
     const char *what; // of its subject: "gradients"; NULL: nothing has to be said
     tr_verb verb;
-    bool usual;       // that is what the verb is about where nothing is said
-    bool piece;       // of an update that is staged, or of what is moved for it
+    bool usual; // that is what the verb is about where nothing is said
+    bool piece; // of an update that is staged, or of what is moved for it
 } tr_step_label;
 
 // Whose work a step does. The proof holds it against the bytes of the operands.
