@@ -281,6 +281,12 @@ static bool goes_on(const spoiler *s) {
     return goes && s->kind == TR_SEQUENCE_TRAIN;
 }
 
+// Is it the report of a rank that has no other to tell why it was stopped?
+static bool tells_nobody(const tr_plan *plan, const tr_plan_step *step) {
+    return step->shape == TR_STEP_IS_HOST && step->payload.call == TR_HOST_REPORT &&
+           tr_mesh_ranks(&plan->request.mesh) == 1;
+}
+
 // What an interrupted step computes is dropped, so it may as well be computed; what is
 // read into staging and not used may as well be read.
 static void spoil_guards(spoiler *s) {
@@ -293,8 +299,9 @@ static void spoil_guards(spoiler *s) {
             step->guard = (tr_step_guard)guard;
             bool computes = right == TR_GUARD_RUNNING && guard == TR_GUARD_ALWAYS;
             bool stages = guard == TR_GUARD_ALWAYS && step->label.verb == TR_VERB_read;
-            bool harmless = (computes || stages) &&
-                            (!goes || !test_outlives(s->plan, &s->accesses, i));
+            bool harmless = ((computes || stages) &&
+                             (!goes || !test_outlives(s->plan, &s->accesses, i))) ||
+                            (guard == TR_GUARD_RUNNING && tells_nobody(s->plan, step));
             if (step->guard != right) {
                 note(s, is_found(s->plan), harmless, i, guard);
             }

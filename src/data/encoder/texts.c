@@ -204,9 +204,9 @@ static tr_status wrap(texts *t, const tr_data_options *options, const tr_joined 
     return tr__dataset_create(&source, out, err); // destroys it on failure
 }
 
-static tr_status open(const tr_data_options *options, const tr_text_tokenizer *by,
-                      const tr_joined *files, const char *key, tr_dataset **out,
-                      tr_error *err) {
+static tr_status open_texts(const tr_data_options *options, const tr_text_tokenizer *by,
+                            const tr_joined *files, const char *key, tr_dataset **out,
+                            tr_error *err) {
     uint64_t state = 0, content = 0;
     texts *t = tr__calloc(1, sizeof *t);
     if (!t) {
@@ -241,7 +241,7 @@ tr_status tr__texts_open(const tr_data_options *options, const tr_data_files *fi
         status = tr__text_files_open(options, files, &joined, err);
     }
     if (status == TR_OK) {
-        status = open(options, &by, &joined, files->paths_key, out, err);
+        status = open_texts(options, &by, &joined, files->paths_key, out, err);
     }
     tr__joined_close(&joined);
     tr__text_tokenizer_close(&by);

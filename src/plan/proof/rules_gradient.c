@@ -17,8 +17,8 @@ void tr__rule_clear_gradients(tr_proof *p) {
 }
 
 void tr__rule_clear_statistics(tr_proof *p) {
-    if (p->stopped) { // the walk has just noted it there
-        tr__proof_wrong(p, "forgets that somebody has asked for an end");
+    if (p->stopped) { // nothing is noted for a step that is dropped
+        tr__proof_wrong(p, "is done by a rank that was stopped");
     } else if (p->walked.cleared) {
         tr__proof_wrong(p, "is there twice");
     } else {

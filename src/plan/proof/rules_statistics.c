@@ -149,6 +149,10 @@ void tr__statistics_read(tr_proof *p) {
 void tr__rule_gather_statistics(tr_proof *p) {
     const tr_meaning all = {.kind = TR_MEANS_STATISTICS, .version = p->version};
     int32_t buffer = p->plan->statistics.buffer;
+    if (p->stopped && !p->walked.reported) {
+        tr__proof_wrong(p, "does not tell other ranks that this one was stopped");
+        return;
+    }
     tr__statistics_read(p);
     tr__exchange_work(p, TR_ON_ALL);
     tr__bytes_write(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &all);
