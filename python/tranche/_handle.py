@@ -7,6 +7,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_void_p
+from types import TracebackType
 from typing import Any, TypeVar
 
 from tranche import _declarations as c
@@ -99,6 +100,17 @@ class Handle:
     @property
     def closed(self) -> bool:
         return self._owned is None
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 def field_type(struct: Any, name: str) -> Any:

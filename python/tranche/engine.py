@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char, c_size_t, c_void_p, cast, string_at
-from types import TracebackType
 from typing import Any
 
 from tranche import _declarations as c
@@ -171,17 +170,6 @@ class Engine(Handle):
         options.bytes = cast(kept, c_void_p) if kept is not None else None
         options.byte_count = len(data)
         self._call("tr_engine_save_as", byref(options))
-
-    def __enter__(self) -> Engine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _evaluation(found: Any) -> Evaluation:

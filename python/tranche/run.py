@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from ctypes import byref, c_char_p, string_at
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tranche import _declarations as c
@@ -148,14 +147,3 @@ class Run(Handle):
     def ranks(self) -> int:
         """Ranks that the run is planned for; 0 before the run is resolved."""
         return int(self._ask("tr_run_ranks"))
-
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

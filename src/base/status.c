@@ -29,17 +29,6 @@ int tr_status_exit(tr_status status) {
     return status_table[status].exit_status;
 }
 
-tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...) {
-    if (err && err->status == TR_OK) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(err->message, sizeof err->message, format, args);
-        va_end(args);
-        err->status = status;
-    }
-    return status;
-}
-
 // From the source folder on, wherever the library was built.
 static const char *short_path(const char *file) {
     const char *name = strrchr(file, '/'), *at = file, *source = NULL;
@@ -59,17 +48,33 @@ static void add_place(char message[TR_MESSAGE_MAX], const char *file, int line) 
     }
 }
 
-tr_status tr_fail_at(tr_error *err, tr_status status, const char *file, int line,
-                     const char *format, ...) {
+// file: NULL: nobody knows the place.
+__attribute__((format(printf, 5, 0))) static void set(tr_error *err, tr_status status,
+                                                      const char *file, int line,
+                                                      const char *format,
+                                                      va_list args) {
     if (err && err->status == TR_OK) {
-        va_list args;
-        va_start(args, format);
         vsnprintf(err->message, sizeof err->message, format, args);
-        va_end(args);
         err->status = status;
-        if (status == TR_INTERNAL) {
+        if (file && status == TR_INTERNAL) {
             add_place(err->message, file, line);
         }
     }
+}
+
+tr_status tr_fail(tr_error *err, tr_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set(err, status, NULL, 0, format, args);
+    va_end(args);
+    return status;
+}
+
+tr_status tr_fail_at(tr_error *err, tr_status status, const char *file, int line,
+                     const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set(err, status, file, line, format, args);
+    va_end(args);
     return status;
 }

@@ -135,8 +135,8 @@ void tr__executor_statistics(const tr_executor *executor, tr_step_statistics *al
     add_squares(executor, all);
     compare_flags(executor, all);
     compare_parts(executor, all);
-    all->save_asked = all->most[TR_STATISTICS_ASKED] > 0;
-    all->stopped = all->most[TR_STATISTICS_ASKED] > 1;
+    all->save_asked = all->most[TR_STATISTICS_ASKED] >= TR_ASKS_SAVE;
+    all->stopped = all->most[TR_STATISTICS_ASKED] >= TR_ASKS_END;
     all->too_large = all->most[TR_STATISTICS_TOO_LARGE] > 0;
     all->not_finite = all->most[TR_STATISTICS_NOT_FINITE] > 0;
 }

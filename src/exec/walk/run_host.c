@@ -4,16 +4,13 @@
 #include "base/machine.h"
 #include "exec/walk.h"
 
-// A rank that has been stopped asks the others to stop, too.
-enum { ASKS_SAVE = 1, ASKS_END = 2 };
-
 // What other ranks are told beside the sums: how this one fares.
 static tr_status report(tr_work *work) {
     tr_executor *ex = work->ex;
     double *own = tr__own_statistics(ex);
-    own[TR_STATISTICS_ASKED] = ex->flags.stopped ? ASKS_END
-                               : ex->asks_save   ? ASKS_SAVE
-                                                 : 0;
+    own[TR_STATISTICS_ASKED] = ex->flags.stopped ? TR_ASKS_END
+                               : ex->asks_save   ? TR_ASKS_SAVE
+                                                 : TR_ASKS_NOTHING;
     own[TR_STATISTICS_SECONDS] = tr__seconds() - work->begin;
     own[TR_STATISTICS_WAIT] =
         ex->comm ? tr__comm_totals(ex->comm).wait_seconds - work->waited : 0;

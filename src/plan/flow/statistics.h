@@ -9,7 +9,7 @@
 // micro-batches [g][TR_SUMS], the squares of each 1,024 gradients of its parts of the
 // flat buffers.
 typedef enum tr_statistics_flag {
-    TR_STATISTICS_ASKED,      // 1: for a checkpoint, 2: for an end
+    TR_STATISTICS_ASKED,      // what this rank asks the others for (tr_asks)
     TR_STATISTICS_TOO_LARGE,  // gradients that did not fit the fixed-point sums
     TR_STATISTICS_NOT_FINITE, // gradients that no sums could hold
     TR_STATISTICS_SECONDS,    // of the step so far
@@ -23,6 +23,13 @@ typedef enum tr_statistics_flag {
     TR_STATISTICS_TIED_SQUARES,
     TR_STATISTICS_FLAGS
 } tr_statistics_flag;
+
+// What a rank asks all others for; a later one is more.
+typedef enum tr_asks {
+    TR_ASKS_NOTHING,
+    TR_ASKS_SAVE, // a checkpoint
+    TR_ASKS_END,  // it has been stopped, and they stop, too
+} tr_asks;
 
 typedef struct tr_statistics_layout {
     int buffer;

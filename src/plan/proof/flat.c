@@ -1,5 +1,6 @@
 // The flat buffer that a step says it is of.
 #include "plan/proof/proof.h"
+#include "plan/proof/unit.h"
 
 const tr_flat *tr__proof_flat(const tr_proof *p) {
     bool some = p->step->subject == TR_OF_FLAT && p->step->unit >= 0 &&
@@ -16,7 +17,7 @@ bool tr__proof_has_flat(tr_proof *p) {
 
 bool tr__proof_trains_flat(tr_proof *p, const char *frozen) {
     const tr_flat *flat = tr__proof_flat(p);
-    if (!flat || p->kind != TR_SEQUENCE_TRAIN) {
+    if (!flat || !tr__proof_trains(p)) {
         tr__proof_wrong(p, "is of what the model has not");
     } else if (flat->frozen) {
         tr__proof_wrong(p, "%s", frozen);
