@@ -110,15 +110,9 @@ static tr_status make(const tr_model_keys *keys, const bert_family *family,
     tr_model *model = NULL;
     tr_status status =
         tr__model_bert(family->type, c, to_json(family, c, padding), &model, err);
-    if (status == TR_OK) {
-        status = tr__model_keep(model, keys->object, kept, COUNT_OF(kept), err);
-    }
-    if (status != TR_OK) {
-        tr_model_destroy(model);
-        return status;
-    }
-    *out = model;
-    return TR_OK;
+    return status == TR_OK
+               ? tr__model_keep(model, keys->object, kept, COUNT_OF(kept), out, err)
+               : status;
 }
 
 static tr_status read_fields(const tr_model_keys *keys, tr_bert_config *c,

@@ -183,15 +183,9 @@ static tr_status make(const tr_model_keys *keys, const tr_gpt2_config *config,
                       tr_model **out, tr_error *err) {
     tr_model *model = NULL;
     tr_status status = tr__model_gpt2(config, &model, err);
-    if (status == TR_OK) {
-        status = tr__model_keep(model, keys->object, kept, COUNT_OF(kept), err);
-    }
-    if (status != TR_OK) {
-        tr_model_destroy(model);
-        return status;
-    }
-    *out = model;
-    return TR_OK;
+    return status == TR_OK
+               ? tr__model_keep(model, keys->object, kept, COUNT_OF(kept), out, err)
+               : status;
 }
 
 static tr_status from_json(const tr_model_keys *keys, bool strict, tr_model **out,

@@ -175,15 +175,11 @@ static tr_status make(const tr_architecture *family, const tr_model_keys *keys,
     if (status == TR_OK) {
         status = read_layer_types(keys, model, err);
     }
-    if (status == TR_OK) {
-        status = tr__model_keep(model, keys->object, kept, COUNT_OF(kept), err);
-    }
     if (status != TR_OK) {
         tr_model_destroy(model);
         return status;
     }
-    *out = model;
-    return TR_OK;
+    return tr__model_keep(model, keys->object, kept, COUNT_OF(kept), out, err);
 }
 
 // One key for all four projections of the attention.

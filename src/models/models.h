@@ -16,9 +16,11 @@
 tr_status tr__model_need(const tr_model *model, const char *function, tr_error *err);
 
 // Adds keys of `object` to the config.json of one of the models above: those of `names`
-// [count] that are there and that it does not write itself.
+// [count] that are there and that it does not write itself. *out is the model; on an
+// error it is destroyed.
 tr_status tr__model_keep(tr_model *model, const json_t *object,
-                         const char *const *names, size_t count, tr_error *err);
+                         const char *const *names, size_t count, tr_model **out,
+                         tr_error *err);
 
 // The text of a checkpoint's config.json, whose weights are of this type, of one of the
 // models above. One that transformers knows says the type by the keys of its versions 4

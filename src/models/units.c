@@ -98,7 +98,8 @@ tr_status tr__units_set_key(tr_units *own, const char *key, int64_t value,
 }
 
 tr_status tr__model_keep(tr_model *model, const json_t *object,
-                         const char *const *names, size_t count, tr_error *err) {
+                         const char *const *names, size_t count, tr_model **out,
+                         tr_error *err) {
     tr_units *own = model->owned;
     json_t *keys = json_loads(own->config_json, 0, NULL);
     bool good = keys != NULL;
@@ -108,7 +109,13 @@ tr_status tr__model_keep(tr_model *model, const json_t *object,
             good = json_object_set(keys, names[i], value) == 0;
         }
     }
-    return put_config(own, keys, good, err);
+    tr_status status = put_config(own, keys, good, err);
+    if (status != TR_OK) {
+        tr_model_destroy(model);
+        return status;
+    }
+    *out = model;
+    return TR_OK;
 }
 
 void tr_model_destroy(tr_model *model) {
