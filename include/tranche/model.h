@@ -117,6 +117,7 @@ typedef struct tr_model_unit {
 } tr_model_unit;
 
 struct tr_rewrite;
+struct tr_adapter;
 
 // Begin with TR_MODEL_INIT, or with `.size = sizeof(tr_model)`.
 typedef struct tr_model {
@@ -142,7 +143,10 @@ typedef struct tr_model {
     // (tranche/extend/rewrite.h), the last one without a function; they come before the
     // library's own. NULL: none.
     const struct tr_rewrite *rewrites;
-    int rewrites_version;    // TRANCHE_EXTEND_VERSION, where there are rewrites
+    int rewrites_version; // TRANCHE_EXTEND_VERSION, where there are rewrites
+    // What linear layers have beside them: the library's, for models of the run key
+    // "adapter". A caller leaves it NULL.
+    const struct tr_adapter *adapter;
     const char *config_json; // written to checkpoints as config.json; NULL: {}
     void *owned;             // the maker's; freed by `release`
     void (*release)(struct tr_model *model); // NULL: the caller keeps it all
@@ -151,7 +155,7 @@ typedef struct tr_model {
 #define TR_MODEL_INIT                                                                  \
     {                                                                                  \
         sizeof(tr_model), NULL, 0, NULL, TR_BATCH_TENSORS_INIT, 0, NULL, 0, false, 0,  \
-            NULL, 0, NULL, NULL, NULL                                                  \
+            NULL, 0, NULL, NULL, NULL, NULL                                            \
     }
 
 // The largest number of targets of one sample, in any one tensor.

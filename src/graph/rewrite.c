@@ -60,6 +60,7 @@ static tr_rewrite_node view_of(const tr_graph *graph, const tr_rewrite_walk *wal
                                const tr_call *node) {
     tr_rewrite_node view = {.variant = walk->variant,
                             .unit = walk->unit,
+                            .adapter = walk->adapter,
                             .op = node->op,
                             .attr = node->attr,
                             .in_count = node->in_count,
@@ -195,6 +196,7 @@ tr_status tr__graph_of_unit(const tr_model *model, const tr_model_unit *unit,
                             const tr_batch_tensors *batch, tr_dtype real,
                             tr_graph **out, tr_error *err) {
     const tr_rewrite_walk walk = {.own = model ? model->rewrites : NULL,
+                                  .adapter = model ? model->adapter : NULL,
                                   .unit = unit,
                                   .variant = TR_REWRITE_ALWAYS};
     tr_graph *graph = tr__graph_create(inputs, count, batch, real);

@@ -11,7 +11,8 @@ extern const tr_rewrite *const tr__rewrites[];
 
 // One walk over a unit's nodes.
 typedef struct tr_rewrite_walk {
-    const tr_rewrite *own; // the model's rows; NULL: none
+    const tr_rewrite *own;            // the model's rows; NULL: none
+    const struct tr_adapter *adapter; // beside its linear layers; NULL: none
     const tr_model_unit *unit;
     tr_rewrite_variant variant;
     int64_t cache_positions, cache_piece; // see tr_rewrite_node

@@ -223,8 +223,8 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0}, e->plan,
-                                     e->executor, -1, NULL, err);
+        status = tr__read_parameters(&(tr_weights_source){.set = set, .path = folder},
+                                     e->plan, e->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, e->plan, e->executor, err);

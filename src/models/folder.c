@@ -2,6 +2,8 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "files/safetensors/adapter.h"
+#include "models/adapter.h"
 #include "models/models.h"
 
 #include <limits.h>
@@ -29,10 +31,35 @@ tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err) {
     return status;
 }
 
-tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
+static tr_status from_plain_folder(const char *folder, tr_model **out, tr_error *err) {
     char path[PATH_MAX];
     tr_status status = tr__path_join(path, sizeof path, folder, "config.json", err);
     return status == TR_OK ? tr__model_from_file(path, out, err) : status;
+}
+
+// The base's model with the folder's adapter.
+static tr_status from_adapter_folder(const char *folder, tr_model **out,
+                                     tr_error *err) {
+    char base[PATH_MAX];
+    tr_model *model = NULL;
+    tr_adapter_config *adapter = NULL;
+    tr_status status = tr__adapter_base(folder, base, err);
+    status = status == TR_OK ? from_plain_folder(base, &model, err) : status;
+    if (status == TR_OK) {
+        status = tr__adapter_from_folder(folder, model->type, &adapter, err);
+    }
+    if (status != TR_OK) {
+        tr_model_destroy(model);
+        return status;
+    }
+    tr__model_adapt(model, adapter);
+    *out = model;
+    return TR_OK;
+}
+
+tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
+    return tr__is_adapter_folder(folder) ? from_adapter_folder(folder, out, err)
+                                         : from_plain_folder(folder, out, err);
 }
 
 bool tr__is_token_tensor(const tr_model *model, const char *name) {

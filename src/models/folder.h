@@ -5,7 +5,8 @@
 #include <tranche/extend/graph.h>
 
 // The model that a config.json describes, or that of a folder. TR_IO, TR_USAGE name
-// file and key.
+// file and key. A folder may hold an adapter (files/safetensors/adapter.h): then the
+// model is its base's, with the adapter beside its linear layers.
 tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err);
 tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err);
 

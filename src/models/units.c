@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "files/safetensors/json.h"
+#include "models/adapter.h"
 #include "models/models.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ static void release(tr_model *model) {
     tr__free(own->config);
     tr__free(own->parts);
     tr__free(own->config_json);
+    tr__adapter_destroy(own->adapter);
     json_decref(own->others);
     tr__free(own);
 }

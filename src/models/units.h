@@ -13,7 +13,8 @@ typedef struct tr_units {
     char *config_json;
     json_t *others; // the keys of a file, for its checkpoints; NULL: none
     void *config;   // the architecture's own numbers
-    void *parts;    // what single units are made from, where that differs
+    struct tr_adapter_config *adapter; // beside its linear layers; NULL: none
+    void *parts; // what single units are made from, where that differs
 } tr_units;
 
 // `count` units of a model with a copy of `config` [bytes]. NULL: no memory. Destroyed

@@ -27,6 +27,7 @@ struct tr_run {
     const tr_model *model;
     tr_model *own_model; // NULL: the caller's
     char *weights;       // folder to read them from, NULL: drawn
+    char *adapter;       // folder to go on from, NULL: a new adapter, or none
     char *model_folder;  // that the model is described in, NULL: none
     char *tokenizer;     // of data.format "text": a tokenizer.json, or a folder; NULL
     // Of the model before resolve_vocabulary: whether nobody has said its size, and,
@@ -70,6 +71,10 @@ tr_status tr__run_resolve_model(tr_run *run, tr_error *err);
 // The tokenizer of data.format "text", and the model's vocabulary, which has to hold
 // its tokens; called by tr__run_resolve_model.
 tr_status tr__run_resolve_vocabulary(tr_run *run, tr_error *err);
+// What linear layers have beside them; called by tr__run_resolve_model.
+tr_status tr__run_resolve_adapter(tr_run *run, tr_error *err);
+// Does each target, and each module to save, name some of the plan's model? TR_USAGE.
+tr_status tr__run_check_adapter(const tr_run *run, const tr_plan *plan, tr_error *err);
 // What the model is for; called by tr__run_resolve_model. *length: tokens of a text, as
 // the model's folder says; 0: it does not.
 tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err);

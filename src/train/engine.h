@@ -69,6 +69,7 @@ struct tr_engine {
     tr_watch *watch;     // of the step that comes or was; NULL: it is not watched
     tr_feed *feed;       // of training
     bool unread;         // the newest step failed because a sample could not be read
+    double base_hash;    // of the weights beside which an adapter is trained; 0: none
     bool stale_feed;     // not there, or past what the next step takes: one was dropped
     bool anew;           // begun with "resume": "never", and nothing saved since
     int64_t own_until;   // checkpoints of later steps in the out folder are of a branch
@@ -105,6 +106,10 @@ static inline double tr__plain(double value) {
 // ---- weights.c
 // Draws every parameter as its unit says, or reads it from the model's folder.
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err);
+// Of a run with an adapter: what is frozen, from the folder of the base; and the hash
+// by which checkpoints know it.
+tr_status tr__engine_read_base(tr_engine *engine, tr_error *err);
+tr_status tr__engine_hash_base(tr_engine *engine, tr_error *err);
 // Changes every weight by up to `part` of itself, up or down, in its own way in each
 // draw.
 tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error *err);

@@ -87,6 +87,9 @@ typedef struct tr_plan_request {
     // they must not match every parameter.
     const char *const *frozen;
     size_t frozen_count;
+    // What of these is trained all the same (adapters): patterns, NULL at the end.
+    // NULL: nothing.
+    const char *const *unfrozen;
     // Only in 16 bits. true: the values of frozen parameters are exact in the type
     // `compute`, and the plan keeps them in that type alone. false: it also keeps f32
     // masters, so no value loses precision.

@@ -53,6 +53,9 @@ typedef struct tr_rewrite_node {
     // unit's prefix completes; NULL: another operand. Of several that lie in one tensor
     // it is the first.
     const char *param[TR_OP_IN_MAX];
+    // What linear layers have beside them (the run's "adapter"), for the library's own
+    // row; NULL: nothing.
+    const struct tr_adapter *adapter;
     // TR_REWRITE_CACHE: the positions of the longest text, and the most of them that
     // are computed at once.
     int64_t cache_positions, cache_piece;

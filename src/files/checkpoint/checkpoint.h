@@ -1,5 +1,7 @@
 // Checkpoints: a folder of plain files, complete or absent.
 //
+//   adapter_config.json,               where an adapter is trained, in the place of
+//   adapter_model.safetensors           model.safetensors: its base stays where it is
 //   config.json, model.safetensors      a Hugging Face folder of the weights, in f32 or
 //                                       bf16, in one file or in shards (shards.h)
 //   optimizer.safetensors               "<name>.exp_avg", …; of weights that are
@@ -69,6 +71,7 @@ typedef struct tr_checkpoint_input {
     int64_t own_until;
     const tr_state *state;
     const char *config;              // text of config.json
+    const char *adapter;             // text of adapter_config.json; NULL: none
     const tr_companions *companions; // rank 0's; NULL: none
     const tr_checkpoint_tensor *model;
     size_t model_count;
@@ -98,8 +101,8 @@ typedef struct tr_checkpoint {
     char *folder;
     tr_state state;
     tr_manifest manifest;
-    char *config; // text of config.json
-    tr_tensor_set *model, *optimizer;
+    char *config;                     // text of config.json
+    tr_tensor_set *model, *optimizer; // of an adapter's: its own tensors alone
 } tr_checkpoint;
 
 typedef enum tr_verify {

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/alone.h"
+#include "files/safetensors/adapter.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,9 +52,15 @@ static tr_status check_name(const char *folder, const tr_manifest *manifest,
                          folder, name);
 }
 
+// A model's, or an adapter's.
+static tr_tensor_files weights_of(const tr_manifest *manifest) {
+    return tr__manifest_find(manifest, TR_ADAPTER_CONFIG) ? TR_FILES_ADAPTER
+                                                          : TR_FILES_MODEL;
+}
+
 static tr_status check_names(const char *folder, const tr_manifest *manifest,
                              tr_error *err) {
-    static const tr_tensor_files kinds[] = {TR_FILES_MODEL, TR_FILES_OPTIMIZER};
+    const tr_tensor_files kinds[] = {weights_of(manifest), TR_FILES_OPTIMIZER};
     tr_status status = check_name(folder, manifest, config_name, NULL, err);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == TR_OK; i++) {
         status = check_name(folder, manifest, tr__files_name(kinds[i]),
@@ -133,7 +140,8 @@ tr_status tr__checkpoint_open(const char *folder, tr_verify verify,
         status = read_config(checkpoint, err);
     }
     if (status == TR_OK) {
-        status = tr__tensor_set_open(folder, &checkpoint->model, err);
+        status = tr__tensor_set_open_files(folder, weights_of(&checkpoint->manifest),
+                                           &checkpoint->model, err);
     }
     if (status == TR_OK) {
         status = tr__tensor_set_open_files(folder, TR_FILES_OPTIMIZER,

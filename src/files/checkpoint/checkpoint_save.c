@@ -7,6 +7,7 @@
 #include "comm/alone.h"
 #include "files/checkpoint/shards.h"
 #include "files/checkpoint/shared_file.h"
+#include "files/safetensors/adapter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,8 +85,8 @@ static tr_status name_paths(saving *save, tr_error *err) {
 
 static tr_status cut_files(saving *save, tr_error *err) {
     const tr_checkpoint_input *input = save->input;
-    tr_shards_input cut = {TR_FILES_MODEL, input->model, input->model_count,
-                           input->shard_bytes};
+    tr_shards_input cut = {input->adapter ? TR_FILES_ADAPTER : TR_FILES_MODEL,
+                           input->model, input->model_count, input->shard_bytes};
     tr_status status = tr__shards_cut(&cut, &save->weights, err);
     if (status != TR_OK) {
         return status;
@@ -105,7 +106,7 @@ static tr_status name_file(const saving *save, const tr_shards *shards, int inde
                                     .tensors = shards->pieces + begin[0],
                                     .count = begin[1] - begin[0],
                                     .source = save->input->source,
-                                    .finite = shards->files == TR_FILES_MODEL};
+                                    .finite = shards->files != TR_FILES_OPTIMIZER};
     return tr__path_join(file->path, PATH_MAX, save->partial, file->name, err);
 }
 
@@ -375,6 +376,9 @@ static tr_status prepare(saving *save, tr_error *err) {
     status = prepare_folder(save, err);
     if (status == TR_OK) {
         status = write_text(save, "config.json", save->input->config, err);
+    }
+    if (status == TR_OK && save->input->adapter) {
+        status = write_text(save, TR_ADAPTER_CONFIG, save->input->adapter, err);
     }
     if (status == TR_OK) {
         status = write_index(save, &save->weights, err);

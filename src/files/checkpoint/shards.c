@@ -86,8 +86,8 @@ static tr_status check_count(const tr_shards_input *input, int count, int64_t al
                    ": a checkpoint would have %d files of %s, more than %d; with "
                    "%" PRId64 " it has fewer",
                    input->shard_bytes, count,
-                   input->files == TR_FILES_MODEL ? "weights"
-                                                  : "the optimizer's states",
+                   input->files != TR_FILES_OPTIMIZER ? "weights"
+                                                      : "the optimizer's states",
                    TR_SHARDS_MAX, 2 * (all / TR_SHARDS_MAX + 1));
 }
 

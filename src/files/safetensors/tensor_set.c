@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "files/safetensors/adapter.h"
 #include "files/safetensors/header.h"
 #include "files/safetensors/json.h"
 
@@ -21,6 +22,8 @@ static const struct {
     [TR_FILES_MODEL] = {"model", "model.safetensors", "model.safetensors.index.json"},
     [TR_FILES_OPTIMIZER] = {"optimizer", "optimizer.safetensors",
                             "optimizer.safetensors.index.json"},
+    [TR_FILES_ADAPTER] = {"adapter_model", "adapter_model.safetensors",
+                          "adapter_model.safetensors.index.json"},
 };
 enum { INDEX_MAX = 32 << 20, HEADER_OF_ANY = 1 << 20, HEADER_SHARE = 64 };
 
@@ -271,7 +274,8 @@ bool tr__tensor_folder_has(const char *path, tr_tensor_files files) {
 }
 
 bool tr__tensor_folder(const char *path) {
-    return tr__tensor_folder_has(path, TR_FILES_MODEL);
+    return tr__tensor_folder_has(path, TR_FILES_MODEL) ||
+           tr__tensor_folder_has(path, TR_FILES_ADAPTER);
 }
 
 static tr_status open_folder(tr_tensor_set *set, const char *folder,
@@ -294,15 +298,98 @@ static tr_status open_folder(tr_tensor_set *set, const char *folder,
     return tr_fail(err, TR_IO, "%s: neither %s nor %s is there", folder, name, index);
 }
 
+// ---- adapters
+
+// Takes PEFT's prefix off the names of the files from `first` on.
+static tr_status strip_names(tr_tensor_set *set, int first, tr_error *err) {
+    static const size_t length = sizeof TR_ADAPTER_PREFIX - 1;
+    for (size_t i = 0; i < set->count; i++) {
+        char *name = (char *)set->tensors[i].name;
+        if (set->tensors[i].file < first) {
+            continue;
+        }
+        if (strncmp(name, TR_ADAPTER_PREFIX, length) != 0 || !name[length]) {
+            return tr_fail(err, TR_IO,
+                           "%s: tensor '%.200s' is none of an adapter: its name does "
+                           "not begin with " TR_ADAPTER_PREFIX,
+                           set->files[set->tensors[i].file].path, name);
+        }
+        memmove(name, name + length, strlen(name + length) + 1);
+    }
+    return TR_OK;
+}
+
+// By name; of two of one name the one of the later file is first.
+static int by_name_and_file(const void *left, const void *right) {
+    const tr_stored_tensor *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : (a->file < b->file) - (a->file > b->file);
+}
+
+// What the adapter has in the base's place (PEFT's modules_to_save) hides that.
+static void drop_hidden(tr_tensor_set *set, int first) {
+    size_t kept = 0;
+    if (set->count > 0) {
+        qsort(set->tensors, set->count, sizeof *set->tensors, by_name_and_file);
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        const tr_stored_tensor *last = kept > 0 ? &set->tensors[kept - 1] : NULL;
+        bool hidden = last && last->file >= first && set->tensors[i].file < first &&
+                      strcmp(last->name, set->tensors[i].name) == 0;
+        if (hidden) {
+            tr__free((char *)set->tensors[i].name);
+        } else {
+            set->tensors[kept++] = set->tensors[i];
+        }
+    }
+    set->count = kept;
+}
+
+static tr_status open_adapter(tr_tensor_set *set, const char *base, const char *folder,
+                              tr_error *err) {
+    tr_status status = base ? open_folder(set, base, TR_FILES_MODEL, err) : TR_OK;
+    int first = (int)set->file_count;
+    status = status == TR_OK ? open_folder(set, folder, TR_FILES_ADAPTER, err) : status;
+    status = status == TR_OK ? strip_names(set, first, err) : status;
+    if (status == TR_OK) {
+        drop_hidden(set, first);
+    }
+    return status;
+}
+
+static tr_status open_over_own_base(tr_tensor_set *set, const char *folder,
+                                    tr_error *err) {
+    char base[PATH_MAX];
+    tr_status status = tr__adapter_base(folder, base, err);
+    return status == TR_OK ? open_adapter(set, base, folder, err) : status;
+}
+
+// ---- opening
+
 static tr_status open_path(tr_tensor_set *set, const char *path, tr_tensor_files files,
                            tr_error *err) {
     struct stat info;
     if (stat(path, &info) != 0) {
         return tr_fail(err, TR_IO, "%s: cannot open: %s", path, strerror(errno));
     }
-    tr_status status = S_ISDIR(info.st_mode) ? open_folder(set, path, files, err)
-                                             : add_file(set, path, err);
+    bool whole = files != TR_FILES_MODEL || !S_ISDIR(info.st_mode) ||
+                 tr__tensor_folder_has(path, TR_FILES_MODEL) ||
+                 !tr__tensor_folder_has(path, TR_FILES_ADAPTER);
+    tr_status status = !whole                      ? open_over_own_base(set, path, err)
+                       : files == TR_FILES_ADAPTER ? open_adapter(set, NULL, path, err)
+                       : S_ISDIR(info.st_mode)     ? open_folder(set, path, files, err)
+                                                   : add_file(set, path, err);
     return status == TR_OK ? sort_names(set, err) : status;
+}
+
+// Hands the set over, or closes it.
+static tr_status hand_over(tr_tensor_set *set, tr_status status, tr_tensor_set **out) {
+    if (status != TR_OK) {
+        tr__tensor_set_close(set);
+        return status;
+    }
+    *out = set;
+    return TR_OK;
 }
 
 tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
@@ -310,12 +397,16 @@ tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
     tr_tensor_set *set = tr__calloc(1, sizeof *set);
     tr_status status = set ? open_path(set, folder, files, err)
                            : tr_fail(err, TR_MEMORY, "no memory to open %s", folder);
-    if (status != TR_OK) {
-        tr__tensor_set_close(set);
-        return status;
-    }
-    *out = set;
-    return TR_OK;
+    return hand_over(set, status, out);
+}
+
+tr_status tr__tensor_set_open_over(const char *base, const char *folder,
+                                   tr_tensor_set **out, tr_error *err) {
+    tr_tensor_set *set = tr__calloc(1, sizeof *set);
+    tr_status status = set ? open_adapter(set, base, folder, err)
+                           : tr_fail(err, TR_MEMORY, "no memory to open %s", folder);
+    status = status == TR_OK ? sort_names(set, err) : status;
+    return hand_over(set, status, out);
 }
 
 tr_status tr__tensor_set_open(const char *path, tr_tensor_set **out, tr_error *err) {

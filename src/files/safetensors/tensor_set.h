@@ -10,7 +10,11 @@ typedef struct tr_tensor_set tr_tensor_set;
 
 // Which tensors of a checkpoint's folder. Either are in one file or in shards with an
 // index.
-typedef enum tr_tensor_files { TR_FILES_MODEL, TR_FILES_OPTIMIZER } tr_tensor_files;
+typedef enum tr_tensor_files {
+    TR_FILES_MODEL,
+    TR_FILES_OPTIMIZER,
+    TR_FILES_ADAPTER // of a folder that has an adapter in place of a model
+} tr_tensor_files;
 
 const char *tr__files_stem(tr_tensor_files files);  // "model"
 const char *tr__files_name(tr_tensor_files files);  // "model.safetensors"
@@ -20,10 +24,15 @@ const char *tr__files_index(tr_tensor_files files); // "model.safetensors.index.
 // model.safetensors.index.json and the files it names. Reads and checks the headers, no
 // data. TR_IO names file, tensor and problem. Closed by tr__tensor_set_close
 // (NULL-safe).
+// Of a folder with an adapter (TR_FILES_ADAPTER): the tensors of its base (adapter.h),
+// and in their place, or beside them, those of the adapter.
 tr_status tr__tensor_set_open(const char *path, tr_tensor_set **out, tr_error *err);
 // The same of the tensors of one kind that `folder` has.
 tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
                                     tr_tensor_set **out, tr_error *err);
+// The same, the base being in the folder `base`.
+tr_status tr__tensor_set_open_over(const char *base, const char *folder,
+                                   tr_tensor_set **out, tr_error *err);
 void tr__tensor_set_close(tr_tensor_set *set);
 
 size_t tr__tensor_set_count(const tr_tensor_set *set);
@@ -52,7 +61,8 @@ tr_status tr__tensor_read(const tr_tensor_set *set, const tr_stored_tensor *tens
 tr_status tr__tensor_read_f32(const tr_tensor_set *set, const tr_stored_tensor *tensor,
                               int64_t first, int64_t count, float *dst, tr_error *err);
 
-// Does a folder hold weights that tr__tensor_set_open would find?
+// Does a folder hold weights that tr__tensor_set_open would find, an adapter's
+// included?
 bool tr__tensor_folder(const char *path);
 // The same of the tensors of one kind.
 bool tr__tensor_folder_has(const char *path, tr_tensor_files files);

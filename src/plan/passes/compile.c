@@ -63,6 +63,11 @@ static tr_status check_trained(const tr_plan *plan, tr_error *err) {
             }
         }
     }
+    if (plan->request.model->adapter) {
+        return tr_fail(err, TR_USAGE,
+                       "adapter.target_modules names no linear layer of the model; "
+                       "tranche inspect FOLDER lists its tensors");
+    }
     return plan->request.frozen_count == 0
                ? TR_OK
                : tr_fail(err, TR_USAGE,
@@ -112,7 +117,7 @@ static tr_status rewritten_hash(const tr_plan *plan, int u,
     tr_graph *graph = NULL;
     const tr_model *model = plan->request.model;
     *hash = 0;
-    if (!model->rewrites) {
+    if (!model->rewrites && !model->adapter) {
         return TR_OK;
     }
     tr_status status = tr__unit_graph(request, &model->units[u], inputs, input_count,

@@ -11,6 +11,9 @@ bool tr__is_frozen(const tr_plan_request *request, const char *stored) {
     for (size_t i = 0; !request->inference && i < request->frozen_count; i++) {
         frozen = frozen || tr__glob_match(request->frozen[i], stored);
     }
+    for (const char *const *one = request->unfrozen; frozen && one && *one; one++) {
+        frozen = !tr__glob_match(*one, stored);
+    }
     return frozen;
 }
 

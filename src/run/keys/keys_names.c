@@ -1,9 +1,6 @@
 // What other programs call the keys of a run file, and things that have no key here.
 #include "run/keys/keys.h"
 
-#define ADAPTERS                                                                       \
-    "adapters (LoRA) are not there yet; \"freeze\" trains some of the parameters and " \
-    "keeps the others as they are"
 #define QUANTIZED                                                                      \
     "weights of 4 or 8 bits are not there yet; bf16.enabled has units compute with "   \
     "weights of 16 bits"
@@ -57,15 +54,14 @@ const tr_key_name tr__key_names[] = {
     {"gradient_checkpointing", "activation_checkpointing.number_checkpoints", NULL},
     {"random_seed", "seed", NULL},
     {"num_threads", "execution.threads", NULL},
-    {"adapter", NULL, ADAPTERS},
-    {"adapters", NULL, ADAPTERS},
-    {"lora", NULL, ADAPTERS},
-    {"lora_alpha", NULL, ADAPTERS},
-    {"lora_config", NULL, ADAPTERS},
-    {"lora_r", NULL, ADAPTERS},
-    {"peft", NULL, ADAPTERS},
-    {"peft_config", NULL, ADAPTERS},
-    {"qlora", NULL, ADAPTERS},
+    {"adapters", "adapter.type", NULL},
+    {"lora", "adapter.type", NULL},
+    {"lora_alpha", "adapter.lora_alpha", NULL},
+    {"lora_config", "adapter.type", NULL},
+    {"lora_r", "adapter.r", NULL},
+    {"peft", "adapter.type", NULL},
+    {"peft_config", "adapter.type", NULL},
+    {"qlora", NULL, QUANTIZED},
     {"load_in_4bit", NULL, QUANTIZED},
     {"load_in_8bit", NULL, QUANTIZED},
     {"quantization", NULL, QUANTIZED},

@@ -10,6 +10,7 @@ static const char *const stored_types[] = {"f32", "bf16", NULL};
 
 static const char *const tasks[] = {"causal_lm", "masked_lm", "classification",
                                     "contrastive", NULL};
+static const char *const adapters[] = {"lora", NULL};
 static const char *const poolings[] = {"mean", "cls", "last", NULL};
 
 static const tr_key keys[] = {
@@ -33,6 +34,45 @@ static const tr_key keys[] = {
      .elements = TR_KEY_TEXT,
      .doc = "parameters that are not trained: a pattern of their names (* and ?), or a "
             "list of patterns"},
+    {.path = "adapter.path",
+     .types = TR_KEY_TEXT,
+     .doc = "the folder of an adapter to go on from, in place of the other keys"},
+    {.path = "adapter.type",
+     .types = TR_KEY_TEXT,
+     .choices = adapters,
+     .doc = "trains an adapter of this kind beside linear layers of the model, which "
+            "stays as it is; the keys below are PEFT's"},
+    {.path = "adapter.r",
+     .types = TR_KEY_INT,
+     .min = 1,
+     .max = 65536,
+     .doc = "rank of the adapter's products; left out: 8"},
+    {.path = "adapter.lora_alpha",
+     .types = TR_KEY_NUMBER,
+     .max = 1e9,
+     .doc = "they are multiplied by lora_alpha / r; left out: 8"},
+    {.path = "adapter.lora_dropout",
+     .types = TR_KEY_NUMBER,
+     .max = 1,
+     .max_excluded = true,
+     .doc = "of what the adapter reads"},
+    {.path = "adapter.target_modules",
+     .types = TR_KEY_TEXT | TR_KEY_LIST,
+     .elements = TR_KEY_TEXT,
+     .doc = "linear layers: a list of the ends of their names, \"all-linear\", or a "
+            "regular expression of whole names; left out: as PEFT for the model"},
+    {.path = "adapter.use_rslora",
+     .types = TR_KEY_BOOL,
+     .doc = "lora_alpha / sqrt(r) in place of lora_alpha / r"},
+    {.path = "adapter.use_dora",
+     .types = TR_KEY_BOOL,
+     .status = TR_KEY_NOT_YET,
+     .fallback = "false",
+     .doc = "magnitudes of weights (DoRA)"},
+    {.path = "adapter.modules_to_save",
+     .types = TR_KEY_LIST,
+     .elements = TR_KEY_TEXT,
+     .doc = "modules of the base that are trained whole, and saved with the adapter"},
     {.path = "vocabulary.pad_to_multiple_of",
      .types = TR_KEY_INT,
      .fallback = "1",

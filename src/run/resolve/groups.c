@@ -18,6 +18,7 @@ tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan,
                                  tr_error *err) {
     const tr_settings *s = &run->settings;
     tr_status status = tr__patterns_check(&s->freeze, plan, "freeze", err);
+    status = status == TR_OK ? tr__run_check_adapter(run, plan, err) : status;
     for (size_t g = 0; g + 1 < s->group_count && status == TR_OK; g++) {
         char key[KEY_BYTES];
         snprintf(key, sizeof key, "optimizer.groups[%zu].match", g);

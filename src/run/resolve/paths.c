@@ -64,12 +64,9 @@ static json_t *found_all(const tr_run *run, const char *file, const char *key,
 }
 
 tr_status tr__run_find_files(tr_run *run, const char *file, tr_error *err) {
-    static const char *const keys[] = {"model",
-                                       "data.train",
-                                       "data.validation",
-                                       "data.labels",
-                                       "data.validation_labels",
-                                       "data.tokenizer"};
+    static const char *const keys[] = {
+        "model",       "adapter.path",           "data.train",    "data.validation",
+        "data.labels", "data.validation_labels", "data.tokenizer"};
     tr_status status = TR_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == TR_OK; i++) {
         json_t *value = tr__config_json(run->config, keys[i]);

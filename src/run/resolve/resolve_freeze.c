@@ -1,6 +1,7 @@
 // Which parameters are not trained, and in which type they are kept.
 #include "base/half.h"
 #include "files/safetensors/tensor_set.h"
+#include "models/adapter.h"
 #include "run/run.h"
 
 // Are the folder's weights all of the type? Those of a bf16 model are; a checkpoint's
@@ -22,9 +23,29 @@ static bool draws_rows(const tr_run *run) {
     return run->tokens_read > 0 && run->tokens_read < run->model->classes;
 }
 
+// All but the adapter. The base is kept in the type that computes alone: it is rounded
+// to that when it is read.
+static tr_status freeze_base(tr_run *run, tr_error *err) {
+    static const char *const all[] = {"*"};
+    tr_plan_request *r = &run->request;
+    if (tr__config_is_given(run->config, "freeze")) {
+        return tr_fail(err, TR_USAGE,
+                       "freeze: with an adapter all of the base is frozen but "
+                       "adapter.modules_to_save; leave freeze out");
+    }
+    r->frozen = all;
+    r->frozen_count = 1;
+    r->unfrozen = tr__adapter_trained(tr__model_adapter(run->model));
+    r->frozen_half = tr__dtype_is_half(r->compute);
+    return TR_OK;
+}
+
 tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err) {
     tr_patterns *freeze = &run->settings.freeze;
     tr_plan_request *r = &run->request;
+    if (run->model->adapter) {
+        return freeze_base(run, err);
+    }
     tr_status status =
         tr__patterns_read(tr__config_json(run->config, "freeze"), freeze, err);
     r->frozen = (const char *const *)freeze->globs;

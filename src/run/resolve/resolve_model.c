@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "files/checkpoint/hub_model.h"
+#include "files/safetensors/adapter.h"
 #include "files/safetensors/tensor_set.h"
 #include "models/folder.h"
 #include "models/models.h"
@@ -60,7 +61,7 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
     char config[PATH_MAX];
     struct stat info;
     tr_status status = tr__path_join(config, sizeof config, path, "config.json", err);
-    if (status == TR_OK && stat(config, &info) != 0) {
+    if (status == TR_OK && stat(config, &info) != 0 && !tr__is_adapter_folder(path)) {
         status = tr_checkpoint_locate(path, folder, sizeof folder, err);
     }
     if (status == TR_OK) {
@@ -210,7 +211,8 @@ tr_status tr__run_resolve_model(tr_run *run, tr_error *err) {
     if (run->given.parts.model) {
         run->model = run->given.parts.model;
         int64_t none = 0;
-        tr_status own = tr__run_resolve_vocabulary(run, err);
+        tr_status own = tr__run_resolve_adapter(run, err);
+        own = own == TR_OK ? tr__run_resolve_vocabulary(run, err) : own;
         own = own == TR_OK ? slice_model(run, err) : own;
         return own == TR_OK ? tr__run_resolve_task(run, &none, err) : own;
     }
@@ -222,6 +224,9 @@ tr_status tr__run_resolve_model(tr_run *run, tr_error *err) {
     if (status == TR_OK) {
         run->model = run->own_model;
         status = tr__run_resolve_vocabulary(run, err);
+    }
+    if (status == TR_OK) {
+        status = tr__run_resolve_adapter(run, err);
     }
     if (status == TR_OK) {
         status = slice_model(run, err);

@@ -44,6 +44,7 @@ void tr__run_forget(tr_run *run) {
     tr__settings_clear(&run->settings);
     tr__config_destroy(run->config);
     tr__free(run->weights);
+    tr__free(run->adapter);
     tr__free(run->model_folder);
     tr__free(run->tokenizer);
     tr__free(run->told_value);

@@ -2,6 +2,7 @@
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "comm/alone.h"
+#include "models/adapter.h"
 #include "models/models.h"
 #include "run/run.h"
 #include "train/engine.h"
@@ -60,15 +61,26 @@ static char *config_of(const tr_engine *engine) {
                : tr__strdup(own ? own : "{}\n");
 }
 
+// Of adapter_config.json, on the base that the run has read; NULL: no memory, or no
+// adapter.
+static char *adapter_of(const tr_engine *engine) {
+    const tr_run *run = engine->run;
+    return run->model->adapter ? tr__adapter_text(tr__model_adapter(run->model),
+                                                  run->model->type, run->weights)
+                               : NULL;
+}
+
 static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
-                          tr_saved_tensors *optimizer, char **config, tr_error *err) {
+                          tr_saved_tensors *optimizer, char **config, char **adapter,
+                          tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
     tr_error mine = {0};
     tr_status status = TR_OK;
     bool good = tr__saved_model(engine, model);
     good = tr__saved_optimizer(engine, optimizer) && good;
     *config = config_of(engine);
-    if (!good || !*config) {
+    *adapter = adapter_of(engine);
+    if (!good || !*config || (engine->run->model->adapter && !*adapter)) {
         status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
     }
     return tr__agree(comm, status, &mine, err);
@@ -78,12 +90,12 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
                           const tr_progress *progress, tr_error *err) {
     tr_saved_tensors model, optimizer;
     tr_state state = state_of(engine);
-    char *config = NULL;
+    char *config = NULL, *adapter = NULL;
     tr_status status = tr__engine_settle(engine, err);
     if (status != TR_OK) {
         return status;
     }
-    status = list_all(engine, &model, &optimizer, &config, err);
+    status = list_all(engine, &model, &optimizer, &config, &adapter, err);
     if (status == TR_OK) {
         tr_checkpoint_input input = {
             .comm = tr__run_comm(engine->run),
@@ -97,6 +109,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
             .own_until = engine->own_until,
             .state = &state,
             .config = config,
+            .adapter = adapter,
             .companions = &engine->companions,
             .model = model.tensors,
             .model_count = model.count,
@@ -116,6 +129,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
     tr__saved_free(&model);
     tr__saved_free(&optimizer);
     tr__free(config);
+    tr__free(adapter);
     return status;
 }
 

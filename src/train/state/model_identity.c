@@ -46,6 +46,9 @@ void tr__model_identity_put(const tr_engine *engine, tr_state *state) {
     if (frozen != 0) {
         tr__state_numbers_set(&state->numbers, "frozen", frozen);
     }
+    if (engine->plan->request.model->adapter) {
+        tr__state_numbers_set(&state->numbers, "base", engine->base_hash);
+    }
 }
 
 // What is trained here and was frozen there has no states; the other way round they
@@ -64,6 +67,19 @@ static tr_status check_frozen(const tr_engine *engine, const tr_checkpoint *from
                          from->folder, from->folder);
 }
 
+// The adapter has learned what is missing in its own base.
+static tr_status check_base(const tr_engine *engine, const tr_checkpoint *from,
+                            tr_error *err) {
+    double was = engine->base_hash;
+    tr__state_numbers_get(&from->state.numbers, "base", &was);
+    return was == engine->base_hash
+               ? TR_OK
+               : tr_fail(err, TR_IO,
+                         "%s: its adapter was trained on another base than %s: name "
+                         "that one in \"model\", or choose another \"out\"",
+                         from->folder, tr__run_weights(engine->run));
+}
+
 tr_status tr__model_identity_check(const tr_engine *engine, const tr_checkpoint *from,
                                    tr_error *err) {
     if (from->state.model_hash != model_hash(engine)) {
@@ -72,5 +88,6 @@ tr_status tr__model_identity_check(const tr_engine *engine, const tr_checkpoint 
                        "choose another \"out\" folder, or --resume never",
                        from->folder);
     }
-    return check_frozen(engine, from, err);
+    tr_status status = check_base(engine, from, err);
+    return status == TR_OK ? check_frozen(engine, from, err) : status;
 }

@@ -1,6 +1,7 @@
 #include "train/state/read_tensors.h"
 
 #include "base/checked.h"
+#include "graph/adapter.h"
 #include "models/folder.h"
 #include "ops/operand.h"
 
@@ -75,11 +76,16 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
         char name[TR_TENSOR_NAME_MAX];
-        if (state >= 0 && plan->flats[param->flat].frozen) {
-            continue; // it has none
+        bool frozen = plan->flats[param->flat].frozen;
+        if ((frozen && (state >= 0 || from->reads == TR_READS_TRAINED)) ||
+            (!frozen && from->reads == TR_READS_FROZEN)) {
+            continue; // it has none, or is read from another place
         }
         tr__tensor_name(plan, (int)i, state_name, name);
         const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
+        if (!stored && from->drawn && tr__is_adapter_tensor(name)) {
+            continue;
+        }
         if (!stored) {
             return tr_fail(err, TR_IO,
                            "%s: has no tensor %s, which this run needs: it belongs to "

@@ -20,6 +20,9 @@ typedef struct tr_weights_source {
     // Of tensors whose rows are tokens: how many rows they have there (0: as many as
     // the model says), and how many of them are read (0: all that the model has).
     int64_t rows, used;
+    // Of a run with an adapter: the base alone, or what is trained alone.
+    enum { TR_READS_ALL, TR_READS_FROZEN, TR_READS_TRAINED } reads;
+    bool drawn; // an adapter's tensors that are not there stay what they are
 } tr_weights_source;
 
 // Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or

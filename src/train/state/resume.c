@@ -87,15 +87,29 @@ static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *f
                      from->folder);
 }
 
+// Of a checkpoint with an adapter: the base is read where the run has it.
+static tr_status load_adapter(tr_engine *engine, const tr_checkpoint *from,
+                              tr_error *err) {
+    tr_status status = tr__engine_read_base(engine, err);
+    const tr_weights_source source = {
+        .set = from->model, .path = from->folder, .reads = TR_READS_TRAINED};
+    return status == TR_OK ? tr__read_parameters(&source, engine->plan,
+                                                 engine->executor, -1, NULL, err)
+                           : status;
+}
+
 // Where the weights were written in fewer bits, those of f32 are beside the states.
 static tr_status load_parameters(tr_engine *engine, const tr_checkpoint *from,
                                  tr_error *err) {
+    if (engine->plan->request.model->adapter) {
+        return load_adapter(engine, from, err);
+    }
     char name[TR_TENSOR_NAME_MAX];
     tr__tensor_name(engine->plan, 0, NULL, name);
     const tr_stored_tensor *first = tr__tensor_set_find(from->model, name);
     bool rounded = first && first->dtype != TR_F32;
-    tr_weights_source source = {rounded ? from->optimizer : from->model, from->folder,
-                                0, 0};
+    tr_weights_source source = {.set = rounded ? from->optimizer : from->model,
+                                .path = from->folder};
     return tr__read_parameters(&source, engine->plan, engine->executor, -1,
                                rounded ? TR_SAVED_MASTER : NULL, err);
 }
@@ -104,7 +118,10 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
                               tr_error *err) {
     const tr_optimizer *optimizer = engine->settings->optimizer;
     int states = engine->plan->request.optimizer_states;
-    tr_status status = tr__model_identity_check(engine, from, err);
+    tr_status status = tr__engine_hash_base(engine, err);
+    if (status == TR_OK) {
+        status = tr__model_identity_check(engine, from, err);
+    }
     if (status == TR_OK) {
         status = check_state(engine, from, err);
     }
@@ -120,8 +137,8 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     }
     for (int s = 0; s < states && status == TR_OK; s++) {
         status = tr__read_parameters(
-            &(tr_weights_source){from->optimizer, from->folder, 0, 0}, engine->plan,
-            engine->executor, s, optimizer->state_names[s], err);
+            &(tr_weights_source){.set = from->optimizer, .path = from->folder},
+            engine->plan, engine->executor, s, optimizer->state_names[s], err);
     }
     return status;
 }

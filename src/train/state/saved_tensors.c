@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "files/checkpoint/shards.h"
+#include "files/safetensors/adapter.h"
 #include "models/folder.h"
 
 #include <stdio.h>
@@ -91,16 +92,24 @@ static void list_padding(const tr_engine *engine, const tr_plan_param *param,
                                .stored = whole->stored};
 }
 
+static bool adapts(const tr_engine *engine) {
+    return engine->plan->request.model->adapter != NULL;
+}
+
 // All parameters in one state (-1: their own values), by the name that files give it.
 static void list_params(tr_engine *engine, int state, const char *name_of_state,
                         tr_dtype stored, tr_saved_tensors *list) {
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
         char *name = list->names[list->count];
-        if (state >= 0 && engine->plan->flats[param->flat].frozen) {
-            continue; // it has none
+        bool frozen = engine->plan->flats[param->flat].frozen;
+        if (frozen && (state >= 0 || adapts(engine))) {
+            continue; // it has none; an adapter's base stays where it is
         }
         tr__tensor_name(engine->plan, (int)i, name_of_state, name);
+        if (state < 0 && !name_of_state && adapts(engine)) {
+            snprintf(name, TR_TENSOR_NAME_MAX, TR_ADAPTER_PREFIX "%s", param->stored);
+        }
         tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
         list->tensors[list->count++] =
             (tr_checkpoint_tensor){.name = name,
@@ -153,8 +162,9 @@ static tr_status check_shards(tr_engine *engine, tr_tensor_files files, tr_error
     tr_shards shards = {0};
     bool listed = files == TR_FILES_MODEL ? tr__saved_model(engine, &all)
                                           : tr__saved_optimizer(engine, &all);
-    tr_shards_input cut = {files, all.tensors, all.count,
-                           engine->settings->shard_bytes};
+    tr_shards_input cut = {files == TR_FILES_MODEL && adapts(engine) ? TR_FILES_ADAPTER
+                                                                     : files,
+                           all.tensors, all.count, engine->settings->shard_bytes};
     tr_status status =
         listed ? tr__shards_cut(&cut, &shards, err)
                : tr_fail(err, TR_MEMORY, "no memory to list a checkpoint's tensors");

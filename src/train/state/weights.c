@@ -124,8 +124,10 @@ static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *er
         status = tr__tensor_set_open(folder, &set, err);
     }
     if (status == TR_OK) {
-        tr_weights_source from = {set, folder, run->rows_read,
-                                  grown ? run->tokens_read : 0};
+        tr_weights_source from = {.set = set,
+                                  .path = folder,
+                                  .rows = run->rows_read,
+                                  .used = grown ? run->tokens_read : 0};
         status =
             tr__read_parameters(&from, engine->plan, engine->executor, -1, NULL, err);
     }
@@ -180,8 +182,76 @@ tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error 
     return status == TR_OK ? tr__executor_round(engine->executor, err) : status;
 }
 
+// ---- adapters
+
+static tr_status read_set(tr_engine *engine, const tr_weights_source *from,
+                          tr_error *err) {
+    return tr__read_parameters(from, engine->plan, engine->executor, -1, NULL, err);
+}
+
+tr_status tr__engine_read_base(tr_engine *engine, tr_error *err) {
+    const char *folder = tr__run_weights(engine->run);
+    tr_tensor_set *set = NULL;
+    tr_status status = tr__tensor_set_open(folder, &set, err);
+    if (status == TR_OK) {
+        status = read_set(
+            engine,
+            &(tr_weights_source){.set = set, .path = folder, .reads = TR_READS_FROZEN},
+            err);
+    }
+    if (status == TR_OK) {
+        warn_of_unused(engine, set, folder);
+    }
+    tr__tensor_set_close(set);
+    return status;
+}
+
+static tr_status draw_trained(tr_engine *engine, tr_error *err) {
+    const tr_plan *plan = engine->plan;
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < plan->param_count && status == TR_OK; i++) {
+        if (!plan->flats[plan->params[i].flat].frozen) {
+            status = draw(engine, (int)i, err);
+        }
+    }
+    return status;
+}
+
+// What is trained: from the adapter that the run goes on from; else the adapter is
+// drawn, and modules_to_save are the base's.
+static tr_status begin_trained(tr_engine *engine, tr_error *err) {
+    const tr_run *run = engine->run;
+    const char *folder = run->adapter ? run->adapter : run->weights;
+    tr_tensor_set *set = NULL;
+    tr_status status = run->adapter ? TR_OK : draw_trained(engine, err);
+    if (status == TR_OK) {
+        status = run->adapter
+                     ? tr__tensor_set_open_files(folder, TR_FILES_ADAPTER, &set, err)
+                     : tr__tensor_set_open(folder, &set, err);
+    }
+    if (status == TR_OK) {
+        status = read_set(engine,
+                          &(tr_weights_source){.set = set,
+                                               .path = folder,
+                                               .reads = TR_READS_TRAINED,
+                                               .drawn = !run->adapter},
+                          err);
+    }
+    tr__tensor_set_close(set);
+    return status;
+}
+
+static tr_status begin_adapter(tr_engine *engine, tr_error *err) {
+    tr_status status = tr__engine_hash_base(engine, err);
+    status = status == TR_OK ? tr__engine_read_base(engine, err) : status;
+    return status == TR_OK ? begin_trained(engine, err) : status;
+}
+
 tr_status tr__engine_weights(tr_engine *engine, tr_error *err) {
     const char *folder = tr__run_weights(engine->run);
+    if (engine->plan->request.model->adapter) {
+        return begin_adapter(engine, err);
+    }
     if (folder) {
         return read_folder(engine, folder, err);
     }

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "comm/alone.h"
+#include "files/safetensors/adapter.h"
 #include "files/safetensors/tensor_set.h"
 #include "train/engine.h"
 
@@ -30,13 +31,36 @@ static tr_status hash_stored(const tr_tensor_set *set, const tr_stored_tensor *t
     return status;
 }
 
-static tr_status hash_folder(const char *folder, uint64_t *hash, tr_error *err) {
+static tr_status hash_files(const char *folder, tr_tensor_files files, uint64_t *hash,
+                            tr_error *err) {
     tr_tensor_set *set = NULL;
-    tr_status status = tr__tensor_set_open(folder, &set, err);
+    tr_status status = tr__tensor_set_open_files(folder, files, &set, err);
     for (size_t i = 0; status == TR_OK && i < tr__tensor_set_count(set); i++) {
         status = hash_stored(set, tr__tensor_set_at(set, i), hash, err);
     }
     tr__tensor_set_close(set);
+    return status;
+}
+
+// Of a checkpoint with an adapter: its own tensors, and those of the run's base.
+static tr_status hash_folder(const tr_engine *engine, const char *folder,
+                             uint64_t *hash, tr_error *err) {
+    tr_status status = TR_OK;
+    if (tr__is_adapter_folder(folder)) {
+        status = hash_files(folder, TR_FILES_ADAPTER, hash, err);
+        folder = tr__run_weights(engine->run);
+    }
+    return status == TR_OK ? hash_files(folder, TR_FILES_MODEL, hash, err) : status;
+}
+
+tr_status tr__engine_hash_base(tr_engine *engine, tr_error *err) {
+    uint64_t hash = 0;
+    if (!engine->plan->request.model->adapter) {
+        return TR_OK;
+    }
+    tr_status status =
+        hash_files(tr__run_weights(engine->run), TR_FILES_MODEL, &hash, err);
+    engine->base_hash = (double)(hash >> 11); // which a double holds exactly
     return status;
 }
 
@@ -69,7 +93,7 @@ tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
     if (are_whole(engine)) {
         hash_held(engine, &hash);
     } else if (folder) {
-        status = hash_folder(folder, &hash, &mine);
+        status = hash_folder(engine, folder, &hash, &mine);
     }
     uint64_t first = hash;
     status = tr__agree(comm, status, &mine, err);

@@ -1,0 +1,76 @@
+#include "ops/nn/columns/columns.h"
+
+#include "ops/operand.h"
+
+#include <string.h>
+
+extern const tr_kernel tr__add_columns_reference, tr__take_columns_reference;
+
+// Has input 0 these columns? *narrow: the shape of them alone.
+static tr_status check(const tr_op_node *node, tr_shape *narrow, tr_error *err) {
+    tr_columns_attr attr;
+    char text[TR_SHAPE_TEXT];
+    memcpy(&attr, node->attr, sizeof attr);
+    tr_status status = tr__operand_real(node, 0, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    *narrow = node->in[0].shape;
+    int64_t *last = &narrow->dim[narrow->rank - 1];
+    if (attr.first < 0 || attr.count < 1 || attr.first > *last - attr.count) {
+        return tr_fail(err, TR_USAGE, "%s: x of the shape %s has no columns [%d, +%d)",
+                       node->op->name, tr__shape_text(*narrow, text), attr.first,
+                       attr.count);
+    }
+    *last = attr.count;
+    return TR_OK;
+}
+
+static tr_status add_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                           tr_error *err) {
+    tr_shape narrow;
+    tr_status status = tr__operand_count(node, 2, 2, err);
+    status = status == TR_OK ? check(node, &narrow, err) : status;
+    if (status == TR_OK) {
+        status = tr__operand_shape(node, 1, node->in[0].dtype, narrow, err);
+    }
+    out[0] = node->in[0];
+    *out_count = 1;
+    return status;
+}
+
+static tr_status take_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                            tr_error *err) {
+    tr_shape narrow;
+    tr_status status = tr__operand_count(node, 1, 1, err);
+    status = status == TR_OK ? check(node, &narrow, err) : status;
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){node->in[0].dtype, narrow};
+        *out_count = 1;
+    }
+    return status;
+}
+
+static int add_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    rules[0] = (tr_rule){
+        .op = &tr__op_take_columns, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(1)}};
+    memcpy(rules[0].attr, node->attr, sizeof(tr_columns_attr));
+    rules[1] = (tr_rule){.in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
+    return 2;
+}
+
+const tr_op tr__op_add_columns = {
+    .name = "add_columns",
+    .attr_bytes = sizeof(tr_columns_attr),
+    .in_place = 1 + 0,
+    .infer = add_infer,
+    .backward = add_backward,
+    .reference = &tr__add_columns_reference,
+};
+
+const tr_op tr__op_take_columns = {
+    .name = "take_columns",
+    .attr_bytes = sizeof(tr_columns_attr),
+    .infer = take_infer,
+    .reference = &tr__take_columns_reference,
+};
