@@ -44,6 +44,17 @@ TR_API tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
 // data, or nothing is there.
 TR_API bool tr_checkpoint_recognize(const char *path);
 
+// ---- adapters
+
+// Adds an adapter to its base: writes a Hugging Face folder `out`, which must not be
+// there yet or be empty, with the base's types, config.json and tokenizer. path: where
+// the adapter is (adapter_config.json): a folder of PEFT's, a checkpoint, an out
+// folder. base: NULL: the one that adapter_config.json names. Sums are in double, and
+// rounded once. TR_USAGE: there is no adapter, or it asks for what is not there. TR_IO
+// names the file. TR_MEMORY.
+TR_API tr_status tr_adapter_merge(const char *path, const char *base, const char *out,
+                                  tr_error *err);
+
 // ---- which
 
 typedef struct tr_checkpoint_entry {

@@ -80,6 +80,21 @@ static bool model_folder(const char *name, char *model) {
     return length > 0 && length < PATH_MAX;
 }
 
+bool tr__hub_name_of(const char *folder, char *name) {
+    char again[PATH_MAX];
+    const char *model = strstr(folder, "/models--");
+    const char *end = model ? strstr(model, "/snapshots/") : NULL;
+    const char *part = model ? model + strlen("/models--") : NULL;
+    const char *dashes = end ? strstr(part, "--") : NULL;
+    if (!dashes || dashes >= end) {
+        return false;
+    }
+    int length = snprintf(name, PATH_MAX, "%.*s/%.*s", (int)(dashes - part), part,
+                          (int)(end - dashes - 2), dashes + 2);
+    return length < PATH_MAX && tr__hub_is_name(name) && model_folder(name, again) &&
+           strncmp(again, folder, (size_t)(end - folder)) == 0;
+}
+
 // ---- what is in it
 
 tr_status tr__hub_fail_incomplete(const char *name, const char *path, const char *what,

@@ -21,6 +21,10 @@ bool tr__hub_is_name(const char *text);
 // says how to download the model.
 tr_status tr__hub_find(const char *name, char *folder, tr_error *err);
 
+// The name of the model whose snapshot the folder is. name: [PATH_MAX]; false: it is
+// none of the cache.
+bool tr__hub_name_of(const char *folder, char *name);
+
 // Fails with TR_USAGE: what `path` holds of the model is of no use, and how to download
 // it again.
 tr_status tr__hub_fail_incomplete(const char *name, const char *path, const char *what,

@@ -71,6 +71,7 @@ int cli_plan(const cli_command *command, int argc, char **argv);
 int cli_simulate(const cli_command *command, int argc, char **argv);
 int cli_sample(const cli_command *command, int argc, char **argv);
 int cli_inspect(const cli_command *command, int argc, char **argv);
+int cli_merge(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);
 int cli_check(const cli_command *command, int argc, char **argv);
 int cli_plot(const cli_command *command, int argc, char **argv);

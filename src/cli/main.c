@@ -74,6 +74,11 @@ static const cli_command commands[] = {
      "tranche inspect book.txt --positions 256\n"
      "tranche inspect run.json --samples 3",
      usual},
+    {"merge", "DIR OUT", "Adds an adapter to its base: writes a Hugging Face folder.",
+     cli_merge, false,
+     "tranche merge out/lora merged\n"
+     "tranche merge adapter-folder merged --base base-folder",
+     usual},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
      cli_diff, false,
      "tranche diff out/a out/b\n"

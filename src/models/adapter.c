@@ -1,6 +1,7 @@
 #include "models/adapter.h"
 
 #include "base/files.h"
+#include "base/hub.h"
 #include "base/memory.h"
 #include "files/safetensors/adapter.h"
 #include "files/safetensors/json.h"
@@ -10,6 +11,7 @@
 #include <limits.h>
 #include <math.h>
 #include <regex.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CONFIG_MAX = 1 << 20, RANK_MOST = 1 << 16, TRAINED_OWN = 2 };
@@ -355,6 +357,10 @@ void tr__adapter_destroy(tr_adapter_config *self) {
     tr__free(self);
 }
 
+float tr__adapter_scale(const tr_adapter_config *self) {
+    return self->adapter.scale;
+}
+
 // ---- writing
 
 // PEFT's own files have whole numbers without a point.
@@ -369,10 +375,12 @@ char *tr__adapter_text(const tr_adapter_config *self, const char *type,
         "{s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:o, s:f, s:b, s:b, s:O, s:O?}",
         "peft_type", "LORA", "task_type", "CAUSAL_LM", "bias", "none", "inference_mode",
         1, "init_lora_weights", 1, "fan_in_fan_out", strcmp(type, "gpt2") == 0, "r",
-        (json_int_t)self->adapter.rank, "lora_alpha", number(self->alpha), "lora_dropout",
-        (double)self->adapter.dropout, "use_rslora", self->rslora, "use_dora", 0,
-        "target_modules", self->targets, "modules_to_save", self->saved);
-    json_t *path = tr__json_path(base);
+        (json_int_t)self->adapter.rank, "lora_alpha", number(self->alpha),
+        "lora_dropout", (double)self->adapter.dropout, "use_rslora", self->rslora,
+        "use_dora", 0, "target_modules", self->targets, "modules_to_save", self->saved);
+    char place[PATH_MAX];
+    bool named = tr__hub_name_of(base, place) || realpath(base, place);
+    json_t *path = tr__json_path(named ? place : base);
     bool good =
         keys && path && json_object_set_new(keys, "base_model_name_or_path", path) == 0;
     char *text = good ? tr__json_text(keys, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;

@@ -31,6 +31,9 @@ const char *tr__adapter_target(const tr_adapter_config *adapter, size_t index);
 bool tr__adapter_names(const tr_adapter_config *adapter, size_t index,
                        const char *module);
 
+// By which the adapter's products are multiplied.
+float tr__adapter_scale(const tr_adapter_config *adapter);
+
 // The text of adapter_config.json. base: its folder or name. NULL: no memory. Freed
 // with tr__free.
 char *tr__adapter_text(const tr_adapter_config *adapter, const char *type,

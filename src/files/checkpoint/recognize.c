@@ -41,9 +41,13 @@ static bool is_safetensors(const char *path, int64_t bytes) {
 }
 
 static bool is_folder_of_weights(const char *path) {
-    static const char *const marks[] = {
-        "config.json", "state.json",        "metrics.jsonl",
-        "checkpoints", "model.safetensors", "model.safetensors.index.json"};
+    static const char *const marks[] = {"config.json",
+                                        "state.json",
+                                        "metrics.jsonl",
+                                        "checkpoints",
+                                        "adapter_config.json",
+                                        "model.safetensors",
+                                        "model.safetensors.index.json"};
     char latest[TR_STEP_NAME_MAX];
     bool found = tr__link_read(path, TR_LINK_LATEST, latest);
     for (size_t i = 0; i < sizeof marks / sizeof *marks && !found; i++) {

@@ -171,19 +171,21 @@ tr_status tr__run_check_adapter(const tr_run *run, const tr_plan *plan, tr_error
     const char *target;
     for (size_t i = 0; adapter && (target = tr__adapter_target(adapter, i)); i++) {
         if (!is_found(plan, adapter, i)) {
-            return tr_fail(err, TR_USAGE,
-                           "adapter.target_modules: \"%.100s\" names no linear layer of "
-                           "the model; tranche inspect FOLDER lists its tensors",
-                           target);
+            return tr_fail(
+                err, TR_USAGE,
+                "adapter.target_modules: \"%.100s\" names no linear layer of "
+                "the model; tranche inspect FOLDER lists its tensors",
+                target);
         }
     }
     const char *const *one = adapter ? tr__adapter_trained(adapter) : NULL;
     for (; one && *one; one++) {
         if (!matches_any(plan, *one)) {
-            return tr_fail(err, TR_USAGE,
-                           "adapter.modules_to_save: nothing of the model is named as in "
-                           "\"%.100s\"",
-                           *one);
+            return tr_fail(
+                err, TR_USAGE,
+                "adapter.modules_to_save: nothing of the model is named as in "
+                "\"%.100s\"",
+                *one);
         }
     }
     return TR_OK;
