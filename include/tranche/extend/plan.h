@@ -94,6 +94,9 @@ typedef struct tr_plan_request {
     // `compute`, and the plan keeps them in that type alone. false: it also keeps f32
     // masters, so no value loses precision.
     bool frozen_half;
+    // With frozen_half: values that the type does not hold exactly are rounded to it
+    // when they are set, and no error.
+    bool frozen_rounds;
     tr_dtype compute; // of weights, activations and their gradients: f32 (also
                       // TR_NONE), bf16 or f16. The weights that the update changes
                       // and optimizer state are f32

@@ -36,7 +36,7 @@ static tr_status freeze_base(tr_run *run, tr_error *err) {
     r->frozen = all;
     r->frozen_count = 1;
     r->unfrozen = tr__adapter_trained(tr__model_adapter(run->model));
-    r->frozen_half = tr__dtype_is_half(r->compute);
+    r->frozen_half = r->frozen_rounds = tr__dtype_is_half(r->compute);
     return TR_OK;
 }
 
