@@ -1,5 +1,6 @@
 // The whole table of keys: each one changes the run that a file resolves to, or is
 // told. No key is silently without an effect.
+#include "models/adapter.h"
 #include "opening.h"
 #include "planner/planner.h"
 #include "run/keys/keys.h"
@@ -152,6 +153,19 @@ static void print_plan(FILE *to, const tr_run *run) {
     tr_plan_destroy(plan);
 }
 
+static void print_adapter(FILE *to, const tr_run *run) {
+    const tr_adapter *adapter = run->model->adapter;
+    if (!adapter) {
+        return;
+    }
+    fprintf(to, "adapter %lld %g %g %s\n", (long long)adapter->rank, adapter->scale,
+            adapter->dropout, run->adapter ? run->adapter : "");
+    const char *const *trained = tr__adapter_trained(tr__model_adapter(run->model));
+    for (; *trained; trained++) {
+        fprintf(to, "%s ", *trained);
+    }
+}
+
 static char *print(const tr_run *run) {
     char *text = NULL;
     size_t bytes = 0;
@@ -159,7 +173,7 @@ static char *print(const tr_run *run) {
     tr_plan_request request = run->request;
     assert_non_null(to);
     request.model = NULL;
-    request.frozen = NULL; // the settings have them
+    request.frozen = request.unfrozen = NULL; // the settings have them
     print_bytes(to, &request, sizeof request);
     print_settings(to, run);
     print_data(to, run->train);
@@ -170,6 +184,7 @@ static char *print(const tr_run *run) {
     fprintf(to, "%s\n", folder && run->settings.nvme_path ? folder : "");
     const char *trace = run->settings.trace;
     fprintf(to, "%s %s\n", run->settings.resume, trace ? trace : "");
+    print_adapter(to, run);
     print_plan(to, run);
     if (run->planned) {
         assert_int_equal(tr__planned_print(run->planned, to, NULL), TR_OK);
@@ -251,7 +266,19 @@ typedef struct place {
     "scheduler.type=OneCycle", SCHED "cycle_min_lr=0.1", SCHED "cycle_max_lr=0.2"
 #define NVME "memory.nvme.path=/tmp", ZERO "offload_optimizer.device=nvme"
 
+#define BASE TR_TEST_DATA "/adapters/llama/"
+#define ADAPTED                                                                        \
+    { "model=" BASE "base", "adapter.type=lora" }
+
 static const place places[] = {
+    {"adapter.path", BASE "adapter", {"model=" BASE "base"}},
+    {"adapter.type", "lora", {"model=" BASE "base"}},
+    {"adapter.r", "3", ADAPTED},
+    {"adapter.lora_alpha", "3", ADAPTED},
+    {"adapter.lora_dropout", "0.5", ADAPTED},
+    {"adapter.target_modules", "[\"k_proj\"]", ADAPTED},
+    {"adapter.use_rslora", "true", ADAPTED},
+    {"adapter.modules_to_save", "[\"lm_head\"]", ADAPTED},
     {"model", "gpt2", {0}},
     {"epochs", "3", {"steps=null"}},
     {"out", "elsewhere", {0}},
