@@ -167,7 +167,9 @@ class Lowering:
     def _operand(self, node: Any) -> Operand:
         if node in self.traced.parameters:
             return Operand(node, False, False)
-        return Operand(node, self.value(node).channels_last, True)
+        if node in self.traced.inputs:
+            return Operand(node, node in self._images, True)
+        return Operand(node, self._values[node].channels_last, True)
 
     def _function(self, region: Region, shape: tuple[int, ...]) -> Value:
         name = operator(region.output)
@@ -252,8 +254,6 @@ class Lowering:
         if not all(o.rows and o.node in self.traced.inputs for o in region.operands):
             raise refuse(self.end.node, "its targets are not made of the batch alone")
         check_rows(self.traced, self.shapes, region, self._examples)
-        for operand in region.operands:
-            self.batch.pop(self.traced.inputs[operand.node], None)
         self.reading.prepared["targets"] = region
         self.batch["targets"] = Tensor(
             "targets", self.end.targets, lead, True, False, True

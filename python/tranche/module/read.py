@@ -42,6 +42,7 @@ class Reading:
         self.numbers, self.paths = cuts.units(module, traced.nodes)
         self.ids_below: dict[str, int] = {}  # of tensors of the batch
         self.prepared: dict[str, Region] = {}  # targets that are made of the batch
+        self._of_batch = self._made_of_batch()
         self._bases: dict[Any, Any] = {}
         self.natives: dict[Any, Native] = {}
         self._order = {n: i for i, n in enumerate([*traced.placeholders, *traced.nodes])}
@@ -52,10 +53,22 @@ class Reading:
             elif self._is_view(node):
                 self._bases[node] = self.base(node.args[0])
 
+    def _made_of_batch(self) -> set[Any]:
+        """Nodes that values of the batch are in, and not its size alone."""
+        found = set(self.traced.inputs)
+        for node in self.traced.nodes:
+            if not is_size(node) and any(n in found for n in node.all_input_nodes):
+                found.add(node)
+        return found
+
     # ---- asked by the rows of the table
 
     def is_parameter(self, node: Any) -> bool:
         return node in self.traced.parameters
+
+    def has_rows(self, node: Any) -> bool:
+        """Does it have a result of each row of the batch, one behind the other?"""
+        return node in self._of_batch and self.shapes.sample(node) is not None
 
     def buffer(self, node: Any) -> str | None:
         return self.traced.buffers.get(node)
@@ -129,7 +142,7 @@ class Reading:
 
     def _may_lie(self, node: Any) -> bool:
         plain = node.op == "call_function" and is_float(node)
-        return plain and self.shapes.sample(node) is not None
+        return plain and self.has_rows(node)
 
     def _plan(self, loss: Any, direct: Sequence[Any], split: set[Any]) -> list[Emitted]:
         needed = {self.base(node) for node in direct}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ class Region:
                 made[node] = graph.get_attr(name)
                 text.append(f"{names[node]} = {_hash(self._constants[name])}")
             elif is_size(node):
-                made[node] = graph.call_function(self.shapes.size_of(node), (rows,))
+                made[node] = self._size(graph, node, rows)
                 text.append(f"{names[node]} = {node.meta['val']}")
             else:
                 made[node] = graph.node_copy(node, lambda n: made[n])
@@ -109,6 +110,17 @@ class Region:
         graph.output(made[self.output])
         self.text = "; ".join(text) or f"{self.operands[0].channels_last}"
         return torch.fx.GraphModule(self._constants, graph)
+
+    def _size(self, graph: Any, node: Any, rows: Any) -> Any:
+        """A size, for as many rows as there are."""
+        parts = self.shapes.size_of(node)
+        if parts is None:
+            raise refuse(node, "this size is no sum of products of the batch's rows")
+        made = parts[0]
+        for part in parts[1:]:
+            made = graph.call_function(operator.mul, (made, rows))
+            made = graph.call_function(operator.add, (made, part))
+        return made
 
     def restore(self, operand: Operand, values: Any, rows: int) -> Any:
         """What lies in the plan as the graph has it."""

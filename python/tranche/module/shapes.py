@@ -48,14 +48,20 @@ class Shapes:
             return None
         return (each, *rest) if each > 1 else tuple(rest)
 
-    def size_of(self, node: Any) -> Any:
-        """A function that tells a size of the graph for so many rows."""
+    def size_of(self, node: Any) -> list[int] | None:
+        """A size of the graph as a polynomial of the rows, the highest power first;
+        None where it is none."""
         import sympy
 
         found = self._expression(node.meta["val"])
-        if isinstance(found, int | float | bool):
-            return lambda rows: found
-        return sympy.lambdify([self.symbol], found, modules="math")
+        if isinstance(found, int | bool):
+            return [int(found)]
+        try:
+            parts = sympy.Poly(found, self.symbol).all_coeffs()
+        except sympy.PolynomialError:
+            return None
+        whole = all(part.is_Integer for part in parts)
+        return [int(part) for part in parts] if whole else None
 
 
 def count(shape: tuple[int, ...]) -> int:

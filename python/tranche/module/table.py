@@ -42,7 +42,7 @@ def row(*names: str) -> Callable[[Row], Row]:
 
 def find(reading: Reading, node: Any) -> Native | None:
     known = ROWS.get(str(node.target))
-    if known is None or not is_float(node) or reading.shapes.sample(node) is None:
+    if known is None or not is_float(node) or not reading.has_rows(node):
         return None
     return known(reading, node)
 
@@ -67,7 +67,7 @@ def _rows_in(reading: Reading, *nodes: Any) -> bool:
     return all(
         isinstance(n, torch.fx.Node)
         and is_float(n)
-        and reading.shapes.sample(n) is not None
+        and reading.has_rows(n)
         for n in nodes
     )
 
@@ -171,7 +171,10 @@ def embedding(reading: Reading, node: Any) -> Native | None:
 
 def _positions(reading: Reading, node: Any, length: int) -> Any:
     """The table of learnt positions that a node looks up whole: 0, 1, 2, ..."""
-    found = _table_of(reading, reading.base(node))
+    known = ("to.dtype", "to.dtype_layout", "clone.default", "contiguous.default")
+    while any(_is(node, name) for name in known):
+        node = node.args[0]
+    found = _table_of(reading, node)
     if found is None:
         return None
     ids = reading.constant(found[1])

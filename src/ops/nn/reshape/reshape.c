@@ -22,8 +22,7 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     if (status != TR_OK) {
         return status;
     }
-    out[0] =
-        (tr_tensor_desc){node->in[0].dtype, TR_SHAPE1(node->in[0].shape.dim[0])};
+    out[0] = (tr_tensor_desc){node->in[0].dtype, TR_SHAPE1(node->in[0].shape.dim[0])};
     for (int i = 0; i < TR_RANK_MAX - 1 && attr->dim[i] > 0; i++) {
         out[0].shape.dim[out[0].shape.rank++] = attr->dim[i];
     }
