@@ -71,8 +71,8 @@ TR_API tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc
 // Begins a new segment of the unit with the next op. Segments use different parameters,
 // which need not be in memory at the same time.
 TR_API void tr_graph_segment(tr_graph *graph);
-// Makes `value` an input of the next unit. The first call is its input 0, the next its
-// input 1, and so on.
+// Makes `value` an input of the next unit; of the last one, an output of the model. The
+// first call is its input 0, the next its input 1, and so on.
 TR_API void tr_graph_output(tr_graph *graph, tr_value value);
 
 // ---- ops
@@ -177,9 +177,10 @@ struct tr_rewrite;
 
 // Begin with TR_MODEL_INIT, or with `.size = sizeof(tr_model)`.
 typedef struct tr_model {
-    size_t size;                // of this struct
-    const char *type;           // "gpt2", "mlp", or a name of the caller's
-    int unit_count;             // in order; the last one ends with the loss
+    size_t size;      // of this struct
+    const char *type; // "gpt2", "mlp", or a name of the caller's
+    int unit_count;   // in order; the last one ends with the loss, or with outputs of
+                      // which the caller makes a loss (tr_engine_forward)
     const tr_model_unit *units; // [unit_count]
     // The tensors of a batch that the model reads. Units ask for them by name
     // (tr_graph_data). A data set must have tensors of the same names, types and
