@@ -18,6 +18,7 @@ from tranche.error import Error, Status
 from tranche.module.lower import Lowering, Tensor
 from tranche.module.steps import Step, Unit
 
+_ANY = (1 << 31) - 1
 _zeros = c.tr_init(c.TR_INIT_CONSTANT, 0.0, 0.0)
 
 
@@ -55,13 +56,19 @@ class Model:
         self._table.units = self._units
         self._fill_batch(self._table.batch)
         self._table.classes = self._classes()
-        self._table.classifier = lowering.end.product is not None
+        end = lowering.end
+        self._table.classifier = end is not None and end.product is not None
         self._table.config_json = json.dumps({"model_type": "torch"}).encode()
         self.pointer = ctypes.pointer(self._table)
 
     def _classes(self) -> int:
-        below = self.lowering.reading.ids_below.values()
-        return max(2, self.lowering.classes, *below, 2)
+        """What ids and classes are below; those that no op of the library reads may be
+        any."""
+        below = self.lowering.reading.ids_below
+        free = any(t.whole and not t.target and t.name not in below for t in self.tensors)
+        if free:
+            return _ANY
+        return max(2, self.lowering.classes, *below.values(), 2)
 
     def name_of(self, step: Step) -> str:
         return self._names.get(step.name, step.name)

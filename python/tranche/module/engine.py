@@ -19,6 +19,7 @@ from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.feed import Feed
 from tranche.module.make import Made, make
+from tranche.module.parts import Parts
 from tranche.module.weights import Weights
 from tranche.plan import Plan
 from tranche.run import Config, Run
@@ -66,9 +67,13 @@ class ModuleEngine:
         self._names = canonical(module)
         self._resume: str | None = None
         self._made: Made | None = None
+        self._feed: Feed | None = None
         self._run: Run | None = None
         self._engine: Engine | None = None
         self._weights: Weights | None = None
+        self._in_parts: Parts | None = None
+        self._boundary: bool | None = None
+        self.micro_steps = 0
         self._norm: float | None = None
         self._parts = 0  # batches of the iterator that make an effective batch
         self._rates: list[float | None] = []
@@ -103,7 +108,6 @@ class ModuleEngine:
             "steps": _FOREVER,
             "resume": self._resume or "never",
             "gradient_clipping": self.gradient_clipping_norm,
-            "data.order": "sequential",
         }
         kept = frozen(self.module)
         if self._client is not None:
@@ -114,24 +118,28 @@ class ModuleEngine:
             settings["freeze"] = kept
         return settings
 
-    def _begin(self, batch: Mapping[str, Any], named: Sequence[str]) -> None:
+    def _begin(
+        self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
+    ) -> None:
         """Plan, memory and weights, as soon as a batch shows the shapes."""
-        self._made = make(self.module, self.loss, batch, named, self.fallback)
-        feed = Feed(self._made.lowering, self.batch.train)
-        self._feed = feed
-        self._run = Run(
-            self._config,
-            train=feed,
-            settings=self._settings(),
-            model=self._made.model,
-        )
-        for each in self._made.lowering.in_torch:
-            log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
-        self._engine = self._run.engine()
-        if self._resume is None:
-            self._weights = Weights(self.module, self._engine)
+        made = make(self.module, self.loss, batch, named, self.fallback, parts)
+        settings = self._settings()
+        feed = None
+        if parts:
+            settings["train_batch_size"] = self.batch.train
+            settings["train_micro_batch_size_per_gpu"] = self.batch.micro
+            settings["gradient_accumulation_steps"] = self.batch.accumulation
         else:
-            self._weights = Weights(self.module, self._engine, write=False)
+            settings["data.order"] = "sequential"
+            feed = Feed(made.lowering, self.batch.train)
+        run = Run(self._config, train=feed, settings=settings, model=made.model)
+        for each in made.lowering.in_torch:
+            log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
+        engine = run.engine()
+        self._weights = Weights(self.module, engine, write=self._resume is None)
+        self._made, self._run, self._engine, self._feed = made, run, engine, feed
+        if parts:
+            self._in_parts = Parts(engine, made.lowering, made.model.tensors)
         self._rates = [None] * len(self.optimizer.param_groups)
 
     @property
@@ -159,6 +167,12 @@ class ModuleEngine:
         batch, named, count = self._gather(iter(data_iter))
         if self._engine is None:
             self._begin(batch, named)
+        if self._feed is None:
+            raise Error(
+                Status.USAGE,
+                "this engine trains by forward, backward and step, and train_batch "
+                "makes another plan: use one of the two",
+            )
         engine = self._working()
         self._feed.put(batch, count)
         self._set_rates(engine)
@@ -241,24 +255,92 @@ class ModuleEngine:
         if self.lr_scheduler is not None and not result.skipped:
             self.lr_scheduler.step()
 
-    # ---- asking
+    # ---- a step in parts
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         return self.forward(*inputs, **named)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        if self.training:
+        """What the module returns: in training from the plan, and autograd leads back
+        into it; after eval() from PyTorch, on the engine's weights."""
+        if not self.training:
+            return self._asked(*inputs, **named)
+        if self.loss is not None or self._feed is not None:
             raise Error(
                 Status.USAGE,
-                "forward, backward and step are not supported yet: give loss= and call "
-                "train_batch, or call eval() first",
+                "the plan has the loss: call train_batch, or leave loss= out to call "
+                "forward, backward and step",
             )
-        self.module.eval()
+        names = list(inspect.signature(self.module.forward).parameters)
+        names += [f"input{i}" for i in range(len(names), len(inputs))]
+        batch = {**dict(zip(names, inputs, strict=False)), **named}
+        rows = self._rows_of(batch)
+        if rows > self.batch.micro:
+            raise Error(
+                Status.USAGE,
+                f"{rows} rows in a micro-batch of {self.batch.micro}: the config's "
+                f"train_micro_batch_size_per_gpu, or train_batch_size divided by "
+                f"gradient_accumulation_steps and ranks, says how many there may be",
+            )
+        if self._engine is None:
+            self._begin(batch, list(named), parts=True)
+        assert self._in_parts is not None
+        return self._in_parts.forward(batch, rows)
+
+    def _asked(self, *inputs: Any, **named: Any) -> Any:
         with torch.no_grad():
             if self._weights is None:
                 return self.module(*inputs, **named)
             with self._weights.whole():
                 return self.module(*inputs, **named)
+
+    def backward(
+        self, loss: Any, retain_graph: bool = False, scale_wrt_gas: bool = True
+    ) -> Any:
+        """Takes the gradient of the last forward's loss. Returns the loss divided by
+        the accumulation steps."""
+        if not scale_wrt_gas:
+            raise Error(Status.USAGE, "scale_wrt_gas=False is not supported")
+        if self._in_parts is None:
+            raise Error(Status.USAGE, "backward: there is no forward that waits for it")
+        self._in_parts.backward(loss, retain_graph)
+        return loss / self.batch.accumulation
+
+    def step(self, lr_kwargs: Any = None) -> None:
+        """Updates the weights where the last micro-batch of the step is done."""
+        if lr_kwargs:
+            raise Error(Status.USAGE, "lr_kwargs is not supported")
+        parts = self._in_parts
+        if parts is None or parts.waiting or not parts.done:
+            raise Error(
+                Status.USAGE, "step: call backward first, with a loss of the last forward"
+            )
+        if self.is_gradient_accumulation_boundary():
+            if parts.done < self.batch.accumulation:
+                raise Error(
+                    Status.USAGE,
+                    f"the plan's step has {self.batch.accumulation} micro-batches, and "
+                    f"there are {parts.done}: set gradient_accumulation_steps",
+                )
+            self._set_rates(self._working())
+            self._stepped(parts.update())
+        self.micro_steps += 1
+
+    def is_gradient_accumulation_boundary(self) -> bool:
+        """Is the micro-batch at work the last one of its step?"""
+        if self._boundary is not None:
+            return self._boundary
+        return (self.micro_steps + 1) % self.batch.accumulation == 0
+
+    def set_gradient_accumulation_boundary(self, is_boundary: bool) -> None:
+        """Says it in place of the count. A step still has as many micro-batches as the
+        plan."""
+        self._boundary = is_boundary
+
+    def zero_grad(self) -> None:
+        """Gradients are the engine's, which begins them anew with each step."""
+
+    # ---- asking
 
     def eval_batch(self, data_iter: Iterator[Any]) -> Any:
         """The loss of the next batch of an iterator; nothing is trained."""
@@ -375,6 +457,7 @@ class ModuleEngine:
             if each is not None:
                 each.close()
         self._engine = self._run = self._weights = self._made = None
+        self._in_parts = self._feed = None
 
     def destroy(self) -> None:
         """Gives all memory back; the module has its weights again."""

@@ -40,41 +40,7 @@ class Feed(Source):
     def put(self, batch: Mapping[str, Any], count: int) -> None:
         """The next effective batch: tensors [count, ...] by name."""
         self._count = count
-        self._rows = [self._column(t, batch, count) for t in self.tensors]
-
-    def _column(self, tensor: Tensor, batch: Mapping[str, Any], count: int) -> Any:
-        if tensor.name == PRESENT:
-            return torch.ones(count)
-        kind = torch.int32 if tensor.whole else torch.float32
-        region = self._lowering.reading.prepared.get(tensor.name)
-        if region is not None:
-            names = self._lowering.traced.inputs
-            with torch.no_grad():
-                values = region.run(count, [batch[names[o.node]] for o in region.operands])
-        else:
-            values = batch[tensor.name].detach()
-            if tensor.channels_last:
-                values = values.permute(0, 2, 3, 1)
-        values = values.reshape(count, *tensor.shape)
-        self._check(tensor, values)
-        return values.to(kind).contiguous()
-
-    def _check(self, tensor: Tensor, values: Any) -> None:
-        """Kernels trust ids and targets: one out of range would read other memory."""
-        if not tensor.whole or not values.numel():
-            return
-        lowering = self._lowering
-        below = lowering.reading.ids_below.get(tensor.name)
-        if tensor.target and lowering.end.product is not None:
-            values, below = values[values != c.TR_NO_TARGET], lowering.classes
-        if below is None or not values.numel():
-            return
-        least, most = (int(end) for end in values.aminmax())
-        if least < 0 or most >= below:
-            raise Error(
-                Status.DATA,
-                f"{tensor.name}: {least if least < 0 else most} is not in [0, {below})",
-            )
+        self._rows = columns(self._lowering, self.tensors, batch, count)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
         there = [i for i in index if i < self._count]
@@ -108,3 +74,62 @@ def targets_first(lowering: Lowering) -> list[Tensor]:
     if not targets:
         targets = [Tensor(PRESENT, None, (), False, False, True)]
     return inputs + targets
+
+
+def columns(
+    lowering: Lowering, tensors: Sequence[Tensor], batch: Mapping[str, Any], count: int
+) -> list[Any]:
+    """A batch as the library takes it: of its types, packed, in its layout."""
+    return [_column(lowering, tensor, batch, count) for tensor in tensors]
+
+
+def _column(
+    lowering: Lowering, tensor: Tensor, batch: Mapping[str, Any], count: int
+) -> Any:
+    if tensor.name == PRESENT:
+        return torch.ones(count)
+    kind = torch.int32 if tensor.whole else torch.float32
+    region = lowering.reading.prepared.get(tensor.name)
+    if region is not None:
+        names = lowering.traced.inputs
+        with torch.no_grad():
+            values = region.run(count, [batch[names[o.node]] for o in region.operands])
+    else:
+        values = _given(tensor, batch, count)
+    values = values.reshape(count, *tensor.shape)
+    _check(lowering, tensor, values)
+    return values.to(kind).contiguous()
+
+
+def _given(tensor: Tensor, batch: Mapping[str, Any], count: int) -> Any:
+    values = batch.get(tensor.name)
+    meta = tensor.node.meta["val"]
+    if not isinstance(values, torch.Tensor):
+        raise Error(Status.USAGE, f"{tensor.name}: the batch has no such tensor")
+    same = values.is_floating_point() == meta.is_floating_point()
+    if tuple(values.shape[1:]) != tuple(meta.shape[1:]) or not same:
+        was = ", ".join(["rows", *map(str, meta.shape[1:])])
+        raise Error(
+            Status.USAGE,
+            f"{tensor.name}: {values.dtype} {list(values.shape)} in place of "
+            f"{meta.dtype} [{was}], which the plan was made for",
+        )
+    values = values.detach()
+    return values.permute(0, 2, 3, 1) if tensor.channels_last else values
+
+
+def _check(lowering: Lowering, tensor: Tensor, values: Any) -> None:
+    """Kernels trust ids and targets: one out of range would read other memory."""
+    if not tensor.whole or not values.numel():
+        return
+    below = lowering.reading.ids_below.get(tensor.name)
+    if tensor.target and lowering.end is not None and lowering.end.product is not None:
+        values, below = values[values != c.TR_NO_TARGET], lowering.classes
+    if below is None or not values.numel():
+        return
+    least, most = (int(end) for end in values.aminmax())
+    if least < 0 or most >= below:
+        raise Error(
+            Status.DATA,
+            f"{tensor.name}: {least if least < 0 else most} is not in [0, {below})",
+        )

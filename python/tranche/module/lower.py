@@ -47,7 +47,8 @@ class InTorch(NamedTuple):
 
 class Lowering:
     """The units of a graph. fallback: "refuse" makes operators that the library lacks
-    an error, and "torch" runs them there."""
+    an error, and "torch" runs them there. parts: the caller computes the loss, of what
+    the units hand out."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Lowering:
         examples: Mapping[Any, Any],
         raised: Raised,
         fallback: str,
+        parts: bool = False,
     ) -> None:
         self.reading = reading
         self.traced, self.shapes = reading.traced, reading.shapes
@@ -63,15 +65,27 @@ class Lowering:
         self._examples, self._raised, self._fallback = examples, raised, fallback
         self._values: dict[Any, Value] = {}
         self._parameter_units: dict[Any, set[int]] = {}
-        self.end = losses.find(reading)
-        self.classes = self.end.classes
-        direct = list(self._product().operands) if self.end.product else []
-        loss = None if self.end.product else self.end.node
-        self._emitted = reading.emitted(loss, direct)
+        self.handed: list[tuple[Any, Value]] = []  # to the caller, and how they lie
+        self.outside: Region | None = None  # a loss that the module returns
+        self.end = None if parts else losses.find(reading)
+        self.classes = self.end.classes if self.end else 0
+        self._emitted = reading.emitted(*self._ends())
         self._images = self._read_as_images()
         self.units = self._build()
 
+    def _ends(self) -> tuple[Any, list[Any]]:
+        """The node that PyTorch computes at the end, if it does, and those that have to
+        lie in the plan."""
+        if self.end is None:
+            outputs = list(self.traced.outputs)
+            alone = len(outputs) == 1 and outputs[0].meta["val"].ndim == 0
+            return (outputs[0], []) if alone else (None, outputs)
+        if self.end.product is None:
+            return self.end.node, []
+        return None, list(self._product().operands)
+
     def _product(self) -> Any:
+        assert self.end is not None
         return self.reading.natives[self.end.product]
 
     def _read_as_images(self) -> set[Any]:
@@ -121,10 +135,11 @@ class Lowering:
         return until
 
     def _needed_by_the_end(self) -> list[Any]:
-        if self.end.product is not None:
-            return [self.reading.base(each) for each in self._product().operands]
+        loss, direct = self._ends()
+        if loss is None:
+            return [self.reading.base(each) for each in direct]
         lies = {made.node for made in self._emitted}
-        return self.reading.operands_of(self.end.node, lies)
+        return self.reading.operands_of(loss, lies)
 
     def _hand_on(self, nodes: list[Emitted], mine: list[Emitted]) -> None:
         """What comes from a unit before is handed on by an op of this one."""
@@ -190,6 +205,9 @@ class Lowering:
     # ---- the end
 
     def _finish(self) -> None:
+        if self.end is None:
+            self._hand_out()
+            return
         if self.end.product is not None:
             self._finish_with_product()
             return
@@ -214,6 +232,27 @@ class Lowering:
         inputs = self._inputs(region)
         self._unit.add(Step("function", "loss", inputs, function=function))
 
+    def _hand_out(self) -> None:
+        """What the caller computes the loss of are outputs of the last unit."""
+        loss, nodes = self._ends()
+        if loss is not None:
+            self.outside = self._region_of(loss)
+            lies = {made.node for made in self._emitted}
+            nodes = [o.node for o in self.outside.operands if o.node in lies]
+            if any(not operand.rows for operand in self.outside.operands):
+                raise refuse(loss, "a loss with parameters of its own needs loss=")
+        for node in nodes:
+            value = self.plain(node) if loss is None else self.value(node)
+            if value.index in self._unit.outputs or self._comes_in(value):
+                value = self._reshape(value, value.shape)
+            self._unit.outputs.append(value.index)
+            self.handed.append((node, value))
+        if not nodes:
+            raise refuse(self.traced.outputs[0], "no output is made of the batch")
+
+    def _comes_in(self, value: Value) -> bool:
+        return self._unit.steps[value.index].kind not in ("op", "function")
+
     def _check_part(self, part: Region) -> None:
         if any(operand.node is part.output for operand in part.operands):
             return
@@ -234,6 +273,7 @@ class Lowering:
         linear = self._unit.steps.pop()
         assert made.index == len(self._unit.steps) >= steps
         x, weight, *bias = linear.inputs
+        assert self.end is not None
         targets = self._targets(made.shape[:-1])
         self._unit.add(
             Step(
@@ -247,6 +287,7 @@ class Lowering:
     def _targets(self, lead: tuple[int, ...]) -> int:
         """The tensor of the batch that the loss compares with, or one that is made of
         the batch before it comes to the library."""
+        assert self.end is not None
         node = self.reading.base(self.end.targets)
         if node in self.traced.inputs and self.shapes.sample(node) == lead:
             return self.data(node, target=True).index

@@ -25,8 +25,9 @@ def make(
     batch: Mapping[str, Any],
     named: Sequence[str],
     fallback: str,
+    parts: bool = False,
 ) -> Made:
-    """batch: tensors [rows, ...], in the order of the module's arguments; named: those
+    """parts: the caller computes the loss. batch: tensors [rows, ...], in the order of the module's arguments; named: those
     that go to it by keyword."""
     module_dtypes(module)
     training = module.training
@@ -35,7 +36,8 @@ def make(
         traced = export.export(module, loss, batch, named)
         reading = read.Reading(traced, module)
         examples = read.examples(traced, export.example(batch))
-        lowering = Lowering(reading, examples, Raised(), fallback)
+        lowering = Lowering(reading, examples, Raised(), fallback, parts)
     finally:
         module.train(training)
-    return Made(lowering, Model(lowering, canonical(module), targets_first(lowering)))
+    tensors = list(lowering.batch.values()) if parts else targets_first(lowering)
+    return Made(lowering, Model(lowering, canonical(module), tensors))

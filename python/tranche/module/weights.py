@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tranche import ranks
 from tranche.engine import Engine
 from tranche.error import Error
 from tranche.module.build import canonical
@@ -61,6 +62,10 @@ class Weights:
         except Error:
             return None
 
+    def _refresh(self) -> None:
+        if ranks.count() > 1:
+            self._engine.refresh()
+
     def read(self, name: str) -> Any:
         return self._tensors[name].read().torch()
 
@@ -68,7 +73,7 @@ class Weights:
         self, module: Any, found: dict[str, Any], prefix: str, metadata: Any
     ) -> None:
         """What state_dict() returns is whole and current."""
-        self._engine.refresh()
+        self._refresh()
         read: dict[str, Any] = {}
         for name, first in self._names.items():
             if first in self._apart and prefix + name in found:
@@ -82,7 +87,7 @@ class Weights:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """While PyTorch computes with the module."""
-        self._engine.refresh()
+        self._refresh()
         for name in self._apart:
             parameter = self._module.get_parameter(name)
             parameter.data = self.read(name).to(parameter.dtype)
@@ -96,7 +101,7 @@ class Weights:
 
     def give_back(self) -> None:
         """Before the engine ends: the module has its values again."""
-        self._engine.refresh()
+        self._refresh()
         for name, parameter in self._own():
             parameter.data = self.read(name).to(parameter.dtype)
         for name in self._buffers:
