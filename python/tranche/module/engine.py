@@ -18,6 +18,7 @@ from tranche.module import optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.feed import Feed
+from tranche.module.lower import InTorch
 from tranche.module.make import Made, make
 from tranche.module.parts import Parts
 from tranche.module.weights import Weights
@@ -141,6 +142,13 @@ class ModuleEngine:
         if parts:
             self._in_parts = Parts(engine, made.lowering, made.model.tensors)
         self._rates = [None] * len(self.optimizer.param_groups)
+
+    @property
+    def in_torch(self) -> list[InTorch]:
+        """Operators that run in PyTorch, with the lines of Python that wrote them."""
+        self._working()
+        assert self._made is not None
+        return self._made.lowering.in_torch
 
     @property
     def plan(self) -> Plan:

@@ -3,6 +3,8 @@ them whole, and empty elsewhere, so that they are in the process once."""
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +15,18 @@ from tranche import ranks
 from tranche.engine import Engine
 from tranche.error import Error
 from tranche.module.build import canonical
+from tranche.tensors import Array
+
+
+def _tensor(array: Array) -> Any:
+    """An array as a tensor over its memory, which lives as long as the tensor. (That of
+    DLPack calls Python when it ends, which nobody can once Python has ended.)"""
+    wide = ctypes.sizeof(array._kind.ctype) == 8
+    kind = torch.int64 if wide else torch.float32
+    count = math.prod(array.shape)
+    buffer = (ctypes.c_char * (count * kind.itemsize)).from_address(array.address)
+    buffer.owner = array
+    return torch.frombuffer(buffer, dtype=kind).view(array.shape)
 
 
 class Weights:
@@ -58,7 +72,7 @@ class Weights:
 
     def _borrowed(self, name: str) -> Any:
         try:
-            return self._tensors[name].borrow().torch()
+            return _tensor(self._tensors[name].borrow())
         except Error:
             return None
 
@@ -67,7 +81,7 @@ class Weights:
             self._engine.refresh()
 
     def read(self, name: str) -> Any:
-        return self._tensors[name].read().torch()
+        return _tensor(self._tensors[name].read())
 
     def _fill(
         self, module: Any, found: dict[str, Any], prefix: str, metadata: Any
