@@ -93,8 +93,8 @@ TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attri
 enum { TR_FUNCTION_INPUTS = 6 };
 
 // What a function is called with. Pointers are to memory of the plan and valid during
-// the call. Shapes have the rows of the micro-batch in the place of TR_BATCH; types are
-// those that the run computes in, and F32 for gradients of parameters.
+// the call. Shapes have the rows of the micro-batch in the place of TR_BATCH. Numbers are
+// F32, also where the run computes in 16 bits, ids I32.
 typedef struct tr_function_call {
     size_t size;  // of this struct
     int64_t rows; // of the micro-batch that are there; those after them are missing
@@ -107,13 +107,13 @@ typedef struct tr_function_call {
     // is added to what is there, else it is written whole.
     const void *output_gradient;
     void *input_gradient[TR_FUNCTION_INPUTS];
-    tr_dtype input_gradient_dtype[TR_FUNCTION_INPUTS];
+    tr_dtype input_gradient_dtype[TR_FUNCTION_INPUTS]; // TR_F32
     uint32_t adds;
     float loss_seed; // gradients of a loss are multiplied by this
 } tr_function_call;
 
 // A function of the caller's that computes each sample from that sample alone, and its
-// vector-Jacobian product. Both return false if they fail: the step then ends with
+// vector-Jacobian product, for inputs of the shapes that the graph has. Both return false if they fail: the step then ends with
 // TR_DATA and changes nothing. They are called on the thread that is in the engine, as
 // often as the plan says, and give the same results for the same inputs. They run on
 // the host: a plan on another device has no kernel for them. Begin with

@@ -1,5 +1,6 @@
 // tr_graph_function: functions of the caller's as ops. The op's attribute is where the
 // caller's table lies, and which of the inputs are parameters.
+#include "base/hash.h"
 #include "graph/graph.h"
 #include "ops/operand.h"
 
@@ -9,6 +10,7 @@ typedef struct tr_function_attr {
     const tr_function *function;
     tr_dtype real;       // of the output
     uint32_t parameters; // bit i: input i is one
+    uint64_t shapes;     // a hash of those of the inputs, without rows
 } tr_function_attr;
 
 // Operands of the backward: the gradient of the output, then the inputs. Results: the
@@ -23,10 +25,34 @@ static bool is_real(tr_dtype dtype) {
 
 // ---- shapes
 
+// The caller's functions know one shape of a sample.
+static uint64_t hash_shapes(const tr_function_attr *attr, const tr_tensor_desc *in,
+                            int count) {
+    uint64_t hash = 0;
+    for (int i = 0; i < count; i++) {
+        bool rows = !(attr->parameters >> i & 1);
+        tr_shape shape = in[i].shape;
+        shape.dim[0] = rows ? 0 : shape.dim[0];
+        hash = tr__hash_more(hash, &shape.rank, sizeof shape.rank);
+        hash = tr__hash_more(hash, shape.dim, (size_t)shape.rank * sizeof *shape.dim);
+    }
+    return hash;
+}
+
+static tr_status check_shapes(const tr_op_node *node, int first, tr_error *err) {
+    const tr_function_attr *attr = node->attr;
+    int count = node->in_count - first;
+    return hash_shapes(attr, node->in + first, count) == attr->shapes
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "%s: inputs of other shapes than it was made for",
+                         node->op->name);
+}
+
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
     const tr_function_attr *attr = node->attr;
-    (void)err;
+    tr_status status = check_shapes(node, 0, err);
     out[0] = attr->function->output;
     out[0].dtype = attr->real;
     // A compiled program has its rows in the place of TR_BATCH.
@@ -37,16 +63,14 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
         }
     }
     *out_count = 1;
-    return TR_OK;
+    return status;
 }
 
 static tr_status loss_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                             tr_error *err) {
-    (void)node;
-    (void)err;
     out[0] = (tr_tensor_desc){TR_F64, TR_SHAPE1(TR_SUMS)};
     *out_count = 1;
-    return TR_OK;
+    return check_shapes(node, 0, err);
 }
 
 static tr_tensor_desc gradient_of(const tr_function_attr *attr, int i,
@@ -59,24 +83,22 @@ static tr_tensor_desc gradient_of(const tr_function_attr *attr, int i,
 
 static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
                                 int *out_count, tr_error *err) {
-    (void)err;
     *out_count = node->in_count - FIRST_INPUT;
     for (int i = 0; i < *out_count; i++) {
         out[i] = gradient_of(node->attr, i, node->in[FIRST_INPUT + i]);
     }
-    return TR_OK;
+    return check_shapes(node, FIRST_INPUT, err);
 }
 
 static tr_status loss_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
                                      int *out_count, tr_error *err) {
-    (void)err;
     for (int i = 0; i < LOSS_SUMS; i++) {
         out[i] = i < node->in_count ? gradient_of(node->attr, i, node->in[i])
                                     : (tr_tensor_desc){0};
     }
     out[LOSS_SUMS] = (tr_tensor_desc){TR_F64, TR_SHAPE1(TR_SUMS)};
     *out_count = LOSS_SUMS + 1;
-    return TR_OK;
+    return check_shapes(node, 0, err);
 }
 
 // ---- rules
@@ -237,6 +259,15 @@ static const char *problem_of(const tr_graph *graph, const tr_function *f,
     return NULL;
 }
 
+static uint64_t hash_inputs(const tr_graph *graph, const tr_function_attr *attr,
+                            const tr_value *inputs, int count) {
+    tr_tensor_desc in[TR_FUNCTION_INPUTS];
+    for (int i = 0; i < count; i++) {
+        in[i] = tr_graph_desc(graph, inputs[i]);
+    }
+    return hash_shapes(attr, in, count);
+}
+
 tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
                            const tr_value *inputs, int input_count) {
     if (!graph || tr_graph_status(graph, NULL) != TR_OK) {
@@ -255,6 +286,7 @@ tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
         attr.parameters |= (uint32_t)(graph->values[inputs[i]].kind == TR_VALUE_PARAM)
                            << i;
     }
+    attr.shapes = hash_inputs(graph, &attr, inputs, input_count);
     tr_value value = tr__graph_op(graph, function->loss ? &loss_op : &function_op,
                                   &attr, inputs, input_count, NULL);
     return function->loss ? TR_NO_VALUE : value;

@@ -192,11 +192,16 @@ class _Builder:
         return int(made)
 
 
+def pattern(name: str) -> str:
+    """What matches this name alone."""
+    marks: dict[str, str | int | None] = {mark: f"\\{mark}" for mark in "*?[\\"}
+    return name.translate(str.maketrans(marks))
+
+
 def frozen(module: torch.nn.Module) -> list[str]:
     """Patterns of the parameters that are not trained."""
-    marks = str.maketrans({mark: f"\\{mark}" for mark in "*?[\\"})
     return [
-        name.translate(marks)
+        pattern(name)
         for name, parameter in module.named_parameters()
         if not parameter.requires_grad
     ]

@@ -15,7 +15,7 @@ from tranche.error import Error, Status
 Loss = Callable[..., Any]
 _HERE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
 # Frames that tell nobody where his mistake is.
-_OUTSIDE = tuple(f"{os.path.dirname(m.__file__)}{os.sep}" for m in (torch, tranche))
+_OUTSIDE = tuple(f"{os.path.dirname(str(m.__file__))}{os.sep}" for m in (torch, tranche))
 
 
 class Traced(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -111,9 +112,9 @@ class Lowering:
             self._unit = Unit(self.reading.paths[number] if self.reading.paths else "")
             mine = [made for made in self._emitted if at[made.unit] == i]
             before = [m for m in self._emitted if at[m.unit] < i <= until[m.node]]
-            for index, made in enumerate(before):
-                index = self._unit.once("input", str(index))
-                self._values[made.node] = self._values[made.node]._replace(index=index)
+            for number, made in enumerate(before):
+                index = self._unit.once("input", str(number))
+                self._values[made.node] = replace(self._values[made.node], index=index)
             for made in mine:
                 self._values[made.node] = self._emit(made)
             if i == last:
@@ -147,9 +148,8 @@ class Lowering:
         for made in nodes:
             value = self._values[made.node]
             if made.node not in own or value.index in self._unit.outputs:
-                value = self._reshape(value, value.shape)._replace(
-                    channels_last=value.channels_last
-                )
+                copy = self._reshape(value, value.shape)
+                value = replace(copy, channels_last=value.channels_last)
                 self._values[made.node] = value
             self._unit.outputs.append(value.index)
 
@@ -366,9 +366,8 @@ class Lowering:
             return value
         channels, height, width = self.shapes.sample(node) or (0, 0, 0)
         region = self._moved(node, False, lambda image: image.permute(0, 2, 3, 1))
-        return self._function(region, (height, width, channels))._replace(
-            channels_last=True
-        )
+        made = self._function(region, (height, width, channels))
+        return replace(made, channels_last=True)
 
     def plain(self, node: Any) -> Value:
         """The tensor in PyTorch's order."""
@@ -377,7 +376,7 @@ class Lowering:
             return value
         height, width, channels = value.shape
         if height * width == 1 or channels == 1:
-            return value._replace(channels_last=False)
+            return replace(value, channels_last=False)
         region = self._moved(self.reading.base(node), True, lambda image: image)
         return self._function(region, (channels, height, width))
 

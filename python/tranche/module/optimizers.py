@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tranche.error import Error, Status
+from tranche.module.build import pattern
 
 # What an optimizer of PyTorch's is here, which of its numbers ours has, and those that
 # have to be left as they are.
@@ -42,10 +43,6 @@ _KINDS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
 _OF_GROUPS = ("lr", "weight_decay")  # what groups may differ in
 
 
-def _pattern(name: str) -> str:
-    return name.translate(str.maketrans({mark: f"\\{mark}" for mark in "*?[\\"}))
-
-
 def taken_over(optimizer: Any, names: Mapping[int, str]) -> dict[str, Any]:
     """The "optimizer" of a run file. names: of the module's parameters by their id."""
     kind = type(optimizer).__name__
@@ -77,7 +74,7 @@ def taken_over(optimizer: Any, names: Mapping[int, str]) -> dict[str, Any]:
     if len(groups) > 1:
         made["groups"] = [
             {
-                "match": [_pattern(names[id(p)]) for p in group["params"]],
+                "match": [pattern(names[id(p)]) for p in group["params"]],
                 **{key: _plain(group[key]) for key in _OF_GROUPS},
             }
             for group in groups[:-1]
@@ -96,7 +93,7 @@ def left_out(optimizer: Any, module: torch.nn.Module) -> list[str]:
     are."""
     given = {id(p) for group in optimizer.param_groups for p in group["params"]}
     return [
-        _pattern(name)
+        pattern(name)
         for name, parameter in module.named_parameters()
         if parameter.requires_grad and id(parameter) not in given
     ]
@@ -111,7 +108,7 @@ class Optimizer(torch.optim.Optimizer):
         super().__init__([{"params": [torch.empty(0)]}], {"lr": 0.0})
         self.param_groups = groups
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         raise Error(
             Status.USAGE, "the optimizer's step is the engine's: call engine.step()"
         )

@@ -87,7 +87,7 @@ class Parts:
             found = []
             for (node, _), values in zip(lowering.handed, made, strict=True):
                 meta = node.meta["val"]
-                each = lowering.shapes.factor(meta.shape[0])
+                each = lowering.shapes.factor(meta.shape[0]) or 1
                 found.append(values.reshape(each * rows, *meta.shape[1:]).to(meta.dtype))
             return found[0] if len(found) == 1 else tuple(found)
         values = dict(zip([node for node, _ in lowering.handed], made, strict=True))

@@ -14,7 +14,7 @@ import torch
 from tranche import _declarations as c
 from tranche._calls import Raised
 from tranche._handle import field_type, sized
-from tranche.error import Error, Status
+from tranche.error import Error
 from tranche.module.export import Traced, refuse
 from tranche.module.shapes import Shapes, is_size
 
@@ -128,7 +128,7 @@ class Region:
         if operand.rows:
             if operand.channels_last:
                 values = values.permute(0, 3, 1, 2)
-            each = self.shapes.factor(meta.shape[0])
+            each = self.shapes.factor(meta.shape[0]) or 1
             values = values.reshape(each * rows, *meta.shape[1:])
         return values if values.dtype == meta.dtype else values.to(meta.dtype)
 
@@ -382,5 +382,3 @@ def _mixes(node: Any) -> Error:
         "change the result",
     )
 
-
-__all__ = ["Function", "LossFunction", "Operand", "Region", "Status", "check_rows"]

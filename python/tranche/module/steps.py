@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tranche.module.regions import Function
 
 
-class Value(NamedTuple):
+@dataclass(frozen=True)
+class Value:
     """A tensor in a unit. shape: of a sample, as the library has it."""
 
     index: int

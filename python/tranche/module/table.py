@@ -245,7 +245,7 @@ def dropout(reading: Reading, node: Any) -> Native | None:
     return _same(x, "dropout", p=p)
 
 
-def _is(node: Any, name: str) -> bool:
+def _is(node: Any, name: str) -> Any:
     return str(getattr(node, "target", "")) == f"aten.{name}"
 
 
@@ -259,7 +259,7 @@ def gelu_by_hand(reading: Reading, node: Any) -> Native | None:
     if not (_is(one, "add.Tensor") and one.args[1] == 1.0):
         return None
     tanh = one.args[0]
-    inner = tanh.args[0] if _is(tanh, "tanh.default") else None
+    inner: Any = tanh.args[0] if _is(tanh, "tanh.default") else None
     if not (_is(inner, "mul.Tensor") and isinstance(inner.args[1], float)):
         return None
     if abs(inner.args[1] - math.sqrt(2 / math.pi)) > 1e-9:
@@ -348,8 +348,8 @@ def batch_norm(reading: Reading, node: Any) -> Native | None:
     good = training and reading.is_parameter(weight) and reading.is_parameter(bias)
     if not good or not _image(reading, x) or momentum is None:
         return None
-    states = [reading.buffer(each) for each in (mean, variance)]
-    if any(state is None for state in states) and mean is not None:
+    states = [reading.buffer(each) or "" for each in (mean, variance)]
+    if mean is not None and "" in states:
         return None
 
     def build(to: Lowering) -> Value:

@@ -24,7 +24,7 @@ def _tensor(array: Array) -> Any:
     wide = ctypes.sizeof(array._kind.ctype) == 8
     kind = torch.int64 if wide else torch.float32
     count = math.prod(array.shape)
-    buffer = (ctypes.c_char * (count * kind.itemsize)).from_address(array.address)
+    buffer: Any = (ctypes.c_char * (count * kind.itemsize)).from_address(array.address)
     buffer.owner = array
     return torch.frombuffer(buffer, dtype=kind).view(array.shape)
 

@@ -19,7 +19,6 @@ typedef struct checked_source {
     bool converts;
 } checked_source;
 
-
 static tr_status check_tensor(const checked_source *self, int index, const void *rows,
                               tr_sample_list samples, tr_error *err) {
     const tr_dataset_source *source = &self->inner;
