@@ -93,8 +93,8 @@ TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attri
 enum { TR_FUNCTION_INPUTS = 6 };
 
 // What a function is called with. Pointers are to memory of the plan and valid during
-// the call. Shapes have the rows of the micro-batch in the place of TR_BATCH. Numbers are
-// F32, also where the run computes in 16 bits, ids I32.
+// the call. Shapes have the rows of the micro-batch in the place of TR_BATCH. Numbers
+// are F32, also where the run computes in 16 bits, ids I32.
 typedef struct tr_function_call {
     size_t size;  // of this struct
     int64_t rows; // of the micro-batch that are there; those after them are missing
@@ -113,11 +113,11 @@ typedef struct tr_function_call {
 } tr_function_call;
 
 // A function of the caller's that computes each sample from that sample alone, and its
-// vector-Jacobian product, for inputs of the shapes that the graph has. Both return false if they fail: the step then ends with
-// TR_DATA and changes nothing. They are called on the thread that is in the engine, as
-// often as the plan says, and give the same results for the same inputs. They run on
-// the host: a plan on another device has no kernel for them. Begin with
-// TR_FUNCTION_INIT, then set members.
+// vector-Jacobian product, for inputs of the shapes that the graph has. Both return
+// false if they fail: the step then ends with TR_DATA and changes nothing. They are
+// called on the thread that is in the engine, as often as the plan says, and give the
+// same results for the same inputs. They run on the host: a plan on another device has
+// no kernel for them. Begin with TR_FUNCTION_INIT, then set members.
 //
 // A loss (`loss`) has as its output double[3], to which it adds the sum of the losses
 // of all targets, how many targets there are, and how many of these the best guess got
