@@ -207,6 +207,10 @@ class Checkpoints(Modules):
         for name, values in whole.items():
             self.assertTrue(torch.equal(values, found[name]), name)
         self.assertEqual(other.global_steps, 4)
+        engine.load_checkpoint("saved")  # back again, in a run that is at work
+        again_found = self.trained(engine, batches[2:])
+        for name, values in whole.items():
+            self.assertTrue(torch.equal(values, again_found[name]), name)
 
     def test_folders(self) -> None:
         engine, *_ = tranche.initialize(model=classifier(), config=config())

@@ -196,6 +196,16 @@ class Families(Modules):
                 self.assertIn("tanh", told)
                 self.assertIn("test_module.py", engine.in_torch[0].line)
 
+    def test_dropout(self) -> None:
+        module = nn.Sequential(nn.Linear(6, 64), nn.Dropout(0.5), nn.Linear(64, 4))
+        batch = rows()
+        engine, *_ = tranche.initialize(
+            model=module, config=config(), loss=nn.CrossEntropyLoss()
+        )
+        losses = [float(engine.train_batch(iter([batch]))) for _ in range(30)]
+        self.assertLess(losses[-1], losses[0] / 2)
+        self.assertEqual(engine.in_torch, [])
+
     def test_losses_of_numbers(self) -> None:
         for loss in (nn.MSELoss(), nn.L1Loss(), lambda y, t: (y - t).square().mean()):
             module = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -304,6 +314,12 @@ class Refused(Modules):
             engine.train_batch(iter([(x, y * 0 + 7)]))
         engine.train_batch(iter([(x, y)]))  # and it is usable
         self.assertEqual(engine.global_steps, 2)
+
+    def test_a_short_batch_under_batch_norm(self) -> None:
+        engine = self.train(Images(), images(), nn.CrossEntropyLoss())
+        short = tuple(tensor[:5] for tensor in images())
+        with self.refused(USAGE, "5 rows of 8", "drop_last"):
+            engine.train_batch(iter([short]))
 
     def test_an_iterator_that_raises(self) -> None:
         class Broken:

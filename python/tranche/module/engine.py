@@ -17,6 +17,7 @@ from tranche.module import config as configs
 from tranche.module import optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
+from tranche.module.export import example
 from tranche.module.feed import Feed
 from tranche.module.lower import InTorch
 from tranche.module.make import Made, make
@@ -73,6 +74,8 @@ class ModuleEngine:
         self._engine: Engine | None = None
         self._weights: Weights | None = None
         self._in_parts: Parts | None = None
+        # What the plan was made of, to make it again.
+        self._first: tuple[dict[str, Any], list[str], bool] | None = None
         self._boundary: bool | None = None
         self.micro_steps = 0
         self._norm: float | None = None
@@ -142,6 +145,7 @@ class ModuleEngine:
         if parts:
             self._in_parts = Parts(engine, made.lowering, made.model.tensors)
         self._rates = [None] * len(self.optimizer.param_groups)
+        self._first = (example(batch), list(named), parts)
 
     @property
     def in_torch(self) -> list[InTorch]:
@@ -180,6 +184,13 @@ class ModuleEngine:
                 Status.USAGE,
                 "this engine trains by forward, backward and step, and train_batch "
                 "makes another plan: use one of the two",
+            )
+        if count < self.batch.train and self._made and self._made.lowering.whole_batches:
+            raise Error(
+                Status.USAGE,
+                f"{count} rows of {self.batch.train}: batch norm would count the rows "
+                f"that are missing; leave short batches out (drop_last=True), or call "
+                f"forward, backward and step",
             )
         engine = self._working()
         self._feed.put(batch, count)
@@ -296,6 +307,11 @@ class ModuleEngine:
         return self._in_parts.forward(batch, rows)
 
     def _asked(self, *inputs: Any, **named: Any) -> Any:
+        if self._weights is None and self._resume is not None:
+            raise Error(
+                Status.USAGE,
+                "the checkpoint is read when the first training batch shows the shapes",
+            )
         with torch.no_grad():
             if self._weights is None:
                 return self.module(*inputs, **named)
@@ -444,6 +460,8 @@ class ModuleEngine:
         self.skipped_steps = kept["skipped_steps"]
         if kept["scheduler"] is not None and self.lr_scheduler is not None:
             self.lr_scheduler.load_state_dict(kept["scheduler"])
+        if self._first is not None:
+            self._begin(*self._first)
         return path, kept["client_state"]
 
     def _refuse_deepspeeds(self, path: str) -> None:

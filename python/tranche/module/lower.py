@@ -301,6 +301,12 @@ class Lowering:
         )
         return self._unit.once("data", "targets")
 
+    @property
+    def whole_batches(self) -> bool:
+        """Does an op look at all rows of the effective batch?"""
+        steps = [step for unit in self.units for step in unit.steps]
+        return any(step.name == "batch_norm" for step in steps)
+
     # ---- asked by the rows of the table
 
     def op(self, name: str, inputs: list[int], **attributes: Any) -> int:
