@@ -98,6 +98,103 @@ TR_API void tr_engine_destroy(tr_engine *engine); // NULL-safe
 TR_API tr_status tr_engine_step(tr_engine *engine, tr_step_result *result,
                                 tr_error *err);
 
+// ---- a step in parts
+//
+// For models whose last unit has outputs and no loss: the caller computes the loss of
+// each micro-batch, in any way, and hands its gradient back. A step is
+//
+//     tr_engine_forward, tr_engine_backward   for each of its micro-batches, g times
+//     tr_engine_update                        once
+//
+// Each rank hands over micro-batches of its own. The gradient that the update takes is
+// the mean over all micro-batches of the step, those of all ranks: each counts once,
+// however many rows it has. Where g is 1 or batches are full, this is the mean over
+// samples where the caller's loss is a mean over the rows of the micro-batch.
+//
+// Calls in another order return TR_USAGE and change nothing, as do all other calls that
+// work on the engine while a step is at work. tr_engine_step, tr_engine_evaluate and
+// tr_engine_train return TR_USAGE for such a model. The calls are collective: the ranks
+// of a run make them in the same order, and a rank may wait in them for the others.
+// After an error other than TR_USAGE and TR_DATA the step is dropped.
+
+enum { TR_OUTPUTS_MAX = 8 };
+
+// Begin with TR_FORWARD_OPTIONS_INIT, then set members.
+typedef struct tr_forward_options {
+    size_t size; // of this struct
+    // The micro-batch: for each tensor of the model's batch, in its order, [rows, ...]
+    // of its type, which are copied. NULL: the next one of the run's own data; where
+    // the run has these, a training step takes no others.
+    const void *const *inputs;
+    int64_t rows; // 1 to the run's micro-batch; without `inputs` it is not looked at
+    // Forward alone, as in an evaluation: nothing random is done, and no gradient comes
+    // back. Not while a step is at work. It takes `inputs`.
+    bool evaluate;
+} tr_forward_options;
+
+#define TR_FORWARD_OPTIONS_INIT                                                        \
+    { sizeof(tr_forward_options), NULL, 0, false }
+
+// What a unit's tr_graph_output number `i` is, of a micro-batch.
+typedef struct tr_output {
+    const void *data; // [rows, ...]
+    // Of the type that the run computes in (F32, BF16 or F16), where an op of the model
+    // makes no other. shape.dim[0] is `rows`.
+    tr_tensor_desc desc;
+    bool trained; // it has a gradient: something that is trained leads to it
+} tr_output;
+
+// Begin with TR_OUTPUTS_INIT.
+typedef struct tr_outputs {
+    size_t size;           // of this struct; the library fills no more
+    int64_t micro_batch;   // number in its step, from 0
+    int64_t micro_batches; // of this rank's step: g, or fewer where own data end
+    int64_t rows;          // that are there; of own data at their end also 0
+    int count;
+    tr_output output[TR_OUTPUTS_MAX]; // [count]
+} tr_outputs;
+
+#define TR_OUTPUTS_INIT                                                                \
+    {                                                                                  \
+        sizeof(tr_outputs), 0, 0, 0, 0, {                                              \
+            { NULL, {TR_NONE, {0, {0, 0, 0, 0}}}, false }                              \
+        }                                                                              \
+    }
+
+// Runs the model forward on the next micro-batch of the step, and begins a step where
+// none is at work. Gives views of the outputs in the engine's memory: read-only, valid
+// until the next call of the engine. options: NULL: training, from the run's own data.
+// TR_USAGE: the outputs before wait for their gradients, or all micro-batches of the
+// step are done; more rows than the micro-batch has, or inputs that are missing.
+// TR_DATA: an id that is out of range; the message says where. TR_INTERRUPTED,
+// TR_COMM, TR_INTERNAL.
+TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
+                                   tr_outputs *outputs, tr_error *err);
+
+// Takes the gradients of the micro-batch's loss by its outputs, and runs the backward.
+// gradients: [count] of the outputs, each [rows, ...] F32 of that output's shape, which
+// are copied; NULL: all zeros, as is that of an output that is not trained. Where the
+// run computes in 16 bits, they are rounded to that type, under the engine's loss
+// scale. loss: of the micro-batch, for the step's result and the spike guard, which
+// skips the update where it is not finite; 0 where nobody knows it. TR_USAGE: no
+// outputs wait for gradients. Other errors as above.
+TR_API tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
+                                    double loss, tr_error *err);
+
+// Ends the step: brings the ranks' gradients together, decides, and updates, as
+// tr_engine_step. result: `targets` is the number of micro-batches of all ranks, `loss`
+// the mean of their losses, `accuracy` 0, `seconds` those since the step's first
+// forward. TR_USAGE: micro-batches are missing. TR_INTERRUPTED also: a rank has dropped
+// the step.
+TR_API tr_status tr_engine_update(tr_engine *engine, tr_step_result *result,
+                                  tr_error *err);
+
+// Drops the step that is at work: nothing has changed, and the next forward begins it
+// anew, from the same data. On several ranks it returns when all others have dropped it
+// or come to their update. Without a step it does nothing. tr_engine_destroy drops it,
+// too, and then waits for no other rank: it ends their comm (tr_comm_abandon).
+TR_API tr_status tr_engine_drop(tr_engine *engine, tr_error *err);
+
 // Asks `stop` between the steps of the plan, on the calling thread, in tr_engine_step
 // and tr_engine_evaluate from now on. If it returns true on any rank, the call drops
 // its work on all of them and returns TR_INTERRUPTED; the next call begins it again.

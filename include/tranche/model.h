@@ -71,8 +71,8 @@ TR_API tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc
 // Begins a new segment of the unit with the next op. Segments use different parameters,
 // which need not be in memory at the same time.
 TR_API void tr_graph_segment(tr_graph *graph);
-// Makes `value` an input of the next unit. The first call is its input 0, the next its
-// input 1, and so on.
+// Makes `value` an input of the next unit; of the last one, an output of the model. The
+// first call is its input 0, the next its input 1, and so on.
 TR_API void tr_graph_output(tr_graph *graph, tr_value value);
 
 // ---- ops
@@ -87,6 +87,63 @@ TR_API void tr_graph_output(tr_graph *graph, tr_value value);
 TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attributes,
                               const tr_value *inputs, int input_count,
                               tr_value *outputs, int output_count);
+
+// ---- functions of the caller's as ops
+
+enum { TR_FUNCTION_INPUTS = 6 };
+
+// What a function is called with. Pointers are to memory of the plan and valid during
+// the call. Shapes have the rows of the micro-batch in the place of TR_BATCH. Numbers
+// are F32, also where the run computes in 16 bits, ids I32.
+typedef struct tr_function_call {
+    size_t size;  // of this struct
+    int64_t rows; // of the micro-batch that are there; those after them are missing
+    int input_count;
+    tr_tensor_desc input_desc[TR_FUNCTION_INPUTS], output_desc;
+    const void *input[TR_FUNCTION_INPUTS]; // NULL: left out
+    void *output; // written whole, a loss's is added to. NULL in `backward` of others
+    // Of `backward`: the gradient of the output (a loss has none), and where that of
+    // each input goes, NULL: nobody wants it. Where bit i of `adds` is set, input i's
+    // is added to what is there, else it is written whole.
+    const void *output_gradient;
+    void *input_gradient[TR_FUNCTION_INPUTS];
+    tr_dtype input_gradient_dtype[TR_FUNCTION_INPUTS]; // TR_F32
+    uint32_t adds;
+    float loss_seed; // gradients of a loss are multiplied by this
+} tr_function_call;
+
+// A function of the caller's that computes each sample from that sample alone, and its
+// vector-Jacobian product, for inputs of the shapes that the graph has. Both return
+// false if they fail: the step then ends with TR_DATA and changes nothing. They are
+// called on the thread that is in the engine, as often as the plan says, and give the
+// same results for the same inputs. They run on the host: a plan on another device has
+// no kernel for them. Begin with TR_FUNCTION_INIT, then set members.
+//
+// A loss (`loss`) has as its output double[3], to which it adds the sum of the losses
+// of all targets, how many targets there are, and how many of these the best guess got
+// right. In training `backward` alone is called, and does so, too. Its gradients are
+// those of the sum of the losses.
+typedef struct tr_function {
+    size_t size;           // of this struct
+    const char *name;      // for messages; NULL: "function"
+    bool loss;             // `output` is then not read
+    tr_tensor_desc output; // TR_BATCH first; F32: the type that the run computes in
+    bool (*forward)(void *user, const tr_function_call *call);
+    bool (*backward)(void *user, const tr_function_call *call);
+    void *user;
+} tr_function;
+
+#define TR_FUNCTION_INIT                                                               \
+    { sizeof(tr_function), NULL, false, {TR_NONE, {0, {0, 0, 0, 0}}}, NULL, NULL, NULL }
+
+// Adds a function of the caller's as an op. `function` is not copied: it must outlive
+// the run. inputs: [input_count], parameters among them; of a loss one less than
+// TR_FUNCTION_INPUTS at most. Returns the output, TR_NO_VALUE of a loss, which ends the
+// last unit. TR_USAGE, as the graph's error: a struct of an unknown size, a function
+// that is NULL, more inputs than there may be or an input that is none, or an output
+// that is not F32 or does not begin with TR_BATCH.
+TR_API tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
+                                  const tr_value *inputs, int input_count);
 
 // ---- asking
 
@@ -121,9 +178,10 @@ struct tr_adapter;
 
 // Begin with TR_MODEL_INIT, or with `.size = sizeof(tr_model)`.
 typedef struct tr_model {
-    size_t size;                // of this struct
-    const char *type;           // "gpt2", "mlp", or a name of the caller's
-    int unit_count;             // in order; the last one ends with the loss
+    size_t size;      // of this struct
+    const char *type; // "gpt2", "mlp", or a name of the caller's
+    int unit_count;   // in order; the last one ends with the loss, or with outputs of
+                      // which the caller makes a loss (tr_engine_forward)
     const tr_model_unit *units; // [unit_count]
     // The tensors of a batch that the model reads. Units ask for them by name
     // (tr_graph_data). A data set must have tensors of the same names, types and

@@ -137,9 +137,9 @@ typedef struct tr_batch_tensor {
     tr_tensor_desc desc;
 } tr_batch_tensor;
 
-// A list of at least one input, at least one target, and at most one of positions. The
-// library's own loss reads one I32 target; several, or F32 ones, are for a loss that is
-// an op of the caller's.
+// A list of at least one input and at most one of positions. The library's own loss
+// reads one I32 target; several, or F32 ones, are for a loss that is an op of the
+// caller's; none, for a loss that the caller computes (tr_engine_forward).
 typedef struct tr_batch_tensors {
     int count;
     tr_batch_tensor tensor[TR_BATCH_TENSORS_MAX]; // [count]

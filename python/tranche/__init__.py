@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tranche.callbacks import Callback, Evaluation, StepResult
     from tranche.engine import Engine, checkpoint_bytes, train
+    from tranche.initialize import add_config_arguments, init_distributed, initialize
     from tranche.plan import LedgerRow, Plan
     from tranche.ranks import count as rank_count
     from tranche.ranks import rank
@@ -37,7 +38,10 @@ _FROM = {
     "Run": ("run", "Run"),
     "StepResult": ("callbacks", "StepResult"),
     "Tensor": ("tensors", "Tensor"),
+    "add_config_arguments": ("initialize", "add_config_arguments"),
     "checkpoint_bytes": ("engine", "checkpoint_bytes"),
+    "init_distributed": ("initialize", "init_distributed"),
+    "initialize": ("initialize", "initialize"),
     "rank": ("ranks", "rank"),
     "rank_count": ("ranks", "count"),
     "train": ("engine", "train"),
@@ -56,7 +60,10 @@ __all__ = [
     "StepResult",
     "StopTraining",
     "Tensor",
+    "add_config_arguments",
     "checkpoint_bytes",
+    "init_distributed",
+    "initialize",
     "rank",
     "rank_count",
     "train",

@@ -8,10 +8,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from ctypes import byref, c_char_p, string_at
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tranche import _declarations as c
 from tranche import data, ranks
+from tranche._calls import Raised
 from tranche._handle import Handle, field_type, sized
 from tranche.plan import Plan
 
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
 Messages = Callable[[int, str], None]
+
+
+class Model(Protocol):
+    """A model that is not the config's. Its functions keep what they raise in
+    `raised`."""
+
+    pointer: Any  # of a tr_model
+    raised: Raised
+
 
 _log = logging.getLogger("tranche")
 
@@ -31,7 +41,8 @@ def _to_log(level: int, line: str) -> None:
 class Run(Handle):
     """What is to be trained. config: the path of a run file, or the same as a dict.
     settings: keys in place of the config's, such as {"steps": 10}. train, validation:
-    data in place of the config's (docs/python.md says what they may be). messages:
+    data in place of the config's (docs/python.md says what they may be). model: in
+    place of the config's. messages:
     gets notes and warnings, with the level of `logging`; they go to the logger
     "tranche" where there is none.
 
@@ -47,9 +58,13 @@ class Run(Handle):
         validation: object = None,
         settings: Mapping[str, Any] | None = None,
         messages: Messages | None = None,
+        model: Model | None = None,
     ) -> None:
         super().__init__()
         self._create("tr_run_create")
+        self._model = model
+        if model is not None:
+            self._raised = model.raised
         self._resolved = False
         self._begun = False
         self._load(config)
@@ -86,9 +101,11 @@ class Run(Handle):
         parts.train, parts.validation = (
             given.owner.pointer if given else None for given in self._data
         )
+        if self._model is not None:
+            parts.model = self._model.pointer
         self._call("tr_run_give", byref(parts))
         # What the library calls and reads lives as long as the run does.
-        self._owner.keeps += [parts, self._data]
+        self._owner.keeps += [parts, self._data, self._model]
 
     def set(self, key: str, value: Any) -> None:
         """Sets a key of the run file ("zero_optimization.stage"), or one of the call

@@ -99,7 +99,7 @@ class Array:
         do not write to one that is lent."""
         import torch
 
-        return torch.from_dlpack(self)
+        return torch.utils.dlpack.from_dlpack(self)
 
     def __repr__(self) -> str:
         lent = ", lent" if self.readonly else ""

@@ -143,11 +143,8 @@ static tr_status check_roles(const tr_batch_tensors *batch, const char *owner,
     for (int i = 0; i < batch->count; i++) {
         count[batch->tensor[i].role]++;
     }
-    if (count[TR_ROLE_INPUT] < 1 || count[TR_ROLE_TARGET] < 1) {
-        return tr_fail(err, TR_USAGE,
-                       "%s: a batch has at least one input and one target, not %d and "
-                       "%d",
-                       owner, count[TR_ROLE_INPUT], count[TR_ROLE_TARGET]);
+    if (count[TR_ROLE_INPUT] < 1) {
+        return tr_fail(err, TR_USAGE, "%s: a batch has at least one input", owner);
     }
     if (count[TR_ROLE_POSITION] > 1) {
         return tr_fail(err, TR_USAGE,
@@ -160,7 +157,7 @@ static tr_status check_roles(const tr_batch_tensors *batch, const char *owner,
 tr_status tr__batch_check(const tr_batch_tensors *batch, const char *owner,
                           tr_error *err) {
     if (batch->count < 1 || batch->count > TR_BATCH_TENSORS_MAX) {
-        return tr_fail(err, TR_USAGE, "%s: a batch of %d tensors; it has 2 to %d",
+        return tr_fail(err, TR_USAGE, "%s: a batch of %d tensors; it has 1 to %d",
                        owner, batch->count, TR_BATCH_TENSORS_MAX);
     }
     tr_status status = TR_OK;

@@ -67,6 +67,10 @@ typedef struct tr_walk_calls {
     // An error ends the walk. NULL: the update is skipped.
     tr_status (*decide)(void *user, tr_decision *decision, tr_error *err);
     void *user;
+    // The walk stops before each step that takes a micro-batch's data, that hands its
+    // outputs out, and that tells other ranks of this one: see tr__executor_pause.
+    bool in_parts;
+    bool own_rows; // data come from the caller, in these pauses, and not from a feed
 } tr_walk_calls;
 
 // Walks a sequence: does each step whose guard permits it, and waits for all steps that
@@ -96,6 +100,24 @@ typedef struct tr_fixed {
     double limit; // the largest |gradient * scale| of a micro-batch
 } tr_fixed;
 void tr__executor_fix(tr_executor *executor, tr_fixed fixed);
+
+// ---- in parts
+
+// The step before which the walk has stopped; NULL: none is at work. What the step
+// works on is there, and the caller's to read and write, until tr__executor_resume.
+const tr_plan_step *tr__executor_pause(const tr_executor *executor);
+// The first byte of operand `i` of that step.
+void *tr__executor_operand(const tr_executor *executor, const tr_plan_step *step,
+                           size_t i);
+// Of that step's micro-batch: the rows that are there. Those that the caller has put in
+// the slot, of which the first has this global sample index.
+int64_t tr__executor_rows(const tr_executor *executor, const tr_plan_step *step);
+void tr__executor_loaded(tr_executor *executor, const tr_plan_step *step,
+                         uint64_t sample, int64_t rows);
+// Goes on to the next pause, or to the end, as tr__executor_run, which has begun it.
+tr_status tr__executor_resume(tr_executor *executor, tr_error *err);
+// Goes on as a walk that was asked for an end.
+tr_status tr__executor_drop(tr_executor *executor, tr_error *err);
 
 // Whether this rank asks all ranks for a checkpoint after the next step.
 void tr__executor_ask(tr_executor *executor, bool save);

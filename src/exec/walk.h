@@ -16,6 +16,25 @@ typedef struct tr_micro {
     int64_t rows;    // that are there
 } tr_micro;
 
+// A walk through a sequence. In parts it stops before some steps, and goes on from
+// there.
+typedef struct tr_work {
+    tr_executor *ex;
+    tr_sequence_kind sequence;
+    tr_run_context run;
+    tr_walk_calls calls;
+    size_t next;    // the step that comes
+    size_t resumed; // the step before which it last stopped; SIZE_MAX: none
+    bool paused;    // it stops before the step that comes
+    bool begun;     // some of the sequence is done
+    // Of each stream, the newest ticket before this walk, as if all of the sequence's
+    // steps were of it.
+    int64_t first[TR_STREAMS];
+    double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
+    tr_status failed;     // first
+    tr_error *err;
+} tr_work;
+
 struct tr_executor {
     const tr_plan *plan;
     const tr_backend *backend;
@@ -40,21 +59,9 @@ struct tr_executor {
     bool asks_save;     // see tr__executor_ask
     tr_fixed fixed;
     tr_walk_flags flags; // of the newest walk
+    tr_work part;        // the newest walk in parts
     tr_update_order order;
 };
-
-typedef struct tr_work {
-    tr_executor *ex;
-    tr_sequence_kind sequence;
-    tr_run_context run;
-    tr_walk_calls calls;
-    // Of each stream, the newest ticket before this walk, as if all of the sequence's
-    // steps were of it.
-    int64_t first[TR_STREAMS];
-    double begin, waited; // tr__seconds(), and the waits of ranks, at its beginning
-    tr_status failed;     // first
-    tr_error *err;
-} tr_work;
 
 // A launch, with a copy of everything that may change before its stream comes to it.
 typedef struct tr_launch_task {

@@ -129,6 +129,12 @@ static void shortcut(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_shortcut(g, c->in[0], (int)c->value[0], (int)c->value[1]);
 }
 
+static void reshape(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_reshape(
+        g, c->in[0],
+        (int64_t[]){(int64_t)c->value[0], (int64_t)c->value[1], (int64_t)c->value[2]});
+}
+
 static void batch_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
     tr_batch_norm_options options = {.weight = c->in[1],
                                      .bias = c->in[2],
@@ -237,6 +243,12 @@ static const tr_call_row rows[] = {
      {NEEDED("kernel"), COUNT("stride", 1), COUNT("padding", 0)},
      max_pool},
     {"shortcut", {"x"}, 1, 1, {COUNT("stride", 1), NEEDED("channels")}, shortcut},
+    {"reshape",
+     {"x"},
+     1,
+     1,
+     {COUNT("dim1", 0), COUNT("dim2", 0), COUNT("dim3", 0)},
+     reshape},
     {"batch_norm",
      {"x", "weight", "bias", "residual", "running_mean", "running_var", "tracked"},
      3,

@@ -133,7 +133,7 @@ static double largest(const tr_box *box) {
 
 static tr_status check_slopes(checked *c, int input, double tolerance, tr_error *err) {
     along a = {&c->probe[0], input, TR_OK, err};
-    tr_function f = {&a, project, get, put};
+    tr_slope_function f = {&a, project, get, put};
     const tr_box *gradient = &c->probe[0].grad_in[input];
     int64_t count = tr_shape_count(gradient->desc.shape);
     int64_t tried = count < SLOPES ? count : SLOPES;

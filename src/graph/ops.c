@@ -16,6 +16,7 @@
 #include "ops/nn/normalize/normalize.h"
 #include "ops/nn/pool/pool.h"
 #include "ops/nn/relu/relu.h"
+#include "ops/nn/reshape/reshape.h"
 #include "ops/nn/residual/residual.h"
 #include "ops/nn/rms_norm/rms_norm.h"
 #include "ops/nn/rope/rope.h"
@@ -202,6 +203,11 @@ tr_value tr_max_pool(tr_graph *graph, tr_value x, int kernel, int stride, int pa
 tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channels) {
     tr_shortcut_attr attr = {.stride = stride, .channels = channels};
     return tr_graph_op(graph, &tr__op_shortcut, &attr, &x, 1, NULL);
+}
+
+tr_value tr_reshape(tr_graph *graph, tr_value x, const int64_t *dim) {
+    tr_reshape_attr attr = {{dim[0], dim[1], dim[2]}};
+    return tr_graph_op(graph, &tr__op_reshape, &attr, &x, 1, NULL);
 }
 
 tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options *o,

@@ -10,7 +10,16 @@
 #include "plan/proof/prove.h"
 
 // What a request can ask for that one pass provides.
-enum { ALWAYS, SUMS, STAGING, RECOMPUTATION, INPUTS_AWAY, SAVED_AWAY, PROVIDED };
+enum {
+    ALWAYS,
+    OUTSIDE,
+    SUMS,
+    STAGING,
+    RECOMPUTATION,
+    INPUTS_AWAY,
+    SAVED_AWAY,
+    PROVIDED
+};
 
 static bool recomputes(const tr_plan *plan) {
     return plan->request.recomputed_units > 0;
@@ -24,10 +33,15 @@ static bool saved_leaves(const tr_plan *plan) {
     return plan->request.saved_placement != TR_SPACE_DEVICE;
 }
 
+static bool hands_out(const tr_plan *plan) {
+    return plan->hands_out;
+}
+
 static const struct {
     bool (*is_asked)(const tr_plan *plan);
     const char *what;
 } provided[PROVIDED] = {
+    [OUTSIDE] = {hands_out, "train a model without a loss"},
     [SUMS] = {tr__plan_accumulates, "sum gradients in another type than f32"},
     [STAGING] = {tr__plan_uses_nvme, "keep anything on NVMe"},
     [RECOMPUTATION] = {recomputes, "recompute units"},
@@ -39,16 +53,27 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     int provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},       {tr__pass_partition, ALWAYS},
-    {tr__pass_choose_wave, ALWAYS},   {tr__pass_statistics, ALWAYS},
-    {tr__pass_kept, ALWAYS},          {tr__pass_order, ALWAYS},
-    {tr__pass_accumulate, SUMS},      {tr__pass_recompute, RECOMPUTATION},
-    {tr__pass_micro_norm, ALWAYS},    {tr__pass_communicate, ALWAYS},
-    {tr__pass_stage, STAGING},        {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, INPUTS_AWAY}, {tr__pass_saved, SAVED_AWAY},
-    {tr__pass_number, ALWAYS},        {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS},       {tr__pass_reuse, ALWAYS},
-    {tr__pass_kernels, ALWAYS},       {tr__pass_traffic, ALWAYS},
+    {tr__pass_compile, ALWAYS},
+    {tr__pass_partition, ALWAYS},
+    {tr__pass_choose_wave, ALWAYS},
+    {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},
+    {tr__pass_order, ALWAYS},
+    {tr__pass_hand_out, OUTSIDE},
+    {tr__pass_accumulate, SUMS},
+    {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_micro_norm, ALWAYS},
+    {tr__pass_communicate, ALWAYS},
+    {tr__pass_stage, STAGING},
+    {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, INPUTS_AWAY},
+    {tr__pass_saved, SAVED_AWAY},
+    {tr__pass_number, ALWAYS},
+    {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},
+    {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},
+    {tr__pass_traffic, ALWAYS},
     {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };

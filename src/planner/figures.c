@@ -262,6 +262,7 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
             status = read_memory(plan, class, err);
         }
         class->whole_wave = plan->request.wave > 1;
+        class->single_wave = plan->hands_out;
         read_loads(search, plan, load[i]);
         tr_plan_destroy(plan);
         if (status != TR_OK) {

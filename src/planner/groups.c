@@ -71,11 +71,13 @@ static tr_status find_class(tr_search *search, const tr_point *point, tr_class *
     return settle(search, status, &why, err);
 }
 
-// Where waves must be whole, others are no choice.
+// Where waves must be whole, or of one micro-batch, others are no choice.
 static bool has_wave(const tr_search *search, const tr_group *group) {
     const tr_plan_request *r = &group->point.plan;
     bool chosen = search->request->free >> TR_DIMENSION_wave & 1;
-    return !chosen || !group->class->whole_wave || r->wave == r->accumulation_steps;
+    bool whole = !group->class->whole_wave || r->wave == r->accumulation_steps;
+    bool single = !group->class->single_wave || r->wave <= 1;
+    return !chosen || (whole && single);
 }
 
 static tr_status add_group(tr_search *search, const tr_point *point, tr_error *err) {

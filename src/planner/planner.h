@@ -47,6 +47,7 @@ typedef struct tr_class {
     int64_t value[TR_DIMENSIONS]; // of those that are in_class
     bool possible;
     bool whole_wave;            // wave = g only
+    bool single_wave;           // wave = 1 only
     int64_t always[TR_SPACES];  // bytes that live always; with one micro-batch of one
     int64_t passing[TR_SPACES]; // the least that passes
     int64_t *moved;             // [units] parameters and gradients that pass and live

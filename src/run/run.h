@@ -83,6 +83,9 @@ tr_status tr__run_check_trained(const tr_run *run, tr_error *err);
 tr_status tr__run_resolve_data(tr_run *run, tr_error *err);
 // Does the run file say what the samples are?
 bool tr__run_names_data(const tr_run *run);
+// Has it no data of its own, because its model takes no targets and so has its loss
+// outside? The caller hands each micro-batch over.
+bool tr__run_is_fed(const tr_run *run);
 tr_status tr__run_resolve_batch(tr_run *run, tr_error *err);
 
 // ---- plan_settings.c: the table of what a plan is asked for (planner/settings.h).

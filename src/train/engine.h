@@ -96,6 +96,7 @@ struct tr_engine {
     size_t range_count;
     struct tr_metrics *metrics; // of tr_engine_train, NULL outside of it
     tr_companions companions;   // what goes into every checkpoint; rank 0's
+    struct tr_parts *parts;     // the step in parts; NULL: the model has a loss
 };
 
 // The value; what is not a number has no sign, so that all logs say "nan".
@@ -201,12 +202,17 @@ bool tr__turn_is_here(const tr_turn *turn);
 // TR_USAGE: there is no engine, the argument `name` is NULL, the engine is another
 // process's, or another thread is in a call of it. TR_INTERNAL: an earlier call has
 // ended so.
+tr_status tr__engine_need_any(const tr_engine *engine, const void *argument,
+                              const char *function, const char *name, tr_error *err);
+// TR_USAGE also: a step is at work in parts.
 tr_status tr__engine_need(const tr_engine *engine, const void *argument,
                           const char *function, const char *name, tr_error *err);
 // The same, and takes the engine for a call that works, until tr__engine_leave.
 // TR_USAGE also: it is at work on this thread, which is in a function of the caller's.
 tr_status tr__engine_enter(tr_engine *engine, const void *argument,
                            const char *function, const char *name, tr_error *err);
+// As tr__engine_need_any, and takes the engine for a call that does a part of a step.
+tr_status tr__engine_enter_part(tr_engine *engine, const char *function, tr_error *err);
 // What the call has come to: after TR_INTERNAL, all later ones return that error. err
 // may be NULL.
 void tr__engine_leave(tr_engine *engine, tr_status status, const tr_error *err);
@@ -225,10 +231,19 @@ void tr__engine_lend(tr_engine *engine, bool lent);
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err);
 
+// ---- outside.c
+// Room for steps in parts, where the model has no loss. TR_MEMORY.
+tr_status tr__engine_take_parts(tr_engine *engine, tr_error *err);
+// Ends a step that is at work, for an engine that ends.
+void tr__engine_end_parts(tr_engine *engine);
+// TR_USAGE: the model has no loss, so the function cannot do its work.
+tr_status tr__engine_need_loss(const tr_engine *engine, const char *function,
+                               tr_error *err);
+
 // ---- engine.c
 // Makes the update that was deferred to the next step, if there is one. Collective.
 tr_status tr__engine_settle(tr_engine *engine, tr_error *err);
-// Begins to read training data at the cursor.
+// Begins to read training data at the cursor, where there are any.
 tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err);
 // Whether this or another rank has been asked for an end: a `stop` for the executor,
 // whose `user` is a tr_asking.

@@ -17,8 +17,8 @@ static uintptr_t self(void) {
     return (uintptr_t)pthread_self();
 }
 
-tr_status tr__engine_need(const tr_engine *engine, const void *argument,
-                          const char *function, const char *name, tr_error *err) {
+tr_status tr__engine_need_any(const tr_engine *engine, const void *argument,
+                              const char *function, const char *name, tr_error *err) {
     tr_status status = tr__need(engine, function, "engine", err);
     status = status == TR_OK ? tr__need(argument, function, name, err) : status;
     if (status != TR_OK) {
@@ -42,10 +42,21 @@ tr_status tr__engine_need(const tr_engine *engine, const void *argument,
                          function);
 }
 
-tr_status tr__engine_enter(tr_engine *engine, const void *argument,
-                           const char *function, const char *name, tr_error *err) {
+tr_status tr__engine_need(const tr_engine *engine, const void *argument,
+                          const char *function, const char *name, tr_error *err) {
+    tr_status status = tr__engine_need_any(engine, argument, function, name, err);
+    return status == TR_OK && tr__executor_pause(engine->executor)
+               ? tr_fail(err, TR_USAGE,
+                         "%s: a step is at work: end it by tr_engine_update, or drop "
+                         "it by tr_engine_drop",
+                         function)
+               : status;
+}
+
+// The engine is this call's from now on, where all is well so far.
+static tr_status take(tr_engine *engine, tr_status status, const char *function,
+                      tr_error *err) {
     uintptr_t none = 0;
-    tr_status status = tr__engine_need(engine, argument, function, name, err);
     if (status == TR_OK && atomic_load(&engine->turn.working) == self() &&
         engine->turn.lent == TR_LENT_FREE) {
         engine->turn.lent = TR_LENT_TAKEN;
@@ -59,6 +70,19 @@ tr_status tr__engine_enter(tr_engine *engine, const void *argument,
                          function);
     }
     return status;
+}
+
+tr_status tr__engine_enter(tr_engine *engine, const void *argument,
+                           const char *function, const char *name, tr_error *err) {
+    tr_status status = tr__engine_need(engine, argument, function, name, err);
+    return take(engine, status, function, err);
+}
+
+// One that is lent is in a call of tr_engine_train, which has no steps in parts.
+tr_status tr__engine_enter_part(tr_engine *engine, const char *function,
+                                tr_error *err) {
+    tr_status status = tr__engine_need_any(engine, engine, function, "engine", err);
+    return take(engine, status, function, err);
 }
 
 void tr__engine_note(tr_engine *engine, tr_status status, const tr_error *err) {

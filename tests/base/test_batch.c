@@ -64,11 +64,11 @@ static void wrong_lists_are_refused(void **state) {
     batch.tensor[1].role =
         TR_ROLE_TARGET; // several are for a loss of the caller's, too
     assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
-    batch.count = 1;
-    refuse(&batch, "at least one input and one target, not 1 and 0");
+    batch.count = 1; // none, where the caller computes the loss
+    assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
     batch.count = 2;
     batch.tensor[0].role = TR_ROLE_TARGET;
-    refuse(&batch, "at least one input and one target, not 0 and 2");
+    refuse(&batch, "at least one input");
     batch = tr_batch_packed(4);
     assert_int_equal(tr__batch_check(&batch, "a dataset", NULL), TR_OK);
     batch.tensor[3] = batch.tensor[2];

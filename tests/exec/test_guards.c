@@ -125,7 +125,8 @@ static tr_status walk(engine *e) {
                                           .grad_scale = 1,
                                           .number = 1,
                                           .power = power});
-    tr_status status = test_rig_walk(&e->rig, &(tr_walk_calls){is_asked, decide, e});
+    tr_status status = test_rig_walk(
+        &e->rig, &(tr_walk_calls){.stop = is_asked, .decide = decide, .user = e});
     free(ranges);
     return status;
 }

@@ -55,7 +55,7 @@ double test_finite_distance(test_node *node, int i) {
     int64_t tried = count < TEST_FINITE_TRIED ? count : TEST_FINITE_TRIED;
     double largest = 0;
     function of = {node, &node->in[i], weights};
-    tr_function f = {&of, value, get, put};
+    tr_slope_function f = {&of, value, get, put};
     for (int64_t k = 0; k < tried; k++) {
         int64_t j = k * count / tried;
         double wrong = fabs(tr__slope(&f, j) - test_tensor_at(&node->grad_in[i], j));

@@ -385,6 +385,17 @@ static void build_plain(tr_graph *g, const void *config) {
                                  TR_NO_VALUE));
 }
 
+static void build_silent(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value w = tr_graph_param(g, "w", TR_SHAPE2(5, 5), zeros);
+    tr_linear(g, TR_LINEAR_OUT_IN, tr_graph_data(g, "features"), w, TR_NO_VALUE);
+}
+
+static void build_untrained(tr_graph *g, const void *config) {
+    (void)config;
+    tr_graph_output(g, tr_relu(g, tr_graph_data(g, "features")));
+}
+
 static void build_next(tr_graph *g, const void *config) {
     const int64_t *width = config;
     tr_value w = tr_graph_param(g, "w", TR_SHAPE2(*width, 5), zeros);
@@ -450,7 +461,10 @@ static void models_that_do_not_fit_together_are_refused(void **state) {
     const tr_model_unit twin = {"twin", "next", "t.", build_next, &five};
     const tr_model_unit again = {"again", "again", "a.", build_next, &five};
     const tr_model_unit tied = {"tied", "tied", "t.", build_tied, NULL};
-    refuse_units((tr_model_unit[]){plain}, 1, "has no loss");
+    const tr_model_unit silent = {"silent", "silent", "s.", build_silent, NULL};
+    const tr_model_unit still = {"still", "still", "s.", build_untrained, NULL};
+    refuse_units((tr_model_unit[]){silent}, 1, "has no loss");
+    refuse_units((tr_model_unit[]){still}, 1, "nothing that is trained leads to");
     refuse_units((tr_model_unit[]){first, head}, 2, "is not the last");
     refuse_units((tr_model_unit[]){plain, next, twin, head}, 4, "unit twin");
     refuse_units((tr_model_unit[]){plain, again, head}, 3, "two parameters a.w");

@@ -70,3 +70,18 @@ void own_model_make(own_model *own, bool centered, float dropout) {
         .classes = OWN_CLASSES,
         .classifier = true};
 }
+
+static void build_open_head(tr_graph *graph, const void *config) {
+    tr_init draw = {TR_INIT_NORMAL, 0, 0.2f};
+    (void)config;
+    tr_value x = tr_graph_input(graph, 0);
+    tr_value w = tr_graph_param(graph, "weight", TR_SHAPE2(OWN_CLASSES, WIDE), draw);
+    tr_value b = tr_graph_param(graph, "bias", TR_SHAPE1(OWN_CLASSES), draw);
+    tr_graph_output(graph, tr_linear(graph, TR_LINEAR_OUT_IN, x, w, b));
+}
+
+void own_model_make_open(own_model *own, float dropout) {
+    own_model_make(own, false, dropout);
+    own->units[OWN_UNITS - 1].build = build_open_head;
+    own->model.batch.count = 1;
+}

@@ -22,5 +22,8 @@ typedef struct own_model {
 } own_model;
 
 void own_model_make(own_model *own, bool centered, float dropout);
+// The same model without its loss: it has the logits as its output, and takes no
+// labels.
+void own_model_make_open(own_model *own, float dropout);
 
 #endif

@@ -3,6 +3,7 @@
 // with a pair of sockets between any two. They get the bits of one rank; what one of
 // them is asked or fails at, all of them hear; and nothing hangs.
 #include "base/memory.h"
+#include "seats.h"
 
 #include <tranche.h>
 
@@ -14,120 +15,12 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { RANKS_MAX = 3, STEPS = 3, VALUES_MAX = 512, TEXT_MAX = 1024, PATIENCE = 60000 };
-
-// ---- the messages
-
-typedef struct seat {
-    int rank, ranks;
-    int to[RANKS_MAX];   // sockets; of a pair each rank has one end
-    int exchanges;       // so far
-    int fails_at;        // the exchange that fails; 0: none
-    int abandoned, shut; // how often these were called
-} seat;
-
-// Sends and receives what can be moved at once. < 0: the other rank is gone.
-static int move(int out, const char **from, size_t *left, int in, char **to,
-                size_t *wanted) {
-    if (*left > 0) {
-        ssize_t sent = send(out, *from, *left, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-            return -1;
-        }
-        *from += sent > 0 ? sent : 0;
-        *left -= sent > 0 ? (size_t)sent : 0;
-    }
-    if (*wanted > 0) {
-        ssize_t got = recv(in, *to, *wanted, MSG_DONTWAIT);
-        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-            return -1;
-        }
-        *to += got > 0 ? got : 0;
-        *wanted -= got > 0 ? (size_t)got : 0;
-    }
-    return 0;
-}
-
-static tr_status exchange(void *user, int to, const void *out, size_t out_bytes,
-                          int from, void *in, size_t in_bytes, tr_error *err) {
-    seat *s = user;
-    const char *next = out;
-    char *place = in;
-    if (++s->exchanges == s->fails_at) {
-        return tr_fail(err, TR_COMM, "the cable is cut");
-    }
-    if (to == s->rank || from == s->rank || out_bytes + in_bytes == 0) {
-        return tr_fail(err, TR_INTERNAL, "an exchange that makes no sense");
-    }
-    while (out_bytes > 0 || in_bytes > 0) {
-        struct pollfd of[2] = {{s->to[to], out_bytes > 0 ? POLLOUT : 0, 0},
-                               {s->to[from], in_bytes > 0 ? POLLIN : 0, 0}};
-        if (poll(of, 2, PATIENCE) <= 0 ||
-            move(s->to[to], &next, &out_bytes, s->to[from], &place, &in_bytes) < 0) {
-            return tr_fail(err, TR_COMM, "rank %d or %d is gone", to, from);
-        }
-    }
-    return TR_OK;
-}
-
-static void leave(void *user, const tr_error *error) {
-    seat *s = user;
-    s->abandoned++;
-    if (!error->message[0]) {
-        s->abandoned += 100;
-    }
-    for (int r = 0; r < s->ranks; r++) {
-        if (r != s->rank) {
-            shutdown(s->to[r], SHUT_RDWR);
-        }
-    }
-}
-
-static void shut(void *user) {
-    ((seat *)user)->shut++;
-}
-
-static void seats_make(seat *seats, int ranks) {
-    for (int a = 0; a < ranks; a++) {
-        seats[a] = (seat){.rank = a, .ranks = ranks};
-    }
-    for (int a = 0; a < ranks; a++) {
-        for (int b = 0; b < a; b++) {
-            int pair[2];
-            assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-            seats[a].to[b] = pair[0];
-            seats[b].to[a] = pair[1];
-        }
-    }
-}
-
-static void seats_free(const seat *seats, int ranks) {
-    for (int a = 0; a < ranks; a++) {
-        for (int b = 0; b < ranks; b++) {
-            if (a != b) {
-                close(seats[a].to[b]);
-            }
-        }
-    }
-}
-
-static tr_comm_functions functions_of(seat *s) {
-    tr_comm_functions functions = TR_COMM_FUNCTIONS_INIT;
-    functions.rank = s->rank;
-    functions.ranks = s->ranks;
-    functions.exchange = exchange;
-    functions.abandon = leave;
-    functions.close = shut;
-    functions.user = s;
-    return functions;
-}
+enum { STEPS = 3, VALUES_MAX = 512, TEXT_MAX = 1024 };
 
 // ---- what a rank does
 
@@ -234,7 +127,7 @@ static void *run_rank(void *user) {
         open_and_train(t, NULL);
         return NULL;
     }
-    const tr_comm_functions functions = functions_of(&t->seat);
+    const tr_comm_functions functions = seat_functions(&t->seat);
     if (tr_comm_create_callback(&functions, &comm, &t->err) == TR_OK) {
         open_and_train(t, comm);
     }
@@ -369,12 +262,12 @@ static void functions_that_do_not_fit_are_refused(void **state) {
                {0, 1, true, true, 8, "TR_COMM_FUNCTIONS_INIT"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tr_error err = {0};
-        tr_comm_functions functions = functions_of(&s);
+        tr_comm_functions functions = seat_functions(&s);
         functions.size += bad[i].more;
         functions.rank = bad[i].rank;
         functions.ranks = bad[i].ranks;
-        functions.exchange = bad[i].exchange ? exchange : NULL;
-        functions.abandon = bad[i].abandon ? leave : NULL;
+        functions.exchange = bad[i].exchange ? functions.exchange : NULL;
+        functions.abandon = bad[i].abandon ? functions.abandon : NULL;
         assert_int_equal(tr_comm_create_callback(&functions, &comm, &err), TR_USAGE);
         if (!strstr(err.message, bad[i].words)) {
             fail_msg("\"%s\" does not say \"%s\"", err.message, bad[i].words);
@@ -382,7 +275,7 @@ static void functions_that_do_not_fit_are_refused(void **state) {
         assert_null(comm);
     }
     assert_int_equal(tr_comm_create_callback(NULL, &comm, NULL), TR_USAGE);
-    const tr_comm_functions functions = functions_of(&s);
+    const tr_comm_functions functions = seat_functions(&s);
     assert_int_equal(tr_comm_create_callback(&functions, NULL, NULL), TR_USAGE);
 }
 
@@ -394,7 +287,7 @@ static void memory_that_fails_is_told(void **state) {
         seat s = {.rank = 0, .ranks = 1};
         tr_comm *comm = NULL;
         tr_error err = {0};
-        const tr_comm_functions functions = functions_of(&s);
+        const tr_comm_functions functions = seat_functions(&s);
         tr__memory_fail_at(nth);
         status = tr_comm_create_callback(&functions, &comm, &err);
         tr__memory_fail_at(0);

@@ -93,6 +93,11 @@ TR_API tr_value tr_max_pool(tr_graph *graph, tr_value x, int kernel, int stride,
 // Every stride-th pixel, with channels of zeros after those of x -> [.., channels].
 TR_API tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channels);
 
+// The same elements of each sample in another shape: x [B, ...] -> [B, dim...], with
+// the dimensions of dim [3] up to the first 0. It takes the place of x where nothing
+// reads that any more.
+TR_API tr_value tr_reshape(tr_graph *graph, tr_value x, const int64_t *dim);
+
 // Over which samples batch norm takes its statistics in training.
 typedef enum tr_batch_scope {
     TR_EFFECTIVE_BATCH, // all samples of the optimizer step

@@ -19,36 +19,17 @@ typedef struct checked_source {
     bool converts;
 } checked_source;
 
-// place: [samples, S]. Kernels look as many places back as a place says.
-static tr_status check_places(const tr_batch_tensor *tensor, const int32_t *place,
-                              tr_sample_list samples, tr_error *err) {
-    int64_t each = tr_shape_count(tensor->desc.shape);
-    for (int64_t i = 0; i < samples.count * each; i++) {
-        bool goes_on = i % each > 0 && place[i] == place[i - 1] + 1;
-        if (place[i] != 0 && !goes_on) {
-            return tr_fail(err, TR_DATA,
-                           "sample %lld: %s: %d at element %lld is neither 0, where a "
-                           "document begins, nor one more than before",
-                           (long long)samples.index[i / each], tensor->name, place[i],
-                           (long long)(i % each));
-        }
-    }
-    return TR_OK;
-}
-
 static tr_status check_tensor(const checked_source *self, int index, const void *rows,
                               tr_sample_list samples, tr_error *err) {
     const tr_dataset_source *source = &self->inner;
     const tr_batch_tensor *tensor = &self->tensors.tensor[index];
-    if (tensor->desc.dtype != TR_I32) {
-        return TR_OK;
-    }
-    if (tensor->role == TR_ROLE_POSITION) {
-        return check_places(tensor, rows, samples, err);
-    }
     bool target = tensor->role == TR_ROLE_TARGET;
-    int64_t bound = target ? source->classes : source->vocabulary;
-    return tr__ids_check(tensor, rows, bound, samples, err);
+    const tr_checked_rows checked = {.rows = rows,
+                                     .index = samples.index,
+                                     .count = samples.count,
+                                     .bound =
+                                         target ? source->classes : source->vocabulary};
+    return tr__rows_check(tensor, &checked, err);
 }
 
 // ---- reading

@@ -17,6 +17,9 @@ static tr_status run_feed(tr_work *work, const tr_plan_step *step) {
     tr_executor *ex = work->ex;
     tr_feed *feed = ex->feed[ring_of(work->sequence)];
     tr_feed_micro slot;
+    if (work->calls.own_rows) { // which the caller has put there
+        return TR_OK;
+    }
     if (step->payload.gives_back) {
         tr__feed_release(feed);
         return TR_OK;
@@ -159,30 +162,47 @@ static bool take_step(tr_work *work, size_t index) {
     return stop(work, fault_of(work, step));
 }
 
-// All of the sequence from a step on, as far as the flags let it. What has been left to
-// the next step is known when all is done.
-static tr_status walk(tr_work *work, size_t first) {
-    const tr_sequence *sequence = sequence_of(work);
+// In parts the walk stops before what the caller has a part in: the data of a
+// micro-batch, its outputs, and what other ranks are told. Nobody stops a walk that is
+// to end.
+static bool is_pause(const tr_work *work, const tr_plan_step *step) {
+    bool takes = step->shape == TR_STEP_IS_FEED && !step->payload.gives_back;
+    bool host = step->shape == TR_STEP_IS_HOST && step->payload.call != TR_HOST_DECIDE;
+    return work->calls.in_parts && !work->ex->flags.stopped &&
+           work->next != work->resumed && (takes || host);
+}
+
+// What the step works on is there, for the caller to read and to write. An error of the
+// wait comes again with the step.
+static bool pauses(tr_work *work, const tr_plan_step *step) {
+    tr_error *err = work->err, again = {0};
+    if (is_pause(work, step)) {
+        work->err = &again;
+        work->paused = tr__run_wait(work, step) == TR_OK;
+        work->err = err;
+    }
+    return work->paused;
+}
+
+static void begin_walk(tr_work *work) {
+    if (!work->begun) {
+        work->begun = true;
+        work->begin = tr__seconds();
+        number_tickets(work, work->next);
+        begin_watch(work, work->next == 0);
+    }
+}
+
+// What has been left to the next step is known when all is done.
+static tr_status end_walk(tr_work *work) {
     tr_walk_flags *flags = &work->ex->flags;
-    bool goes_on = true;
-    size_t i = first;
-    work->begin = tr__seconds();
-    number_tickets(work, first);
-    begin_watch(work, first == 0);
-    while (i < sequence->count && goes_on &&
-           !tr__walk_is_over(flags, sequence->steps[i].guard)) {
-        goes_on = take_step(work, i++);
-    }
-    if (!goes_on && work->failed != TR_OK) {
-        return work->failed;
-    }
     tr_status status = tr__streams_wait(work->ex, work->err);
     if (status == TR_OK) {
         end_watch(work);
-        flags->deferred =
-            work->sequence == TR_SEQUENCE_TRAIN
-                ? flags->decision == TR_DECIDE_DEFER && i < sequence->count
-                : flags->deferred;
+        flags->deferred = work->sequence == TR_SEQUENCE_TRAIN
+                              ? flags->decision == TR_DECIDE_DEFER &&
+                                    work->next < sequence_of(work)->count
+                              : flags->deferred;
     }
     if (work->failed != TR_OK || status != TR_OK) {
         return work->failed != TR_OK ? work->failed : status;
@@ -190,41 +210,105 @@ static tr_status walk(tr_work *work, size_t first) {
     return flags->stopped ? tr_fail(work->err, TR_INTERRUPTED, "interrupted") : TR_OK;
 }
 
+// All of the sequence from a step on, as far as the flags let it, or to the next pause.
+static tr_status walk(tr_work *work) {
+    const tr_sequence *sequence = sequence_of(work);
+    const tr_walk_flags *flags = &work->ex->flags;
+    bool goes_on = true;
+    begin_walk(work);
+    while (work->next < sequence->count && goes_on &&
+           !tr__walk_is_over(flags, sequence->steps[work->next].guard)) {
+        if (pauses(work, &sequence->steps[work->next])) {
+            return TR_OK;
+        }
+        goes_on = take_step(work, work->next++);
+    }
+    return !goes_on && work->failed != TR_OK ? work->failed : end_walk(work);
+}
+
 // Kernels that no plan has prepared (norms, updates) ask OpenMP how many threads there
 // are: as many as the plan's.
-static tr_status walk_as_planned(tr_work *work, const tr_run_context *context,
-                                 size_t first) {
-    const tr_executor *ex = work->ex;
-    work->run = *context;
-    work->run.fixed_scale = ex->fixed.scale;
-    work->run.fixed_limit = ex->fixed.limit;
-    work->run.update = &ex->order;
-    int before = ex->backend->begin(ex->plan->target.workers);
-    tr_status status = walk(work, first);
-    ex->backend->end(before);
+static tr_status walk_as_planned(tr_work *work) {
+    const tr_backend *backend = work->ex->backend;
+    int before = backend->begin(work->ex->plan->target.workers);
+    tr_status status = walk(work);
+    backend->end(before);
     return status;
+}
+
+static tr_work work_of(tr_executor *ex, tr_sequence_kind sequence,
+                       const tr_run_context *context, tr_error *err) {
+    tr_work work = {.ex = ex,
+                    .sequence = sequence,
+                    .run = *context,
+                    .resumed = SIZE_MAX,
+                    .err = err};
+    work.run.fixed_scale = ex->fixed.scale;
+    work.run.fixed_limit = ex->fixed.limit;
+    work.run.update = &ex->order;
+    return work;
 }
 
 tr_status tr__executor_run(tr_executor *executor, tr_sequence_kind sequence,
                            const tr_run_context *context, const tr_walk_calls *calls,
                            tr_error *err) {
-    tr_work work = {.ex = executor, .sequence = sequence, .err = err};
+    tr_work *work = &executor->part;
+    *work = work_of(executor, sequence, context, err);
     if (calls) {
-        work.calls = *calls;
+        work->calls = *calls;
     }
     executor->flags = (tr_walk_flags){.deferred = executor->flags.deferred};
-    return walk_as_planned(&work, context, 0);
+    return walk_as_planned(work);
 }
 
 // What could be left to the next step ends the sequence.
 tr_status tr__executor_settle(tr_executor *executor, const tr_run_context *context,
                               tr_error *err) {
-    tr_work work = {.ex = executor, .sequence = TR_SEQUENCE_TRAIN, .err = err};
+    tr_work work = work_of(executor, TR_SEQUENCE_TRAIN, context, err);
     const tr_sequence *sequence = sequence_of(&work);
-    size_t first = sequence->count;
-    while (first > 0 && sequence->steps[first - 1].guard == TR_GUARD_AT_ONCE) {
-        first--;
+    work.next = sequence->count;
+    while (work.next > 0 && sequence->steps[work.next - 1].guard == TR_GUARD_AT_ONCE) {
+        work.next--;
     }
     executor->flags = (tr_walk_flags){.decision = TR_DECIDE_APPLY};
-    return walk_as_planned(&work, context, first);
+    return walk_as_planned(&work);
+}
+
+// ---- in parts
+
+const tr_plan_step *tr__executor_pause(const tr_executor *executor) {
+    const tr_work *work = &executor->part;
+    return work->paused ? &sequence_of(work)->steps[work->next] : NULL;
+}
+
+void *tr__executor_operand(const tr_executor *executor, const tr_plan_step *step,
+                           size_t i) {
+    return tr__operand_address(executor, tr__step_operand(executor->plan, step, i));
+}
+
+int64_t tr__executor_rows(const tr_executor *executor, const tr_plan_step *step) {
+    return executor->micros[step->micro].rows;
+}
+
+void tr__executor_loaded(tr_executor *executor, const tr_plan_step *step,
+                         uint64_t sample, int64_t rows) {
+    executor->micros[step->micro] =
+        (tr_micro){tr__executor_operand(executor, step, 0), sample, rows};
+}
+
+static tr_work *go_on(tr_executor *ex, tr_error *err) {
+    tr_work *work = &ex->part;
+    work->resumed = work->next;
+    work->paused = false;
+    work->err = err;
+    return work;
+}
+
+tr_status tr__executor_resume(tr_executor *executor, tr_error *err) {
+    return walk_as_planned(go_on(executor, err));
+}
+
+tr_status tr__executor_drop(tr_executor *executor, tr_error *err) {
+    tr_work *work = go_on(executor, err);
+    return stop(work, TR_FAULT_ASKED) ? walk_as_planned(work) : end_walk(work);
 }

@@ -44,6 +44,12 @@ bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
            (tr__data_ranks(&plan->request) == 1 && plan->flats[flat].offloaded);
 }
 
+bool tr__plan_evicts_again(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return plan->hands_out && r->accumulation_steps > r->wave &&
+           r->optimizer_placement != TR_SPACE_DEVICE && tr__plan_grads_pass(plan);
+}
+
 bool tr__flat_has_gaps(const tr_plan *plan, int flat) {
     const tr_flat *of = &plan->flats[flat];
     int64_t count = 0;

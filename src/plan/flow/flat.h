@@ -92,6 +92,9 @@ int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);
 // the plan's; those of a flat buffer.
 bool tr__plan_grads_pass(const tr_plan *plan);
 bool tr__flat_grads_pass(const tr_plan *plan, int flat);
+// Do floats leave the device more than once in a step, and are added up where they go?
+// Only where a loss outside of the model does not let the wave be the whole batch.
+bool tr__plan_evicts_again(const tr_plan *plan);
 // Does something lie between its parameters, or behind them?
 bool tr__flat_has_gaps(const tr_plan *plan, int flat);
 // Elements of the flat buffers that are trained; of those that are updated on the

@@ -255,6 +255,21 @@ static tr_region statistics(const tr_plan *plan, int64_t first, int64_t count) {
                        at.offset + count * (int64_t)sizeof(double)};
 }
 
+int32_t tr__make_hand_out(tr_editor *editor, tr_plan_step step, tr_region outputs,
+                          tr_region gradients) {
+    const tr_plan *plan = editor->plan;
+    step.stream = TR_STREAM_DATA;
+    tr_step_maker m = begin(editor, step, TR_STEP_IS_HOST);
+    m.step.payload.call = TR_HOST_HAND_OUT;
+    reads(&m, outputs);
+    if (editor->kind == TR_SEQUENCE_TRAIN) {
+        int64_t sums = plan->statistics.sums + step.micro * TR_SUMS;
+        writes(&m, gradients);
+        writes(&m, statistics(plan, sums, TR_SUMS));
+    }
+    return tr__make_end(&m);
+}
+
 // Somebody who asks for an end may have noted that in the statistics before.
 int32_t tr__make_report(tr_editor *editor) {
     const tr_plan *plan = editor->plan;

@@ -83,6 +83,10 @@ int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,
 // The micro-batch's slot of the data ring is taken, is given back.
 int32_t tr__make_load(tr_editor *editor, int64_t micro);
 int32_t tr__make_unload(tr_editor *editor, int64_t micro);
+// The caller gets the micro-batch's outputs; in a training step it also gives their
+// gradients, and its loss for the statistics. `gradients` is not looked at elsewhere.
+int32_t tr__make_hand_out(tr_editor *editor, tr_plan_step step, tr_region outputs,
+                          tr_region gradients);
 // The host completes this rank's statistics; decides by those of all ranks.
 int32_t tr__make_report(tr_editor *editor);
 int32_t tr__make_decide(tr_editor *editor);

@@ -58,11 +58,17 @@ enum {
     TR_EXCHANGE_RECEIVE = 1, // behind it the staging, where messages pass through it
     TR_FILE_STORED = 0,      // in the arena that the file is; read: from the file
     TR_FILE_MEMORY = 1,
+    TR_HAND_OUT_OUTPUTS = 0,
+    TR_HAND_OUT_GRADIENTS = 1, // in training, as are the sums of the loss
+    TR_HAND_OUT_SUMS = 2,
 };
 
 typedef enum tr_host_call {
     TR_HOST_REPORT, // this rank completes its statistics of the step
     TR_HOST_DECIDE, // the engine decides by those of all ranks
+    // The caller gets a micro-batch's outputs, and in training gives their gradients
+    // and its loss.
+    TR_HOST_HAND_OUT,
 } tr_host_call;
 
 typedef struct tr_payload {

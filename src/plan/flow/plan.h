@@ -52,9 +52,12 @@ struct tr_plan {
     tr_plan_request request; // resolved: no zeros left that mean "choose"
     tr_measure asked;        // request.measure is what a pass makes of it
     bool micro_norms_tied;   // tied tensors count for the noise scale, too
-    tr_target target;        // of kernels on the device
-    tr_target host;          // and of those beside it
-    tr_batch_tensors batch;  // the model's: what a slot of the ring holds
+    // The last unit has no loss: its outputs go to the caller, who gives their
+    // gradients back (passes/hand_out.c).
+    bool hands_out;
+    tr_target target;       // of kernels on the device
+    tr_target host;         // and of those beside it
+    tr_batch_tensors batch; // the model's: what a slot of the ring holds
     tr_plan_unit *units;
     int unit_count;     // of the model
     tr_unit_range runs; // those of them that this rank runs

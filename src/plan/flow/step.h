@@ -23,9 +23,10 @@
 //   pack              brings this rank's parts of a segment's wave tensors together for
 //                     the gather, when every micro-batch has added to them
 //   merge             makes one tensor of the parts of micro-batches and ranks
-//   recompute         recomputes what a unit's forward did not keep
-//   backward          runs one segment's backward on one micro-batch
-//   micro_norm        squares the first micro-batch's gradients of one segment of a
+//   hand_out          gives the caller a micro-batch's outputs and takes their
+//   gradients recompute         recomputes what a unit's forward did not keep backward
+//   runs one segment's backward on one micro-batch micro_norm        squares the first
+//   micro-batch's gradients of one segment of a
 //                     unit into the statistics, before others add to them
 //   micro_norm_tied   squares a tied tensor's gradient into the statistics, when the
 //                     rank's first wave has added to it and no other wave has
@@ -60,6 +61,7 @@
     X(forward)                                                                         \
     X(pack)                                                                            \
     X(merge)                                                                           \
+    X(hand_out)                                                                        \
     X(recompute)                                                                       \
     X(backward)                                                                        \
     X(micro_norm)                                                                      \
@@ -88,7 +90,7 @@ typedef enum tr_step_shape {
     TR_STEP_IS_EXCHANGE, // between ranks
     TR_STEP_IS_FILE,     // between the file and memory
     TR_STEP_IS_FEED,     // a micro-batch's slot, from and to the reading thread
-    TR_STEP_IS_HOST,     // the statistics of the step: completed, decided by
+    TR_STEP_IS_HOST,     // what the engine or its caller does in the step's middle
     TR_STEP_SHAPES
 } tr_step_shape;
 
@@ -103,12 +105,12 @@ typedef enum tr_mark {
     TR_MARK_UPDATE,   // elements of one flat buffer: these steps end the sequence
 } tr_mark;
 
-// Steps of the data stream (load, unload, report, decide) are done by the thread that
-// issues steps, when it reaches them. Those of the communication stream (gather,
-// reduce), of the copy stream (fetch, evict), of the NVMe stream (read, write) and of
-// the host's compute stream (launches on what lives on the host) begin when they are
-// reached, on each stream one after the other, and go on beside what follows, until a
-// step waits for them. Steps of the compute stream do so, too, where the device is
+// Steps of the data stream (load, unload, hand_out, report, decide) are done by the
+// thread that issues steps, when it reaches them. Those of the communication stream
+// (gather, reduce), of the copy stream (fetch, evict), of the NVMe stream (read, write)
+// and of the host's compute stream (launches on what lives on the host) begin when they
+// are reached, on each stream one after the other, and go on beside what follows, until
+// a step waits for them. Steps of the compute stream do so, too, where the device is
 // discrete (tr_plan_request); else they are done when the next step is issued. Where
 // the ranks' devices exchange by themselves (tr_plan_request.peers), the communication
 // stream is theirs, and what lies on the host is exchanged in the data stream.

@@ -47,10 +47,57 @@ static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
     return why ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
 }
 
+// The caller makes a loss of one micro-batch after the other, and each is told of the
+// next one's data only then.
+static tr_status take_one(tr_plan *plan, const char *barrier, tr_error *err) {
+    tr_plan_request *r = &plan->request;
+    bool several = r->accumulation_steps > 1;
+    if (r->wave > 1) {
+        return tr_fail(
+            err, TR_USAGE,
+            "execution.wave is %lld, but the loss is computed outside of the "
+            "model, for one micro-batch at a time: set it to 1 or \"auto\"",
+            (long long)r->wave);
+    }
+    if (barrier && several) {
+        return tr_fail(err, TR_USAGE,
+                       "unit %s has an op over all micro-batches, but the loss is "
+                       "computed outside of the model, for one at a time: set "
+                       "gradient_accumulation_steps to 1",
+                       barrier);
+    }
+    if (several && tr__plan_grads_pass(plan) &&
+        r->optimizer_placement != TR_SPACE_DEVICE &&
+        r->grad_placement == TR_SPACE_NVME) {
+        return tr_fail(
+            err, TR_USAGE,
+            "gradients go to NVMe once a step, but the loss is computed "
+            "outside of the model, for one micro-batch at a time: keep "
+            "gradients on the host, or set gradient_accumulation_steps to 1");
+    }
+    plan->why_wave = tr__format("the loss is computed outside of the model");
+    r->wave = 1;
+    return plan->why_wave ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
+}
+
+static tr_status check_sums(const tr_plan *plan, tr_error *err) {
+    return plan->request.reproducible
+               ? tr_fail(err, TR_USAGE,
+                         "execution.reproducible: the loss is computed outside of the "
+                         "model, for each micro-batch by itself, so the result depends "
+                         "on how the batch is cut: leave it out, or give the model a "
+                         "loss")
+               : TR_OK;
+}
+
 tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
     bool own = false;
     const char *barrier = find_barrier(plan, &own);
+    if (plan->hands_out) {
+        tr_status status = check_sums(plan, err);
+        return status == TR_OK ? take_one(plan, barrier, err) : status;
+    }
     if (barrier) {
         const char *over =
             own ? "all micro-batches of a rank" : "the whole effective batch";

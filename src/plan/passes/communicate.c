@@ -238,7 +238,8 @@ static void choose_distances(walk *w) {
     w->takes[EVICT] = w->leave;
     w->takes[ADD] = tr__adds_evicted(w->plan);
     w->takes[WRITE] = tr__part_is_on_nvme(w->plan, TR_PART_GRAD);
-    w->takes[SQUARE] = w->leave && !w->takes[WRITE] && !tr__plan_accumulates(w->plan);
+    w->takes[SQUARE] = w->leave && !w->takes[WRITE] && !tr__plan_accumulates(w->plan) &&
+                       !tr__plan_evicts_again(w->plan);
     w->ahead[GATHER] = 1;
     w->ahead[FETCH] = ranks && w->leave ? 2 : 1;
     w->ahead[READ] = w->ahead[FETCH] + w->reads;

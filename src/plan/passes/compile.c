@@ -89,17 +89,40 @@ static tr_status same_inputs(const tr_graph *graph, const tr_tensor_desc *inputs
                           name);
 }
 
-// The last unit ends with the loss, and no other has one.
+// A loss outside of the model needs outputs that something trained leads to.
+static tr_status check_outputs(const tr_plan *plan, int u, tr_error *err) {
+    const tr_unit_program *program = plan->units[u].program;
+    const char *name = plan->request.model->units[u].name;
+    if (plan->request.inference) {
+        return tr_fail(err, TR_USAGE,
+                       "unit %s is the last and has no loss, so this model has no "
+                       "logits: tr_engine_forward gives its outputs",
+                       name);
+    }
+    if (program->graph->output_count == 0) {
+        return tr_fail(err, TR_USAGE,
+                       "unit %s is the last and has no loss: give it one, or outputs, "
+                       "of which the caller makes a loss",
+                       name);
+    }
+    return program->output_grad_bytes > 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "unit %s is the last, and nothing that is trained leads to "
+                         "its outputs",
+                         name);
+}
+
+// The last unit ends with the loss or with outputs, and no other has a loss.
 static tr_status check_loss(const tr_plan *plan, int u, tr_error *err) {
     bool loss = plan->units[u].program->graph->has_loss;
     bool last = u + 1 == plan->unit_count;
     if (loss == last) {
         return TR_OK;
     }
-    return tr_fail(err, TR_USAGE,
-                   last ? "unit %s is the last and has no loss"
-                        : "unit %s has a loss and is not the last",
-                   plan->request.model->units[u].name);
+    return last ? check_outputs(plan, u, err)
+                : tr_fail(err, TR_USAGE, "unit %s has a loss and is not the last",
+                          plan->request.model->units[u].name);
 }
 
 // The most positions that a plan with this cache computes at once.
@@ -184,5 +207,9 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
             outputs_of(plan->units[u].program, inputs, &input_count, &request);
         }
     }
-    return status == TR_OK ? check_trained(plan, err) : status;
+    if (status == TR_OK) {
+        plan->hands_out = !plan->units[plan->unit_count - 1].program->graph->has_loss;
+        status = check_trained(plan, err);
+    }
+    return status;
 }

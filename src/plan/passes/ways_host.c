@@ -139,13 +139,13 @@ static int32_t put_addition(tr_ways *ways, int flat, int32_t from) {
 bool tr__adds_evicted(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return r->optimizer_placement != TR_SPACE_DEVICE && r->discrete &&
-           r->sums == TR_I64 && !tr__part_is_on_nvme(plan, TR_PART_GRAD) &&
-           tr__plan_grads_pass(plan);
+           (r->sums == TR_I64 || tr__plan_evicts_again(plan)) &&
+           !tr__part_is_on_nvme(plan, TR_PART_GRAD) && tr__plan_grads_pass(plan);
 }
 
-// The first of a step's gradients are copied, the others are added to them: only
-// integers, since floats come complete. The memory of a discrete device is not the
-// host's, so there they are all copied, and added later.
+// The first of a step's gradients are copied, the others are added to them: integers,
+// since floats come complete where they can (tr__plan_evicts_again). The memory of a
+// discrete device is not the host's, so there they are all copied, and added later.
 void tr__hop_evict(tr_ways *ways, int flat, tr_issued *issued) {
     const tr_plan *plan = ways->editor.plan;
     tr_underway *underway = &ways->of[flat];

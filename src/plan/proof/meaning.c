@@ -33,7 +33,9 @@ typedef struct words {
 
 static const char *unit_name(const words *w) {
     bool there = w->of->of >= 0 && w->of->of < w->plan->unit_count;
-    return there ? w->plan->request.model->units[w->of->of].name : "no unit";
+    return there ? w->plan->request.model->units[w->of->of].name
+           : w->of->of == w->plan->unit_count ? "the caller"
+                                              : "no unit";
 }
 
 static const char *flat_name(const words *w) {

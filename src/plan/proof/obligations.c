@@ -29,6 +29,13 @@ void tr__oblige_work(tr_proof *p) {
             }
         }
     }
+    bool outputs =
+        p->plan->hands_out && tr__plan_runs(p->plan, p->plan->unit_count - 1);
+    if (p->status == TR_OK && p->walked.handed != (outputs ? micros : 0)) {
+        p->status = tr_fail(p->err, TR_INTERNAL,
+                            "plan: %s ends before the caller has all outputs",
+                            tr__sequence_name(p->kind));
+    }
     bool given_back = p->walked.loaded == micros && p->walked.unloaded == micros;
     if (p->status == TR_OK && !given_back && p->kind != TR_SEQUENCE_INFERENCE) {
         p->status =
@@ -104,6 +111,9 @@ void tr__oblige_synced(tr_proof *p) {
 
 void tr__oblige_logits(tr_proof *p) {
     bool loss = p->kind == TR_SEQUENCE_EVALUATE;
+    if (p->plan->hands_out) { // the caller has outputs instead
+        return;
+    }
     tr_meaning want = {.kind = loss ? TR_MEANS_LOSS : TR_MEANS_LOGITS};
     int32_t buffer = loss ? p->plan->sums : p->plan->logits;
     if (loss) {

@@ -52,6 +52,7 @@ typedef struct tr_walked {
     int64_t *forward, *backward; // [unit_segments] micro-batches
     int64_t *recomputed;         // [units] micro-batches
     int64_t loaded, unloaded;
+    int64_t handed;                 // outputs, to the caller
     bool cleared, normed, reported; // the statistics; squares, times are in them
     int64_t *reduced, *evicted;     // [flats] scopes
     int64_t *brought;               // [flats] fetches and gathers in place
@@ -198,6 +199,8 @@ void tr__rule_forward(tr_proof *p);
 void tr__rule_recompute(tr_proof *p);
 void tr__rule_backward(tr_proof *p);
 void tr__rule_track(tr_proof *p);
+// rules_hand_out.c
+void tr__rule_hand_out(tr_proof *p);
 // rules_wave.c
 // A program of one micro-batch reads a wave tensor, or adds to its part of it, or
 // writes that; the step names a unit's wave tensors, or their gradients.

@@ -154,6 +154,12 @@ static applied rule_of_copy(const tr_proof *p) {
     return (applied){its, TR_STREAM_COPY};
 }
 
+static rule *rule_of_call(tr_host_call call) {
+    return call == TR_HOST_DECIDE     ? tr__rule_decide
+           : call == TR_HOST_HAND_OUT ? tr__rule_hand_out
+                                      : tr__rule_report;
+}
+
 static applied rule_of(const tr_proof *p) {
     const tr_payload *payload = &p->step->payload;
     const tr_program *program = tr__payload_program(p->step);
@@ -172,9 +178,7 @@ static applied rule_of(const tr_proof *p) {
         return (applied){payload->gives_back ? tr__rule_unload : tr__rule_load,
                          TR_STREAM_DATA};
     default:
-        return (applied){payload->call == TR_HOST_DECIDE ? tr__rule_decide
-                                                         : tr__rule_report,
-                         TR_STREAM_DATA};
+        return (applied){rule_of_call(payload->call), TR_STREAM_DATA};
     }
 }
 

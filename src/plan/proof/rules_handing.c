@@ -227,7 +227,8 @@ void tr__rule_add(tr_proof *p) {
     }
     tr_kept to;
     int64_t at = begin_handing(p, &to);
-    if (at == 0 || (at > 0 && p->plan->request.sums != TR_I64)) {
+    bool adds = p->plan->request.sums == TR_I64 || p->plan->hands_out;
+    if (at == 0 || (at > 0 && !adds)) {
         tr__proof_wrong(p, "adds what has to come complete");
     }
     if (at <= 0) {

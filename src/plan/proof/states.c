@@ -225,7 +225,7 @@ static void begin_walk(tr_proof *p) {
     memset(d->wave[1], -1, units * sizeof *d->wave[1]);
     memset(d->measured, 0, flats * sizeof *d->measured);
     d->cleared = d->normed = d->reported = false;
-    d->loaded = d->unloaded = 0;
+    d->loaded = d->unloaded = d->handed = 0;
     p->walk++;
     tr__tenants_reset(p);
     tr__clock_reset(p, 0);

@@ -186,8 +186,17 @@ static void add_loss(builder *b, int unit, int segment, tr_variant role,
     }
 }
 
+// The caller of a model without a loss adds one for each micro-batch.
+static void add_loss_outside(builder *b) {
+    if (b->plan->hands_out) {
+        b->out->loss.sum += tr__contribution(b->plan->unit_count, 0, 0);
+        b->out->loss.terms++;
+    }
+}
+
 static void find_makers(builder *b) {
     tr_proof_tables *out = b->out;
+    add_loss_outside(b);
     for (int u = 0; u < b->plan->unit_count; u++) {
         const tr_unit_program *unit = b->plan->units[u].program;
         for (int s = 0; s < unit->segments && !b->failed; s++) {

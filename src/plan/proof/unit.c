@@ -90,6 +90,9 @@ uint32_t tr__gradient_places(const tr_unit_program *unit) {
 }
 
 tr_meaning tr__input_gradient_meaning(const tr_proof *p, int32_t unit) {
+    if (unit == p->plan->unit_count) { // the caller's, which comes whole
+        return tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, unit, 1);
+    }
     const tr_unit_program *program = p->plan->units[unit].program;
     return tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, unit,
                              tr__pieces_in(p, unit, TR_VARIANT_BACKWARD, 0,

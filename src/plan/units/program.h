@@ -167,6 +167,8 @@ void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
 int tr__unit_pieces(const tr_unit_program *unit, tr_variant role);
 const tr_program *tr__unit_piece(const tr_unit_program *unit, tr_variant role,
                                  int piece);
+// Where tensor `index` lies among those that a unit hands on, in bytes.
+int64_t tr__graph_output_offset(const tr_graph *graph, int64_t micro_batch, int index);
 // Does a step have its backward? Else nothing in it, or before it, is trained.
 bool tr__unit_has_backward(const tr_unit_program *program);
 // Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's

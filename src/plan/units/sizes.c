@@ -34,13 +34,16 @@ int64_t tr__input_offset(const tr_compiler *c, int index) {
     return offset;
 }
 
-int64_t tr__output_offset(const tr_compiler *c, int index) {
+int64_t tr__graph_output_offset(const tr_graph *graph, int64_t micro_batch, int index) {
     int64_t offset = 0;
     for (int i = 0; i < index; i++) {
-        tr_tensor_desc desc = tr_graph_desc(c->graph, c->graph->output[i]);
-        offset += room(desc, c->request->micro_batch);
+        offset += room(tr_graph_desc(graph, graph->output[i]), micro_batch);
     }
     return offset;
+}
+
+int64_t tr__output_offset(const tr_compiler *c, int index) {
+    return tr__graph_output_offset(c->graph, c->request->micro_batch, index);
 }
 
 int64_t tr__cache_offset(const tr_compiler *c, tr_value value) {

@@ -27,7 +27,7 @@ static void ask_model(const tr_run *run, tr_problems *problems) {
 static void ask_data(const tr_run *run, tr_problems *problems) {
     tr_error err = {0};
     if (!run->given.parts.train && !run->settings.plan_only &&
-        !tr__run_names_data(run)) {
+        !tr__run_names_data(run) && !tr__run_is_fed(run)) {
         tr_fail(&err, TR_USAGE,
                 "there is no training data: give \"data\": {\"train\": [...]} in the "
                 "run file, or --data PATH");

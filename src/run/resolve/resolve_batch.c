@@ -100,6 +100,15 @@ static tr_status resolve_length(tr_run *run, tr_error *err) {
             return tr_fail(err, TR_USAGE, "\"epochs\" is too large");
         }
     }
+    if (tr__run_is_fed(run) && epochs > 0) {
+        return tr_fail(err, TR_USAGE,
+                       "\"epochs\" is counted in the samples of the data, and this run "
+                       "gets its data from the caller: give \"steps\" in its place");
+    }
+    if (tr__run_is_fed(run)) { // as much as anybody asks for
+        run->batcher = (tr_batcher){.samples = INT64_MAX / 2,
+                                    .batch = run->request.train_batch_size};
+    }
     run->settings.steps = steps;
     return steps > 0 ? tr__config_resolve_int(run->config, "steps", steps,
                                               TR_ORIGIN_DERIVED, "from epochs", err)

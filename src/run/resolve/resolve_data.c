@@ -90,10 +90,10 @@ static tr_data_options data_options(tr_run *run) {
         features = tr_shape_count(*shape);
     }
     bool encoder = run->own_model && tr__model_is_encoder(run->own_model);
-    const tr_shape *labels = &tr_batch_target(&run->model->batch)->desc.shape;
+    const tr_batch_tensor *labels = tr_batch_target(&run->model->batch);
     return (tr_data_options){
         .size = sizeof(tr_data_options),
-        .row_texts = encoder ? tr_shape_count(*labels) : 0,
+        .row_texts = encoder ? tr_shape_count(labels->desc.shape) : 0,
         .token_types = encoder ? tr__model_types(run->own_model) : 0,
         .labels_optional = run->labels_optional,
         .image_height = image->dim[0],
@@ -243,6 +243,12 @@ bool tr__run_names_data(const tr_run *run) {
     return is_random(run) || tr__config_count(run->config, "data.train") > 0;
 }
 
+bool tr__run_is_fed(const tr_run *run) {
+    const tr_model *model = run->given.parts.model;
+    return model && !tr_batch_target(&model->batch) && !run->given.parts.train &&
+           !tr__run_names_data(run);
+}
+
 static bool is_complete(const tr_run *run) {
     return tr__run_names_data(run) &&
            (!is_random(run) || tr__config_is_set(run->config, "data.samples"));
@@ -296,7 +302,7 @@ tr_status tr__run_resolve_data(tr_run *run, tr_error *err) {
     if (run->given.parts.train) {
         run->train = run->given.parts.train;
         run->validation = run->given.parts.validation;
-    } else if (run->settings.plan_only && !is_complete(run)) {
+    } else if (tr__run_is_fed(run) || (run->settings.plan_only && !is_complete(run))) {
         return TR_OK; // a plan needs no data; a run file without any is fine
     } else if (run->settings.plan_only && missing_path(run)) {
         return without_data(run, missing_path(run), err);

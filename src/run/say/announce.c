@@ -266,7 +266,7 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
     tr__note(&run->log, "model %s, %lld parameters%s%s%s; data: %s", run->model->type,
              (long long)tr_plan_parameters(plan), trained,
              run->weights ? ", from " : "", run->weights ? run->weights : "",
-             tr_dataset_about(run->train));
+             run->train ? tr_dataset_about(run->train) : "from the caller");
     tr__note(&run->log,
              "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s",
              (long long)r->train_batch_size, (long long)r->micro_batch,

@@ -62,6 +62,10 @@ static tr_status allocate(tr_engine *engine, tr_error *err) {
 
 tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     const tr_plan_request *r = &engine->plan->request;
+    if (!tr__run_train_data(engine->run)) { // they come from the caller
+        engine->stale_feed = false;
+        return TR_OK;
+    }
     tr_feed_options options = {
         .dataset = tr__run_train_data(engine->run),
         .batch = &engine->plan->batch,
@@ -124,6 +128,9 @@ static tr_status prepare(tr_engine *engine, tr_run *run, const tr_plan *plan,
     }
     if (status == TR_OK) {
         status = allocate(engine, err);
+    }
+    if (status == TR_OK) {
+        status = tr__engine_take_parts(engine, err);
     }
     return status == TR_OK ? tr__engine_ranges(engine, err) : status;
 }
@@ -200,6 +207,7 @@ void tr_engine_destroy(tr_engine *engine) {
     if (!engine || !tr__turn_is_here(&engine->turn)) {
         return;
     }
+    tr__engine_end_parts(engine);
     tr__feed_destroy(engine->feed);
     tr__executor_destroy(engine->executor);
     tr__watch_destroy(engine->watch);

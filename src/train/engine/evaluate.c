@@ -186,8 +186,11 @@ tr_status tr_engine_evaluate(tr_engine *engine, int64_t samples, tr_evaluation *
     if (status != TR_OK) {
         return status;
     }
-    status = tr__engine_evaluate_until(engine, samples, engine->stop, engine->stop_user,
-                                       &made, err);
+    status = tr__engine_need_loss(engine, name, err);
+    if (status == TR_OK) {
+        status = tr__engine_evaluate_until(engine, samples, engine->stop,
+                                           engine->stop_user, &made, err);
+    }
     if (status == TR_OK) {
         tr__give_sized(result, &made);
     }

@@ -486,7 +486,9 @@ tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
         status = tr__engine_enter_to_step(engine, engine, name, "engine", err);
     }
     if (status == TR_OK) {
-        status = train(engine, options ? options : &none, err);
+        status = tr__engine_need_loss(engine, name, err);
+        status =
+            status == TR_OK ? train(engine, options ? options : &none, err) : status;
         tr__engine_leave(engine, status, err);
     }
     return status;

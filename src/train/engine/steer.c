@@ -5,7 +5,7 @@
 tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user), void *user,
                               tr_error *err) {
     tr_status status =
-        tr__engine_need(engine, engine, "tr_engine_stop_when", "engine", err);
+        tr__engine_need_any(engine, engine, "tr_engine_stop_when", "engine", err);
     if (status == TR_OK) {
         engine->stop = stop;
         engine->stop_user = user;
@@ -20,7 +20,7 @@ size_t tr_engine_groups(const tr_engine *engine) {
 tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
                              tr_error *err) {
     tr_status status =
-        tr__engine_need(engine, engine, "tr_engine_set_rate", "engine", err);
+        tr__engine_need_any(engine, engine, "tr_engine_set_rate", "engine", err);
     if (status != TR_OK) {
         return status;
     }

@@ -4,23 +4,12 @@
 #include "base/clock.h"
 #include "comm/alone.h"
 #include "plan/print/print.h"
-#include "train/engine.h"
+#include "train/engine/attempt.h"
+#include "train/loss_seed.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-// A step that is under way.
-typedef struct attempt {
-    tr_engine *engine;
-    tr_asking ask;
-    tr_batch batch;
-    tr_step_statistics statistics;
-    tr_step_result *result;
-    bool stopped;   // a rank was asked for an end, or lacks a sample
-    bool too_large; // the gradients, for the fixed-point sums
-    bool overflow;  // loss or gradients are not finite
-} attempt;
 
 // ---- the decision
 
@@ -70,7 +59,7 @@ static double clip(const tr_engine *engine, const tr_step_statistics *statistics
 }
 
 // Whether the step counts. Whatever comes of it, its result is known then.
-static tr_status judge(attempt *a, double *grad_scale, tr_error *err) {
+static tr_status judge(tr_step_attempt *a, double *grad_scale, tr_error *err) {
     tr_engine *engine = a->engine;
     engine->save_asked = a->statistics.save_asked;
     fill_result(engine, &a->batch, &a->statistics, a->result);
@@ -85,7 +74,7 @@ static tr_status judge(attempt *a, double *grad_scale, tr_error *err) {
 
 // All ranks have the same statistics, and decide alike.
 static tr_status decide(void *user, tr_decision *decision, tr_error *err) {
-    attempt *a = user;
+    tr_step_attempt *a = user;
     tr_engine *engine = a->engine;
     double grad_scale = 0;
     *decision = TR_DECIDE_END;
@@ -110,7 +99,7 @@ static tr_status decide(void *user, tr_decision *decision, tr_error *err) {
 // ---- the walk
 
 static bool is_asked(void *user) {
-    return tr__is_asked(&((attempt *)user)->ask);
+    return tr__is_asked(&((tr_step_attempt *)user)->ask);
 }
 
 // All ranks know that the step was stopped. Because a sample could not be read (of
@@ -122,34 +111,48 @@ static tr_status say_stopped(tr_engine *engine, tr_status status, const tr_error
     return status == TR_OK ? tr_fail(err, TR_INTERRUPTED, "interrupted") : status;
 }
 
-static tr_status walk_once(attempt *a, tr_error *err) {
+void tr__attempt_walk(tr_step_attempt *a, tr_run_context *context,
+                      tr_walk_calls *calls) {
     tr_engine *engine = a->engine;
-    tr_run_context context = {
+    *context = (tr_run_context){
         .seed = engine->settings->seed,
         .step = (uint64_t)engine->count.step,
         .loss_seed = (float)(engine->scale.scale / engine->seed_power),
     };
-    tr_walk_calls calls = {is_asked, decide, a};
-    tr_error mine = {0};
+    *calls = (tr_walk_calls){.stop = is_asked, .decide = decide, .user = a};
     a->stopped = a->too_large = false;
     tr__engine_fix(engine);
     engine->summed_exponent = engine->fixed_exponent;
-    tr_status status =
-        tr__executor_run(engine->executor, TR_SEQUENCE_TRAIN, &context, &calls, &mine);
+}
+
+tr_status tr__attempt_walked(tr_step_attempt *a, tr_status status, const tr_error *mine,
+                             tr_error *err) {
+    tr_engine *engine = a->engine;
     bool unread = tr__executor_is_unread(engine->executor);
     bool here = engine->comm && (unread || status == TR_INTERRUPTED);
     if (a->stopped || here) {
-        return say_stopped(engine, unread ? status : TR_OK, &mine, err);
+        return say_stopped(engine, unread ? status : TR_OK, mine, err);
     }
     engine->unread = unread;
     return status == TR_INTERNAL ? tr_fail(err, status, "step %" PRId64 ": %s",
-                                           engine->count.step + 1, mine.message)
-           : status != TR_OK     ? tr_fail(err, status, "%s", mine.message)
+                                           engine->count.step + 1, mine->message)
+           : status != TR_OK     ? tr_fail(err, status, "%s", mine->message)
                                  : TR_OK;
 }
 
+static tr_status walk_once(tr_step_attempt *a, tr_error *err) {
+    tr_executor *executor = a->engine->executor;
+    tr_run_context context;
+    tr_walk_calls calls;
+    tr_error mine = {0};
+    tr__attempt_walk(a, &context, &calls);
+    tr_status status =
+        tr__executor_run(executor, TR_SEQUENCE_TRAIN, &context, &calls, &mine);
+    return tr__attempt_walked(a, status, &mine, err);
+}
+
 // Again with coarser sums as long as gradients do not fit into them.
-static tr_status walk_until_fit(attempt *a, tr_error *err) {
+static tr_status walk_until_fit(tr_step_attempt *a, tr_error *err) {
     tr_engine *engine = a->engine;
     tr_status status = walk_once(a, err);
     while (status == TR_OK && a->too_large) {
@@ -164,7 +167,7 @@ static tr_status walk_until_fit(attempt *a, tr_error *err) {
 
 // ---- what follows
 
-static void count_update(const attempt *a) {
+static void count_update(const tr_step_attempt *a) {
     tr_engine *engine = a->engine;
     size_t groups = engine->settings->group_count;
     if (a->result->skipped) {
@@ -182,7 +185,7 @@ static void count_update(const attempt *a) {
 
 // The loss scale of the next step; fixed-point sums move with it. A step without a
 // target says nothing about it.
-static tr_status scale_after(const attempt *a, tr_error *err) {
+static tr_status scale_after(const tr_step_attempt *a, tr_error *err) {
     tr_engine *engine = a->engine;
     double before = engine->scale.scale;
     tr_status status = TR_OK;
@@ -209,53 +212,87 @@ static void add_to_epoch(tr_engine *engine, const tr_step_result *r) {
     sums->seconds += r->seconds;
 }
 
-static tr_status run_step(tr_engine *engine, const tr_asking *ask,
-                          tr_step_result *result, tr_error *err) {
-    double begin = tr__seconds();
-    double waited = tr__feed_waits(engine->feed).seconds;
-    attempt a = {.engine = engine,
-                 .ask = *ask,
-                 .batch = tr__batcher_next(&engine->batcher, engine->count.cursor),
-                 .result = result};
-    tr_status status = walk_until_fit(&a, err);
-    if (status != TR_OK) {
-        return status;
+static double data_waits(const tr_engine *engine) {
+    return engine->feed ? tr__feed_waits(engine->feed).seconds : 0;
+}
+
+// A loss outside of the model is a mean over each micro-batch.
+static void scale_means(tr_engine *engine) {
+    const tr_plan_request *r = &engine->plan->request;
+    if (engine->plan->hands_out) {
+        engine->seed_power =
+            tr__loss_seed_power_of_means(r->accumulation_steps * tr__data_ranks(r));
     }
-    count_update(&a);
-    status = scale_after(&a, err);
+}
+
+void tr__attempt_begin(tr_step_attempt *a, tr_engine *engine, const tr_asking *ask,
+                       tr_step_result *result) {
+    scale_means(engine);
+    *a = (tr_step_attempt){.engine = engine,
+                           .ask = *ask,
+                           .batch =
+                               tr__batcher_next(&engine->batcher, engine->count.cursor),
+                           .result = result,
+                           .begin = tr__seconds(),
+                           .waited = data_waits(engine)};
+}
+
+tr_status tr__attempt_end(tr_step_attempt *a, tr_error *err) {
+    tr_engine *engine = a->engine;
+    tr_step_result *result = a->result;
+    count_update(a);
+    tr_status status = scale_after(a, err);
     if (status == TR_OK) {
-        status = tr__engine_skipped(engine, result, a.overflow, err);
+        status = tr__engine_skipped(engine, result, a->overflow, err);
     }
     if (status == TR_OK) {
         engine->count.step++;
-        engine->count.cursor = a.batch.next;
-        result->seconds = tr__seconds() - begin;
-        result->wait_seconds = tr__feed_waits(engine->feed).seconds - waited;
+        engine->count.cursor = a->batch.next;
+        result->seconds = tr__seconds() - a->begin;
+        result->wait_seconds = data_waits(engine) - a->waited;
         add_to_epoch(engine, result);
     }
     return status;
+}
+
+static tr_status run_step(tr_engine *engine, const tr_asking *ask,
+                          tr_step_result *result, tr_error *err) {
+    tr_step_attempt a;
+    tr__attempt_begin(&a, engine, ask, result);
+    tr_status status = walk_until_fit(&a, err);
+    return status == TR_OK ? tr__attempt_end(&a, err) : status;
+}
+
+tr_status tr__attempt_fail(tr_engine *engine, tr_status status, const tr_error *mine,
+                           tr_error *err) {
+    engine->stale_feed = true;
+    if (engine->unread) { // which all ranks know
+        return tr_fail(err, status, "%s", mine->message);
+    }
+    return tr__engine_end_work(engine, status, mine, err);
+}
+
+tr_status tr__attempt_prepare(tr_engine *engine, tr_error *err) {
+    tr_error mine = {0};
+    engine->unread = false;
+    tr_status status = tr__engine_follow_batch(engine, err);
+    if (status != TR_OK || !engine->stale_feed) {
+        return status;
+    }
+    status = tr__engine_start_feed(engine, &mine);
+    return status == TR_OK ? TR_OK : tr__attempt_fail(engine, status, &mine, err);
 }
 
 tr_status tr__engine_step_until(tr_engine *engine, bool (*stop)(void *user), void *user,
                                 tr_step_result *result, tr_error *err) {
     tr_asking ask = {engine->comm, stop, user};
     tr_error mine = {0};
-    engine->unread = false;
-    tr_status status = tr__engine_follow_batch(engine, err);
+    tr_status status = tr__attempt_prepare(engine, err);
     if (status != TR_OK) {
         return status;
     }
-    if (engine->stale_feed) {
-        status = tr__engine_start_feed(engine, &mine);
-    }
-    if (status == TR_OK) {
-        status = run_step(engine, &ask, result, &mine);
-        engine->stale_feed = status != TR_OK;
-    }
-    if (status != TR_OK && engine->unread) { // which all ranks know
-        return tr_fail(err, status, "%s", mine.message);
-    }
-    return tr__engine_end_work(engine, status, &mine, err);
+    status = run_step(engine, &ask, result, &mine);
+    return status == TR_OK ? TR_OK : tr__attempt_fail(engine, status, &mine, err);
 }
 
 tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *err) {
@@ -271,7 +308,11 @@ tr_status tr_engine_step(tr_engine *engine, tr_step_result *result, tr_error *er
     if (status != TR_OK) {
         return status;
     }
-    status = tr__engine_step_until(engine, engine->stop, engine->stop_user, &made, err);
+    status = tr__engine_need_loss(engine, name, err);
+    if (status == TR_OK) {
+        status =
+            tr__engine_step_until(engine, engine->stop, engine->stop_user, &made, err);
+    }
     if (status == TR_OK) {
         tr__give_sized(result, &made);
     }

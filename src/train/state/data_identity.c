@@ -10,6 +10,9 @@ static const char *const low_name = "data_hash_low",
                          *const held_name = "data_held";
 
 void tr__data_identity_put(const tr_dataset *data, tr_state *state) {
+    if (!data) { // the caller's, of which nothing is known
+        return;
+    }
     const tr_data_identity *identity = tr__dataset_identity(data);
     state->dataset_hash = tr_dataset_hash(data);
     tr__state_numbers_set(&state->numbers, low_name,
@@ -45,6 +48,9 @@ static tr_status other_split(const tr_dataset *data, const tr_state *state,
 tr_status tr__data_identity_check(const tr_dataset *data, const tr_state *state,
                                   const char *folder, const tr_log *log,
                                   tr_error *err) {
+    if (!data) {
+        return TR_OK;
+    }
     const tr_data_identity *identity = tr__dataset_identity(data);
     double held;
     bool by_content = tr__state_numbers_get(&state->numbers, held_name, &held);

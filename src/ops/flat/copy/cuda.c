@@ -5,6 +5,7 @@
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_copy[];
+extern const tr_kernel tr__copy_cuda;
 extern tr_cuda_function tr__cuda_function_copy;
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -26,10 +27,10 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 0, out);
 }
 
-static const tr_kernel copy = {
+const tr_kernel tr__copy_cuda = {
     .name = "copy.cuda", .supports = supports, .cost = cost, .launch = launch};
 
 const tr_cuda_kernels tr__cuda_kernels_copy[] = {
-    {&tr__op_copy, &copy},
+    {&tr__op_copy, &tr__copy_cuda},
     {NULL, NULL},
 };

@@ -1,0 +1,490 @@
+"""What tranche.initialize returns: an engine with DeepSpeed's calls."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tranche import ranks
+from tranche.engine import Engine, checkpoint_bytes
+from tranche.error import Error, Status
+from tranche.module import config as configs
+from tranche.module import optimizers
+from tranche.module.build import canonical, frozen
+from tranche.module.config import log
+from tranche.module.export import example
+from tranche.module.feed import Feed
+from tranche.module.lower import InTorch
+from tranche.module.make import Made, make
+from tranche.module.parts import Parts
+from tranche.module.weights import Weights
+from tranche.plan import Plan
+from tranche.run import Config, Run
+
+_FOREVER = 1 << 31  # steps: the caller's loop ends the training
+# Of DeepSpeed's engine, and not of this one.
+_ABSENT = {
+    *("allreduce_gradients", "no_sync", "coalesce_grad_reduction", "compile", "scale"),
+    *("deepspeed_io", "destroy_moe", "empty_partition_cache", "offload_states"),
+    *("reload_states", "save_fp16_model", "save_16bit_model", "module_state_dict"),
+    *("load_module_state_dict", "set_train_batch_size", "set_data_post_process_func"),
+    *("set_train_micro_batch_size", "set_custom_curriculum_learning_schedule"),
+    *("register_compile_pass", "clip_fp32_gradients", "buffered_allreduce_fallback"),
+    *("zero_offload_optimizer", "zero_offload_param", "get_wall_clock_timers"),
+    *("random_ltd_initialize", "was_step_applied_on_all", "get_type", "get_mom"),
+}
+
+
+class ModuleEngine:
+    """Trains a PyTorch module by a plan of the library's. Plan and memory are made when
+    the first batch shows the shapes."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        config: Config,
+        *,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        loss: Any = None,
+        fallback: str = "torch",
+    ) -> None:
+        self.module = module
+        self.device = torch.device("cpu")
+        self.loss = loss
+        self.fallback = fallback
+        self.global_steps = 0
+        self.skipped_steps = 0
+        self.batch = configs.batch_of(config)
+        self.gradient_clipping_norm = configs.clipping(config)
+        self.lr_scheduler = scheduler
+        self.training = True
+        self._config = config
+        self._client = optimizer
+        self._names = canonical(module)
+        self._resume: str | None = None
+        self._made: Made | None = None
+        self._feed: Feed | None = None
+        self._run: Run | None = None
+        self._engine: Engine | None = None
+        self._weights: Weights | None = None
+        self._in_parts: Parts | None = None
+        # What the plan was made of, to make it again.
+        self._first: tuple[dict[str, Any], list[str], bool] | None = None
+        self._boundary: bool | None = None
+        self.micro_steps = 0
+        self._norm: float | None = None
+        self._parts = 0  # batches of the iterator that make an effective batch
+        self._rates: list[float | None] = []
+        self.optimizer = self._optimizer()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ABSENT:
+            raise Error(
+                Status.USAGE, f"DeepSpeed's engine.{name} is not supported by Tranche"
+            )
+        module = self.__dict__.get("module")
+        if module is not None and hasattr(module, name):
+            return getattr(module, name)
+        raise AttributeError(f"a tranche engine has no attribute {name!r}")
+
+    # ---- what it is made of
+
+    def _optimizer(self) -> optimizers.Optimizer:
+        if self._client is not None:
+            return optimizers.Optimizer(self._client.param_groups)
+        run = Run(self._config)
+        try:
+            rate = run.get("optimizer.params.lr")
+        finally:
+            run.close()
+        lr = float(rate) if isinstance(rate, int | float) else 1e-3
+        parameters = [p for p in self.module.parameters() if p.requires_grad]
+        return optimizers.Optimizer([{"params": parameters, "lr": lr}])
+
+    def _settings(self) -> dict[str, Any]:
+        settings: dict[str, Any] = {
+            "steps": _FOREVER,
+            "resume": self._resume or "never",
+            "gradient_clipping": self.gradient_clipping_norm,
+        }
+        kept = frozen(self.module)
+        if self._client is not None:
+            names = {id(p): n for n, p in self.module.named_parameters()}
+            settings["optimizer"] = optimizers.taken_over(self._client, names)
+            kept += optimizers.left_out(self._client, self.module)
+        if kept:
+            settings["freeze"] = kept
+        return settings
+
+    def _begin(
+        self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
+    ) -> None:
+        """Plan, memory and weights, as soon as a batch shows the shapes."""
+        made = make(self.module, self.loss, batch, named, self.fallback, parts)
+        settings = self._settings()
+        feed = None
+        if parts:
+            settings["train_batch_size"] = self.batch.train
+            settings["train_micro_batch_size_per_gpu"] = self.batch.micro
+            settings["gradient_accumulation_steps"] = self.batch.accumulation
+        else:
+            settings["data.order"] = "sequential"
+            feed = Feed(made.lowering, self.batch.train)
+        run = Run(self._config, train=feed, settings=settings, model=made.model)
+        for each in made.lowering.in_torch:
+            log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
+        engine = run.engine()
+        self._weights = Weights(self.module, engine, write=self._resume is None)
+        self._made, self._run, self._engine, self._feed = made, run, engine, feed
+        if parts:
+            self._in_parts = Parts(engine, made.lowering, made.model.tensors)
+        self._rates = [None] * len(self.optimizer.param_groups)
+        self._first = (example(batch), list(named), parts)
+
+    @property
+    def in_torch(self) -> list[InTorch]:
+        """Operators that run in PyTorch, with the lines of Python that wrote them."""
+        self._working()
+        assert self._made is not None
+        return self._made.lowering.in_torch
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of a step."""
+        return self._working().plan
+
+    def _working(self) -> Engine:
+        if self._engine is None:
+            raise Error(
+                Status.USAGE,
+                "the plan is made of the first batch, and there was none yet",
+            )
+        return self._engine
+
+    # ---- training
+
+    def train_batch(self, data_iter: Iterator[Any]) -> Any:
+        """One optimizer step on the next batches of an iterator: as many as make an
+        effective batch. Returns the mean loss over its targets."""
+        if ranks.count() > 1:
+            raise Error(
+                Status.USAGE, "train_batch is for one rank: call forward, backward, step"
+            )
+        batch, named, count = self._gather(iter(data_iter))
+        if self._engine is None:
+            self._begin(batch, named)
+        if self._feed is None:
+            raise Error(
+                Status.USAGE,
+                "this engine trains by forward, backward and step, and train_batch "
+                "makes another plan: use one of the two",
+            )
+        if count < self.batch.train and self._made and self._made.lowering.whole_batches:
+            raise Error(
+                Status.USAGE,
+                f"{count} rows of {self.batch.train}: batch norm would count the rows "
+                f"that are missing; leave short batches out (drop_last=True), or call "
+                f"forward, backward and step",
+            )
+        engine = self._working()
+        self._feed.put(batch, count)
+        self._set_rates(engine)
+        result = engine.step()
+        self._stepped(result)
+        return torch.tensor(result.loss)
+
+    def _gather(
+        self, batches: Iterator[Any]
+    ) -> tuple[dict[str, Any], list[str], int]:
+        """The rows of the next batches, as many as the first one says. A short batch
+        counts as a whole one."""
+        parts: list[dict[str, Any]] = []
+        named: list[str] = []
+        count = 0
+        while not parts or (count < self.batch.train and len(parts) < self._parts):
+            try:
+                given = next(batches)
+            except StopIteration:
+                if not parts:
+                    raise
+                break
+            part, named = self._named(given)
+            rows = self._rows_of(part)
+            if not self._parts:
+                self._parts = -(-self.batch.train // rows)
+            count += rows
+            parts.append(part)
+        if count > self.batch.train:
+            raise Error(
+                Status.USAGE,
+                f"{count} rows in a batch of {self.batch.train}: the batches of the "
+                f"iterator have more rows than the config says",
+            )
+        batch = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}
+        return batch, named, count
+
+    def _named(self, given: Any) -> tuple[dict[str, Any], list[str]]:
+        """The tensors of a batch by the names of the module's arguments, and those that
+        go there by keyword."""
+        if isinstance(given, Mapping):
+            return dict(given), list(given)
+        if isinstance(given, torch.Tensor):
+            given = (given,)
+        if not isinstance(given, Sequence) or not given:
+            raise Error(
+                Status.USAGE,
+                f"a batch is a tensor, a tuple or a dict of tensors, not "
+                f"{type(given).__name__}",
+            )
+        names = list(inspect.signature(self.module.forward).parameters)
+        if self.loss is not None:
+            names = [*names[: len(given) - 1], "targets"]
+        names += [f"input{i}" for i in range(len(names), len(given))]
+        return dict(zip(names, given, strict=False)), []
+
+    def _rows_of(self, part: Mapping[str, Any]) -> int:
+        counts = {name: len(tensor) for name, tensor in part.items()}
+        if len(set(counts.values())) != 1:
+            told = ", ".join(f"{name} {count}" for name, count in counts.items())
+            raise Error(Status.USAGE, f"tensors of a batch have equally many rows: {told}")
+        return next(iter(counts.values()))
+
+    def _set_rates(self, engine: Engine) -> None:
+        """Rates that were written to the groups count from now on."""
+        if self._client is None and self.lr_scheduler is None:
+            return
+        for i, group in enumerate(self.optimizer.param_groups):
+            rate = float(group["lr"])
+            if rate != self._rates[i]:
+                engine.set_rate(rate, i)
+                self._rates[i] = rate
+
+    def _stepped(self, result: Any) -> None:
+        self.global_steps += 1
+        self.skipped_steps += bool(result.skipped)
+        self._norm = result.grad_norm
+        if self._client is None and self.lr_scheduler is None:
+            self.optimizer.param_groups[-1]["lr"] = result.lr
+        if self.lr_scheduler is not None and not result.skipped:
+            self.lr_scheduler.step()
+
+    # ---- a step in parts
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        return self.forward(*inputs, **named)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """What the module returns: in training from the plan, and autograd leads back
+        into it; after eval() from PyTorch, on the engine's weights."""
+        if not self.training:
+            return self._asked(*inputs, **named)
+        if self.loss is not None or self._feed is not None:
+            raise Error(
+                Status.USAGE,
+                "the plan has the loss: call train_batch, or leave loss= out to call "
+                "forward, backward and step",
+            )
+        names = list(inspect.signature(self.module.forward).parameters)
+        names += [f"input{i}" for i in range(len(names), len(inputs))]
+        batch = {**dict(zip(names, inputs, strict=False)), **named}
+        rows = self._rows_of(batch)
+        if rows > self.batch.micro:
+            raise Error(
+                Status.USAGE,
+                f"{rows} rows in a micro-batch of {self.batch.micro}: the config's "
+                f"train_micro_batch_size_per_gpu, or train_batch_size divided by "
+                f"gradient_accumulation_steps and ranks, says how many there may be",
+            )
+        if self._engine is None:
+            self._begin(batch, list(named), parts=True)
+        assert self._in_parts is not None
+        return self._in_parts.forward(batch, rows)
+
+    def _asked(self, *inputs: Any, **named: Any) -> Any:
+        if self._weights is None and self._resume is not None:
+            raise Error(
+                Status.USAGE,
+                "the checkpoint is read when the first training batch shows the shapes",
+            )
+        with torch.no_grad():
+            if self._weights is None:
+                return self.module(*inputs, **named)
+            with self._weights.whole():
+                return self.module(*inputs, **named)
+
+    def backward(
+        self, loss: Any, retain_graph: bool = False, scale_wrt_gas: bool = True
+    ) -> Any:
+        """Takes the gradient of the last forward's loss. Returns the loss divided by
+        the accumulation steps."""
+        if not scale_wrt_gas:
+            raise Error(Status.USAGE, "scale_wrt_gas=False is not supported")
+        if self._in_parts is None:
+            raise Error(Status.USAGE, "backward: there is no forward that waits for it")
+        self._in_parts.backward(loss, retain_graph)
+        return loss / self.batch.accumulation
+
+    def step(self, lr_kwargs: Any = None) -> None:
+        """Updates the weights where the last micro-batch of the step is done."""
+        if lr_kwargs:
+            raise Error(Status.USAGE, "lr_kwargs is not supported")
+        parts = self._in_parts
+        if parts is None or parts.waiting or not parts.done:
+            raise Error(
+                Status.USAGE, "step: call backward first, with a loss of the last forward"
+            )
+        if self.is_gradient_accumulation_boundary():
+            if parts.done < self.batch.accumulation:
+                raise Error(
+                    Status.USAGE,
+                    f"the plan's step has {self.batch.accumulation} micro-batches, and "
+                    f"there are {parts.done}: set gradient_accumulation_steps",
+                )
+            self._set_rates(self._working())
+            self._stepped(parts.update())
+        self.micro_steps += 1
+
+    def is_gradient_accumulation_boundary(self) -> bool:
+        """Is the micro-batch at work the last one of its step?"""
+        if self._boundary is not None:
+            return self._boundary
+        return (self.micro_steps + 1) % self.batch.accumulation == 0
+
+    def set_gradient_accumulation_boundary(self, is_boundary: bool) -> None:
+        """Says it in place of the count. A step still has as many micro-batches as the
+        plan."""
+        self._boundary = is_boundary
+
+    def zero_grad(self) -> None:
+        """Gradients are the engine's, which begins them anew with each step."""
+
+    # ---- asking
+
+    def eval_batch(self, data_iter: Iterator[Any]) -> Any:
+        """The loss of the next batch of an iterator; nothing is trained."""
+        part, named = self._named(next(iter(data_iter)))
+        before = self.training
+        self.eval()
+        try:
+            if named:
+                found = self.forward(**part)
+            elif self.loss is not None:
+                *inputs, target = part.values()
+                return self.loss(self.forward(*inputs), target)
+            else:
+                found = self.forward(*part.values())
+        finally:
+            self.train(before)
+        return getattr(found, "loss", found)
+
+    def train(self, mode: bool = True) -> ModuleEngine:
+        self.training = mode
+        self.module.train(mode)
+        return self
+
+    def eval(self) -> ModuleEngine:
+        return self.train(False)
+
+    def get_lr(self) -> list[float]:
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def get_global_grad_norm(self) -> float | None:
+        """Of the last step, before clipping."""
+        return self._norm
+
+    def train_batch_size(self) -> int:
+        return self.batch.train
+
+    def train_micro_batch_size_per_gpu(self) -> int:
+        return self.batch.micro
+
+    def gradient_accumulation_steps(self) -> int:
+        return self.batch.accumulation
+
+    def gradient_clipping(self) -> float:
+        return self.gradient_clipping_norm
+
+    # ---- checkpoints
+
+    def save_checkpoint(
+        self,
+        save_dir: str | os.PathLike[str],
+        tag: object = None,
+        client_state: Mapping[str, Any] | None = None,
+        save_latest: bool = True,
+    ) -> bool:
+        """A checkpoint in the folder save_dir/tag, with what the caller gives beside
+        it."""
+        engine = self._working()
+        name = str(tag) if tag is not None else f"global_step{self.global_steps}"
+        kept = {
+            "client_state": dict(client_state or {}),
+            "global_steps": self.global_steps,
+            "skipped_steps": self.skipped_steps,
+            "scheduler": self._scheduler_state(),
+        }
+        engine.save(os.path.join(save_dir, name), pickle.dumps(kept))
+        if save_latest and ranks.rank() == 0:
+            with open(os.path.join(save_dir, "latest"), "w") as file:
+                file.write(name)
+        return True
+
+    def _scheduler_state(self) -> Any:
+        state = getattr(self.lr_scheduler, "state_dict", None)
+        return state() if state is not None else None
+
+    def load_checkpoint(
+        self, load_dir: str | os.PathLike[str], tag: object = None
+    ) -> tuple[str | None, Any]:
+        """Goes on from a checkpoint: weights, optimizer, steps and rates. Returns its
+        path, and what the caller gave beside it; (None, None): there is none."""
+        if tag is None:
+            latest = os.path.join(load_dir, "latest")
+            if not os.path.isfile(latest):
+                log.warning("%s: there is no checkpoint", latest)
+                return None, None
+            with open(latest) as file:
+                tag = file.read().strip()
+        path = os.path.join(load_dir, str(tag))
+        self._refuse_deepspeeds(path)
+        kept = pickle.loads(checkpoint_bytes(path))
+        self._end()
+        self._resume = path
+        self.global_steps = kept["global_steps"]
+        self.skipped_steps = kept["skipped_steps"]
+        if kept["scheduler"] is not None and self.lr_scheduler is not None:
+            self.lr_scheduler.load_state_dict(kept["scheduler"])
+        if self._first is not None:
+            self._begin(*self._first)
+        return path, kept["client_state"]
+
+    def _refuse_deepspeeds(self, path: str) -> None:
+        if not os.path.isdir(path):
+            raise Error(Status.IO, f"{path}: there is no such checkpoint")
+        files = os.listdir(path)
+        if any(f.endswith("_model_states.pt") or f.startswith("zero_") for f in files):
+            raise Error(
+                Status.IO,
+                f"{path}: DeepSpeed saved this folder; Tranche reads its own. Load the "
+                f"weights into the module before tranche.initialize",
+            )
+
+    def _end(self) -> None:
+        """Ends the engine that is there; the next batch makes another."""
+        if self._weights is not None:
+            self._weights.give_back()
+        for each in (self._engine, self._run):
+            if each is not None:
+                each.close()
+        self._engine = self._run = self._weights = self._made = None
+        self._in_parts = self._feed = None
+
+    def destroy(self) -> None:
+        """Gives all memory back; the module has its weights again."""
+        self._end()

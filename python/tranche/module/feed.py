@@ -1,0 +1,135 @@
+"""Batches of the caller's, as the library reads them: one effective batch at a time."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tranche import _declarations as c
+from tranche.data import Field, Source
+from tranche.error import Error, Status
+from tranche.module.build import role
+from tranche.module.lower import Lowering, Tensor
+
+PRESENT = "tranche.present"  # a target where the loss compares with none
+
+
+class Feed(Source):
+    """Rows of one effective batch; those that a short one lacks are no targets."""
+
+    checks_ids = True
+
+    def __init__(self, lowering: Lowering, rows: int) -> None:
+        self._lowering = lowering
+        self.samples = rows
+        self.tensors = targets_first(lowering)
+        self.fields = [
+            Field(t.name, c.TR_I32 if t.whole else c.TR_F32, t.shape, role(t))
+            for t in self.tensors
+        ]
+        self.about = "batches of the caller's"
+        self._rows: list[Any] = []
+        self._count = 0
+
+    def hash(self) -> int:
+        return 1  # batches are the caller's: a run that goes on gets what he gives
+
+    def put(self, batch: Mapping[str, Any], count: int) -> None:
+        """The next effective batch: tensors [count, ...] by name."""
+        self._count = count
+        self._rows = columns(self._lowering, self.tensors, batch, count)
+
+    def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
+        there = [i for i in index if i < self._count]
+        for tensor, values, address in zip(self.tensors, self._rows, rows, strict=True):
+            kind = values.dtype
+            each = values[0].numel() if self._count else 1
+            size = len(index) * each * kind.itemsize
+            buffer = (ctypes.c_char * size).from_address(address)
+            to = torch.frombuffer(buffer, dtype=kind).view(len(index), *values.shape[1:])
+            if len(there) == len(index):
+                torch.index_select(values, 0, torch.tensor(index), out=to)
+            else:
+                to.fill_(_missing(tensor))
+                for at, number in enumerate(index):
+                    if number < self._count:
+                        to[at] = values[number]
+
+
+def _missing(tensor: Tensor) -> float:
+    if not tensor.target:
+        return 0
+    return c.TR_NO_TARGET if tensor.whole else float("nan")
+
+
+def targets_first(lowering: Lowering) -> list[Tensor]:
+    """The tensors of the batch in the library's order: inputs, then targets, of which
+    there is always one."""
+    found = list(lowering.batch.values())
+    inputs = [t for t in found if not t.target]
+    targets = [t for t in found if t.target]
+    if not targets:
+        targets = [Tensor(PRESENT, None, (), False, False, True)]
+    return inputs + targets
+
+
+def columns(
+    lowering: Lowering, tensors: Sequence[Tensor], batch: Mapping[str, Any], count: int
+) -> list[Any]:
+    """A batch as the library takes it: of its types, packed, in its layout."""
+    return [_column(lowering, tensor, batch, count) for tensor in tensors]
+
+
+def _column(
+    lowering: Lowering, tensor: Tensor, batch: Mapping[str, Any], count: int
+) -> Any:
+    if tensor.name == PRESENT:
+        return torch.ones(count)
+    kind = torch.int32 if tensor.whole else torch.float32
+    region = lowering.reading.prepared.get(tensor.name)
+    if region is not None:
+        names = lowering.traced.inputs
+        with torch.no_grad():
+            values = region.run(count, [batch[names[o.node]] for o in region.operands])
+    else:
+        values = _given(tensor, batch, count)
+    values = values.reshape(count, *tensor.shape)
+    _check(lowering, tensor, values)
+    return values.to(kind).contiguous()
+
+
+def _given(tensor: Tensor, batch: Mapping[str, Any], count: int) -> Any:
+    values = batch.get(tensor.name)
+    meta = tensor.node.meta["val"]
+    if not isinstance(values, torch.Tensor):
+        raise Error(Status.USAGE, f"{tensor.name}: the batch has no such tensor")
+    same = values.is_floating_point() == meta.is_floating_point()
+    if tuple(values.shape[1:]) != tuple(meta.shape[1:]) or not same:
+        was = ", ".join(["rows", *map(str, meta.shape[1:])])
+        raise Error(
+            Status.USAGE,
+            f"{tensor.name}: {values.dtype} {list(values.shape)} in place of "
+            f"{meta.dtype} [{was}], which the plan was made for",
+        )
+    values = values.detach()
+    return values.permute(0, 2, 3, 1) if tensor.channels_last else values
+
+
+def _check(lowering: Lowering, tensor: Tensor, values: Any) -> None:
+    """Kernels trust ids and targets: one out of range would read other memory."""
+    if not tensor.whole or not values.numel():
+        return
+    below = lowering.reading.ids_below.get(tensor.name)
+    if tensor.target and lowering.end is not None and lowering.end.product is not None:
+        values, below = values[values != c.TR_NO_TARGET], lowering.classes
+    if below is None or not values.numel():
+        return
+    least, most = (int(end) for end in values.aminmax())
+    if least < 0 or most >= below:
+        raise Error(
+            Status.DATA,
+            f"{tensor.name}: {least if least < 0 else most} is not in [0, {below})",
+        )

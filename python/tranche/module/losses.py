@@ -1,0 +1,121 @@
+"""The operator that the graph ends with: the mean of a loss over all targets, which the
+plan takes over the whole effective batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from tranche.module.export import refuse
+from tranche.module.read import Reading
+from tranche.module.shapes import count
+from tranche.module.table import argument
+
+# Operators that are means over elements, and where they say how they reduce.
+_MEANS = {
+    "mse_loss.default": 2,
+    "l1_loss.default": 2,
+    "smooth_l1_loss.default": 2,
+    "huber_loss.default": 2,
+    "binary_cross_entropy_with_logits.default": 4,
+    "binary_cross_entropy.default": 3,
+}
+_CLASSES = {"cross_entropy_loss.default", "nll_loss.default", "nll_loss_nd.default"}
+_PASSED = {"to.dtype", "clone.default", "alias.default", "contiguous.default"}
+_MEAN = 1  # of at::Reduction
+
+Measure = Callable[[int, Sequence[Any]], tuple[float, float]]
+
+
+class End(NamedTuple):
+    """What the model ends with. product: the node whose product and cross-entropy are
+    one op; None: PyTorch computes the loss. targets: the node that it compares with."""
+
+    node: Any
+    product: Any
+    targets: Any
+    classes: int
+
+
+def _name(node: Any) -> str:
+    return str(node.target).removeprefix("aten.")
+
+
+def find(reading: Reading) -> End:
+    outputs = reading.traced.outputs
+    node = outputs[0]
+    if len(outputs) != 1 or node.meta["val"].ndim != 0:
+        raise refuse(
+            node,
+            "the model gives outputs and no loss: pass loss= to tranche.initialize, or "
+            "call forward, backward and step",
+        )
+    while _name(node) in _PASSED:
+        node = node.args[0]
+    name = _name(node)
+    if name in _CLASSES:
+        return _of_classes(reading, node)
+    if name in _MEANS and argument(node, _MEANS[name], "reduction", _MEAN) == _MEAN:
+        return End(node, None, None, 0)
+    if name == "mean.default" and reading.shapes.sample(node.args[0]) is not None:
+        return End(node, None, None, 0)
+    raise refuse(
+        node,
+        "the loss has to end with a mean over all targets: cross_entropy, nll_loss, "
+        "mse_loss, l1_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, or mean()",
+    )
+
+
+def _of_classes(reading: Reading, node: Any) -> End:
+    logits, targets = node.args[:2]
+    if argument(node, 3, "reduction", _MEAN) != _MEAN:
+        raise refuse(node, 'reduction="mean" is the one that the plan can take')
+    shape = logits.meta["val"].shape
+    if len(shape) < 2 or not isinstance(shape[1], int):
+        raise refuse(node, "logits are [rows, classes, ...]")
+    classes = int(shape[1])
+    plain = (
+        _name(node) == "cross_entropy_loss.default"
+        and argument(node, 2, "weight") is None
+        and argument(node, 4, "ignore_index", -100) == -100
+        and argument(node, 5, "label_smoothing", 0.0) == 0.0
+        and not targets.meta["val"].is_floating_point()
+        and len(shape) == 2
+    )
+    base = reading.base(logits)
+    product = base if plain and _is_product(reading, base) else None
+    return End(node, product, targets, classes)
+
+
+def _is_product(reading: Reading, node: Any) -> bool:
+    known = ("linear.default", "addmm.default", "mm.default", "matmul.default")
+    native = reading.natives.get(node)
+    return native is not None and _name(node) in known
+
+
+def measure(reading: Reading, end: End, parts: dict[str, Any]) -> Measure:
+    """How many targets so many rows have, and how many of them the best guess gets
+    right. parts: regions of the loss's operands, "logits" and "targets", where it
+    compares with classes."""
+    if end.targets is None:
+        each = count(reading.shapes.sample(end.node.args[0]) or ())
+        return lambda rows, values: (float(rows * each), 0.0)
+    ignored = argument(end.node, 4, "ignore_index", -100)
+    weight = argument(end.node, 2, "weight")
+    weights = reading.traced.constants[weight].detach() if weight is not None else None
+
+    def of_classes(rows: int, values: Sequence[Any]) -> tuple[float, float]:
+        with torch.no_grad():
+            targets = parts["targets"].run(rows, values)
+            if targets.is_floating_point():  # probabilities
+                return float(targets.shape[0]), 0.0
+            there = targets != ignored
+            right = parts["logits"].run(rows, values).argmax(1) == targets
+            counted = there.sum()
+            if weights is not None:
+                counted = weights[targets[there]].sum()
+            return float(counted), float((right & there).sum())
+
+    return of_classes

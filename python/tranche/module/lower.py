@@ -1,0 +1,406 @@
+"""Nodes become steps of units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from tranche import _declarations as c
+from tranche._calls import Raised
+from tranche.error import Error, Status
+from tranche.module import losses
+from tranche.module.export import operator, refuse, where
+from tranche.module.read import Emitted, Reading
+from tranche.module.regions import (
+    Function,
+    LossFunction,
+    Operand,
+    Region,
+    check_rows,
+)
+from tranche.module.shapes import count, is_float, is_size
+from tranche.module.steps import Step, Unit, Value
+
+_IMAGES = ("conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "batch_norm")
+Finish = Callable[[Any], Any]
+
+
+class Tensor(NamedTuple):
+    """A tensor of the batch as the library takes it."""
+
+    name: str
+    node: Any
+    shape: tuple[int, ...]
+    whole: bool
+    channels_last: bool
+    target: bool
+
+
+class InTorch(NamedTuple):
+    """Operators that run in PyTorch, and the lines that wrote them."""
+
+    operators: str
+    line: str
+
+
+class Lowering:
+    """The units of a graph. fallback: "refuse" makes operators that the library lacks
+    an error, and "torch" runs them there. parts: the caller computes the loss, of what
+    the units hand out."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        examples: Mapping[Any, Any],
+        raised: Raised,
+        fallback: str,
+        parts: bool = False,
+    ) -> None:
+        self.reading = reading
+        self.traced, self.shapes = reading.traced, reading.shapes
+        self.in_torch: list[InTorch] = []
+        self.batch: dict[str, Tensor] = {}
+        self._examples, self._raised, self._fallback = examples, raised, fallback
+        self._values: dict[Any, Value] = {}
+        self._parameter_units: dict[Any, set[int]] = {}
+        self.handed: list[tuple[Any, Value]] = []  # to the caller, and how they lie
+        self.outside: Region | None = None  # a loss that the module returns
+        self.end = None if parts else losses.find(reading)
+        self.classes = self.end.classes if self.end else 0
+        self._emitted = reading.emitted(*self._ends())
+        self._images = self._read_as_images()
+        self.units = self._build()
+
+    def _ends(self) -> tuple[Any, list[Any]]:
+        """The node that PyTorch computes at the end, if it does, and those that have to
+        lie in the plan."""
+        if self.end is None:
+            outputs = list(self.traced.outputs)
+            alone = len(outputs) == 1 and outputs[0].meta["val"].ndim == 0
+            return (outputs[0], []) if alone else (None, outputs)
+        if self.end.product is None:
+            return self.end.node, []
+        return None, list(self._product().operands)
+
+    def _product(self) -> Any:
+        assert self.end is not None
+        return self.reading.natives[self.end.product]
+
+    def _read_as_images(self) -> set[Any]:
+        """Tensors of the batch that ops for images read: they come channels last."""
+        found = set()
+        for made in self._emitted:
+            name = str(made.node.target).removeprefix("aten.").split(".")[0]
+            if made.native is not None and name in _IMAGES:
+                base = self.reading.base(made.native.operands[0])
+                if base in self.traced.inputs and base.meta["val"].ndim == 4:
+                    found.add(base)
+        return found
+
+    # ---- units
+
+    def _build(self) -> list[Unit]:
+        numbers = sorted({made.unit for made in self._emitted}) or [0]
+        at = {number: i for i, number in enumerate(numbers)}
+        last = len(numbers) - 1
+        until = self._last_uses(at, last)
+        units = []
+        for number, i in at.items():
+            self._unit = Unit(self.reading.paths[number] if self.reading.paths else "")
+            mine = [made for made in self._emitted if at[made.unit] == i]
+            before = [m for m in self._emitted if at[m.unit] < i <= until[m.node]]
+            for number, made in enumerate(before):
+                index = self._unit.once("input", str(number))
+                self._values[made.node] = replace(self._values[made.node], index=index)
+            for made in mine:
+                self._values[made.node] = self._emit(made)
+            if i == last:
+                self._finish()
+            else:
+                self._hand_on([m for m in [*before, *mine] if until[m.node] > i], mine)
+            units.append(self._unit)
+        return units
+
+    def _last_uses(self, at: Mapping[int, int], last: int) -> dict[Any, int]:
+        until = {made.node: at[made.unit] for made in self._emitted}
+        for made in self._emitted:
+            for operand in made.operands:
+                if operand in until:
+                    until[operand] = max(until[operand], at[made.unit])
+        for node in self._needed_by_the_end():
+            if node in until:
+                until[node] = last
+        return until
+
+    def _needed_by_the_end(self) -> list[Any]:
+        loss, direct = self._ends()
+        if loss is None:
+            return [self.reading.base(each) for each in direct]
+        lies = {made.node for made in self._emitted}
+        return self.reading.operands_of(loss, lies)
+
+    def _hand_on(self, nodes: list[Emitted], mine: list[Emitted]) -> None:
+        """What comes from a unit before is handed on by an op of this one."""
+        own = {made.node for made in mine}
+        for made in nodes:
+            value = self._values[made.node]
+            if made.node not in own or value.index in self._unit.outputs:
+                copy = self._reshape(value, value.shape)
+                value = replace(copy, channels_last=value.channels_last)
+                self._values[made.node] = value
+            self._unit.outputs.append(value.index)
+
+    def _emit(self, made: Emitted) -> Value:
+        if made.native is not None:
+            return made.native.build(self)
+        operands = [self._operand(node) for node in made.operands]
+        region = Region(self.traced, self.shapes, made.node, operands)
+        check_rows(self.traced, self.shapes, region, self._examples)
+        self._tell(region)
+        shape = self.shapes.sample(made.node) or ()
+        return self._function(region, shape if len(shape) < c.TR_RANK_MAX else (count(shape),))
+
+    def _tell(self, region: Region) -> None:
+        """Keeps for the user what runs in PyTorch."""
+        ends = {operand.node for operand in region.operands}
+        inside = set(region.nodes) - ends
+        nodes = [n for n in self.traced.nodes if n in inside and not is_size(n)]
+        names = dict.fromkeys(operator(n) for n in nodes if "aten" in str(n.target))
+        told = InTorch(", ".join(names), where(region.output))
+        if self._fallback == "refuse":
+            raise refuse(
+                region.output,
+                f'the library has no op for {told.operators}; fallback="torch" runs '
+                f"them in PyTorch",
+            )
+        if told not in self.in_torch:
+            self.in_torch.append(told)
+
+    def _operand(self, node: Any) -> Operand:
+        if node in self.traced.parameters:
+            return Operand(node, False, False)
+        if node in self.traced.inputs:
+            return Operand(node, node in self._images, True)
+        return Operand(node, self._values[node].channels_last, True)
+
+    def _function(self, region: Region, shape: tuple[int, ...]) -> Value:
+        name = operator(region.output)
+        function = Function(region, self._raised, f"{name} ({where(region.output)})")
+        step = Step(
+            "function", name, self._inputs(region), shape=shape, function=function
+        )
+        return Value(self._unit.add(step), shape)
+
+    def _inputs(self, region: Region) -> tuple[int, ...]:
+        return tuple(
+            self.value(operand.node).index
+            if operand.rows
+            else self.parameter(operand.node)
+            for operand in region.operands
+        )
+
+    # ---- the end
+
+    def _finish(self) -> None:
+        if self.end is None:
+            self._hand_out()
+            return
+        if self.end.product is not None:
+            self._finish_with_product()
+            return
+        region = self._region_of(self.end.node)
+        parts = {}
+        if self.end.targets is not None:
+            logits, targets = self.end.node.args[:2]
+            operands = region.operands
+            parts["logits"] = Region(self.traced, self.shapes, logits, operands)
+            parts["targets"] = Region(self.traced, self.shapes, targets, operands)
+            for part in parts.values():
+                self._check_part(part)
+        else:
+            for node in self.end.node.all_input_nodes:
+                if node not in {operand.node for operand in region.operands}:
+                    self._check_part(self._region_of(node))
+        self._tell(region)
+        if len(region.operands) >= c.TR_FUNCTION_INPUTS:
+            raise refuse(self.end.node, "the loss takes too many tensors at once")
+        counted = losses.measure(self.reading, self.end, parts)
+        function = LossFunction(region, self._raised, "loss", counted)
+        inputs = self._inputs(region)
+        self._unit.add(Step("function", "loss", inputs, function=function))
+
+    def _hand_out(self) -> None:
+        """What the caller computes the loss of are outputs of the last unit."""
+        loss, nodes = self._ends()
+        if loss is not None:
+            self.outside = self._region_of(loss)
+            lies = {made.node for made in self._emitted}
+            nodes = [o.node for o in self.outside.operands if o.node in lies]
+            if any(not operand.rows for operand in self.outside.operands):
+                raise refuse(loss, "a loss with parameters of its own needs loss=")
+        for node in nodes:
+            value = self.plain(node) if loss is None else self.value(node)
+            if value.index in self._unit.outputs or self._comes_in(value):
+                value = self._reshape(value, value.shape)
+            self._unit.outputs.append(value.index)
+            self.handed.append((node, value))
+        if not nodes:
+            raise refuse(self.traced.outputs[0], "no output is made of the batch")
+
+    def _comes_in(self, value: Value) -> bool:
+        return self._unit.steps[value.index].kind not in ("op", "function")
+
+    def _check_part(self, part: Region) -> None:
+        if any(operand.node is part.output for operand in part.operands):
+            return
+        if any(operand.rows for operand in part.operands):
+            check_rows(self.traced, self.shapes, part, self._examples)
+
+    def _region_of(self, node: Any) -> Region:
+        lies = {made.node for made in self._emitted}
+        operands = self.reading.operands_of(node, lies)
+        return Region(
+            self.traced, self.shapes, node, [self._operand(each) for each in operands]
+        )
+
+    def _finish_with_product(self) -> None:
+        """The product and the cross-entropy behind it are one op."""
+        steps = len(self._unit.steps)
+        made = self._product().build(self)
+        linear = self._unit.steps.pop()
+        assert made.index == len(self._unit.steps) >= steps
+        x, weight, *bias = linear.inputs
+        assert self.end is not None
+        targets = self._targets(made.shape[:-1])
+        self._unit.add(
+            Step(
+                "op",
+                "linear_cross_entropy",
+                (x, weight, targets, *bias),
+                linear.attributes,
+            )
+        )
+
+    def _targets(self, lead: tuple[int, ...]) -> int:
+        """The tensor of the batch that the loss compares with, or one that is made of
+        the batch before it comes to the library."""
+        assert self.end is not None
+        node = self.reading.base(self.end.targets)
+        if node in self.traced.inputs and self.shapes.sample(node) == lead:
+            return self.data(node, target=True).index
+        region = self._region_of(self.end.targets)
+        if not all(o.rows and o.node in self.traced.inputs for o in region.operands):
+            raise refuse(self.end.node, "its targets are not made of the batch alone")
+        check_rows(self.traced, self.shapes, region, self._examples)
+        self.reading.prepared["targets"] = region
+        self.batch["targets"] = Tensor(
+            "targets", self.end.targets, lead, True, False, True
+        )
+        return self._unit.once("data", "targets")
+
+    @property
+    def whole_batches(self) -> bool:
+        """Does an op look at all rows of the effective batch?"""
+        steps = [step for unit in self.units for step in unit.steps]
+        return any(step.name == "batch_norm" for step in steps)
+
+    # ---- asked by the rows of the table
+
+    def op(self, name: str, inputs: list[int], **attributes: Any) -> int:
+        return self._unit.op(name, inputs, **attributes)
+
+    def value(self, node: Any) -> Value:
+        base = self.reading.base(node)
+        return self.data(base) if base in self.traced.inputs else self._values[base]
+
+    def data(self, node: Any, target: bool = False) -> Value:
+        name = self.traced.inputs[node]
+        shape = self.shapes.sample(node)
+        if shape is None or len(shape) >= c.TR_RANK_MAX:
+            raise Error(
+                Status.USAGE,
+                f"{name}: a tensor of a batch has rows first, and a sample at most "
+                f"{c.TR_RANK_MAX - 1} dimensions",
+            )
+        last = node in self._images
+        if last:
+            shape = (*shape[1:], shape[0])
+        known = self.batch.get(name)
+        target = target or (known is not None and known.target)
+        self.batch[name] = Tensor(name, node, shape, not is_float(node), last, target)
+        return Value(self._unit.once("data", name), shape, last)
+
+    def parameter(self, node: Any) -> int:
+        name = self.traced.parameters[node]
+        return self._unit.once("parameter", name, tuple(node.meta["val"].shape))
+
+    def state(self, name: str, shape: tuple[int, ...], value: float) -> int:
+        key = self._unit.once("state", name, shape)
+        self._unit.steps[key] = self._unit.steps[key]._replace(attributes=str(value))
+        return key
+
+    def rows_of(self, node: Any, width: int) -> Value:
+        """The tensor as rows of this width."""
+        value = self.plain(node)
+        if value.shape and value.shape[-1] == width:
+            return value
+        rows = count(value.shape) // width
+        return self._reshape(value, (rows, width) if rows > 1 else (width,))
+
+    def shaped(self, node: Any, shape: tuple[int, ...]) -> Value:
+        value = self.plain(node)
+        return value if value.shape == shape else self._reshape(value, shape)
+
+    def alike(self, a: Any, b: Any) -> tuple[Value, Value]:
+        """Two tensors of one shape, in one layout."""
+        first, second = self.value(a), self.value(b)
+        if first.channels_last != second.channels_last:
+            return self.image(a), self.image(b)
+        if first.shape != second.shape:
+            second = self._reshape(second, first.shape)
+        return first, second
+
+    def image(self, node: Any) -> Value:
+        """[H, W, C] of a tensor that is [C, H, W] a sample."""
+        value = self.value(node)
+        if value.channels_last:
+            if self.shapes.sample(node) != self.shapes.sample(self.reading.base(node)):
+                raise refuse(node, "an image in another shape is not supported")
+            return value
+        channels, height, width = self.shapes.sample(node) or (0, 0, 0)
+        region = self._moved(node, False, lambda image: image.permute(0, 2, 3, 1))
+        made = self._function(region, (height, width, channels))
+        return replace(made, channels_last=True)
+
+    def plain(self, node: Any) -> Value:
+        """The tensor in PyTorch's order."""
+        value = self.value(node)
+        if not value.channels_last:
+            return value
+        height, width, channels = value.shape
+        if height * width == 1 or channels == 1:
+            return replace(value, channels_last=False)
+        region = self._moved(self.reading.base(node), True, lambda image: image)
+        return self._function(region, (channels, height, width))
+
+    def _moved(self, node: Any, channels_last: bool, finish: Finish) -> Region:
+        operand = Operand(node, channels_last, True)
+        return Region(self.traced, self.shapes, node, [operand], finish)
+
+    def _reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
+        sizes = {f"dim{i + 1}": size for i, size in enumerate(shape)}
+        return Value(self._unit.op("reshape", [value.index], **sizes), shape)
+
+
+def module_dtypes(module: torch.nn.Module) -> None:
+    """The engine keeps values in f32."""
+    for name, parameter in module.named_parameters():
+        if parameter.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+            raise Error(
+                Status.USAGE,
+                f"{name} is {parameter.dtype}: parameters are float32, bfloat16 or "
+                f"float16",
+            )

@@ -1,0 +1,43 @@
+"""A module and a batch become a model of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from tranche._calls import Raised
+from tranche.module import export, read
+from tranche.module.build import Model, canonical
+from tranche.module.feed import targets_first
+from tranche.module.lower import Lowering, module_dtypes
+
+
+class Made(NamedTuple):
+    lowering: Lowering
+    model: Model
+
+
+def make(
+    module: torch.nn.Module,
+    loss: Any,
+    batch: Mapping[str, Any],
+    named: Sequence[str],
+    fallback: str,
+    parts: bool = False,
+) -> Made:
+    """parts: the caller computes the loss. batch: tensors [rows, ...], in the order of the module's arguments; named: those
+    that go to it by keyword."""
+    module_dtypes(module)
+    training = module.training
+    module.train()
+    try:
+        traced = export.export(module, loss, batch, named)
+        reading = read.Reading(traced, module)
+        examples = read.examples(traced, export.example(batch))
+        lowering = Lowering(reading, examples, Raised(), fallback, parts)
+    finally:
+        module.train(training)
+    tensors = list(lowering.batch.values()) if parts else targets_first(lowering)
+    return Made(lowering, Model(lowering, canonical(module), tensors))

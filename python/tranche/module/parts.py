@@ -1,0 +1,143 @@
+"""A step in parts: the engine hands the outputs of a micro-batch to PyTorch's autograd
+and takes their gradients."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from ctypes import byref, c_void_p
+from typing import Any
+
+import torch
+
+from tranche import _declarations as c
+from tranche._handle import sized
+from tranche.callbacks import StepResult
+from tranche.engine import Engine, step_result
+from tranche.error import Error, Status
+from tranche.module.feed import columns
+from tranche.module.lower import Lowering, Tensor
+from tranche.module.regions import tensor_at
+
+
+class _Bridge(torch.autograd.Function):
+    """Gives outputs out, and takes their gradients when autograd comes back."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Parts, _: Any, *outputs: Any) -> Any:
+        ctx.parts = parts
+        ctx.number = parts.number
+        return tuple(output.clone() for output in outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        if ctx.number != ctx.parts.number:
+            raise Error(
+                Status.USAGE,
+                "these outputs are of a forward before the last one, and their memory "
+                "is gone",
+            )
+        ctx.parts.came = list(gradients)
+        return (None, None, *(None for _ in gradients))
+
+
+class Parts:
+    """The calls of an engine whose model hands outputs out."""
+
+    def __init__(
+        self, engine: Engine, lowering: Lowering, tensors: Sequence[Tensor]
+    ) -> None:
+        self._engine = engine
+        self._lowering = lowering
+        self._tensors = tensors
+        self._leaf = torch.zeros((), requires_grad=True)
+        self.number = 0  # of the forward
+        self.waiting = False  # for the gradients of the last one
+        self.done = 0  # micro-batches of the step
+        self.came: list[Any] | None = None
+        self._shapes: list[Any] = []
+
+    def forward(self, batch: Mapping[str, Any], rows: int) -> Any:
+        """What the module returns for these rows."""
+        if self.waiting:
+            raise Error(
+                Status.USAGE,
+                "the forward before waits for its backward; eval() is for outputs that "
+                "are not trained on",
+            )
+        given = columns(self._lowering, self._tensors, batch, rows)
+        options, found = sized(c.tr_forward_options), sized(c.tr_outputs)
+        inputs = (c_void_p * len(given))(*(column.data_ptr() for column in given))
+        options.inputs, options.rows = inputs, rows
+        self._engine._call("tr_engine_forward", byref(options), byref(found))
+        self.number += 1
+        self.waiting, self.came = True, None
+        outputs = [self._output(found.output[i]) for i in range(found.count)]
+        made = _Bridge.apply(self, self._leaf, *outputs)
+        return self._as_returned(batch, rows, made)
+
+    def _output(self, output: Any) -> Any:
+        desc = output.desc
+        shape = list(desc.shape.dim[: desc.shape.rank])
+        return tensor_at(output.data, desc.dtype, shape)
+
+    def _as_returned(self, batch: Mapping[str, Any], rows: int, made: Any) -> Any:
+        lowering = self._lowering
+        if lowering.outside is None:
+            found = []
+            for (node, _), values in zip(lowering.handed, made, strict=True):
+                meta = node.meta["val"]
+                each = lowering.shapes.factor(meta.shape[0]) or 1
+                found.append(values.reshape(each * rows, *meta.shape[1:]).to(meta.dtype))
+            return found[0] if len(found) == 1 else tuple(found)
+        values = dict(zip([node for node, _ in lowering.handed], made, strict=True))
+        names = lowering.traced.inputs
+        operands = [
+            values[o.node] if o.node in values else self._of_batch(o, batch, names)
+            for o in lowering.outside.operands
+        ]
+        return lowering.outside.run(rows, operands)
+
+    def _of_batch(self, operand: Any, batch: Mapping[str, Any], names: Any) -> Any:
+        given = batch[names[operand.node]]
+        return given.permute(0, 2, 3, 1) if operand.channels_last else given
+
+    def backward(self, loss: Any, retain_graph: bool = False) -> None:
+        if not self.waiting:
+            raise Error(Status.USAGE, "backward: there is no forward that waits for it")
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            raise Error(Status.USAGE, "backward takes a loss, a tensor of one number")
+        self.came = None
+        if loss.requires_grad:
+            loss.backward(retain_graph=retain_graph)
+        if self.came is None:
+            raise Error(
+                Status.USAGE,
+                "no output of the last forward leads to this loss; the forward still "
+                "waits for its backward",
+            )
+        self._give(self.came, float(loss.detach()))
+        self.waiting, self.came = False, None
+        self.done += 1
+
+    def _give(self, gradients: Sequence[Any], loss: float) -> None:
+        kind = ctypes.POINTER(ctypes.c_float)
+        kept = [None if g is None else g.float().contiguous() for g in gradients]
+        given = (kind * len(kept))(
+            *(
+                ctypes.cast(g.data_ptr(), kind) if g is not None else kind()
+                for g in kept
+            )
+        )
+        self._engine._call("tr_engine_backward", given, loss)
+
+    def update(self) -> StepResult:
+        result = sized(c.tr_step_result)
+        self._engine._call("tr_engine_update", byref(result))
+        self.done = 0
+        return step_result(result)
+
+    def drop(self) -> None:
+        """The micro-batches of a step so far are forgotten."""
+        self._engine._call("tr_engine_drop")
+        self.done, self.waiting, self.came = 0, False, None

@@ -1,0 +1,123 @@
+"""The module's tensors while an engine has them: views of its memory where it keeps
+them whole, and empty elsewhere, so that they are in the process once."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from tranche import ranks
+from tranche.engine import Engine
+from tranche.error import Error
+from tranche.module.build import canonical
+from tranche.tensors import Array
+
+
+def _tensor(array: Array) -> Any:
+    """An array as a tensor over its memory, which lives as long as the tensor. (That of
+    DLPack calls Python when it ends, which nobody can once Python has ended.)"""
+    wide = ctypes.sizeof(array._kind.ctype) == 8
+    kind = torch.int64 if wide else torch.float32
+    count = math.prod(array.shape)
+    buffer: Any = (ctypes.c_char * (count * kind.itemsize)).from_address(array.address)
+    buffer.owner = array
+    return torch.frombuffer(buffer, dtype=kind).view(array.shape)
+
+
+class Weights:
+    """Takes a module's values into an engine, and hands them out again."""
+
+    def __init__(
+        self, module: torch.nn.Module, engine: Engine, *, write: bool = True
+    ) -> None:
+        """write: the module's values go into the engine, else the engine's stay."""
+        self._module, self._engine = module, engine
+        self._names = canonical(module)
+        self._tensors = engine.tensors
+        self._apart: list[str] = []  # parameters that do not lie whole in memory
+        self._buffers = [n for n, _ in module.named_buffers() if n in self._tensors]
+        if write:
+            self._write()
+        self._lend()
+        self._hook = module._register_state_dict_hook(self._fill)
+
+    def _own(self) -> Iterator[tuple[str, Any]]:
+        for name, parameter in self._module.named_parameters():
+            if name in self._tensors:
+                yield name, parameter
+
+    def _write(self) -> None:
+        for name, parameter in self._own():
+            self._tensors[name].write(parameter.detach().float())
+        for name in self._buffers:
+            self._tensors[name].write(self._module.get_buffer(name))
+
+    def _lend(self) -> None:
+        self._apart = []
+        for name, parameter in self._own():
+            view = self._borrowed(name)
+            if view is not None and parameter.dtype == torch.float32:
+                parameter.data = view
+            else:
+                parameter.data = torch.empty(1, dtype=parameter.dtype).expand(
+                    parameter.shape
+                )
+                self._apart.append(name)
+            parameter.grad = None
+
+    def _borrowed(self, name: str) -> Any:
+        try:
+            return _tensor(self._tensors[name].borrow())
+        except Error:
+            return None
+
+    def _refresh(self) -> None:
+        if ranks.count() > 1:
+            self._engine.refresh()
+
+    def read(self, name: str) -> Any:
+        return _tensor(self._tensors[name].read())
+
+    def _fill(
+        self, module: Any, found: dict[str, Any], prefix: str, metadata: Any
+    ) -> None:
+        """What state_dict() returns is whole and current."""
+        self._refresh()
+        read: dict[str, Any] = {}
+        for name, first in self._names.items():
+            if first in self._apart and prefix + name in found:
+                if first not in read:
+                    read[first] = self.read(first)
+                found[prefix + name] = read[first].to(found[prefix + name].dtype)
+        for name in self._buffers:
+            if prefix + name in found:
+                found[prefix + name] = self.read(name)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """While PyTorch computes with the module."""
+        self._refresh()
+        for name in self._apart:
+            parameter = self._module.get_parameter(name)
+            parameter.data = self.read(name).to(parameter.dtype)
+        for name in self._buffers:
+            self._module.get_buffer(name).copy_(self.read(name))
+        try:
+            yield
+        finally:
+            if self._apart:
+                self._lend()
+
+    def give_back(self) -> None:
+        """Before the engine ends: the module has its values again."""
+        self._refresh()
+        for name, parameter in self._own():
+            parameter.data = self.read(name).to(parameter.dtype)
+        for name in self._buffers:
+            self._module.get_buffer(name).copy_(self.read(name))
+        self._hook.remove()

@@ -1,0 +1,12 @@
+// The kernels of the CPU backend.
+#include "backend/cpu/kernels.h"
+#include "ops/nn/reshape/reshape.h"
+
+extern const tr_kernel TR_REAL_KERNELS(tr__copy_kernel);
+
+const tr_cpu_kernels tr__cpu_kernels_reshape[] = {
+    {.op = &tr__op_reshape,
+     .f32 = TR_ISA_TABLE(&tr__copy_kernel),
+     .half = TR_HALF_TABLE(&tr__copy_kernel)},
+    {.op = NULL},
+};

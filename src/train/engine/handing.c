@@ -1,0 +1,173 @@
+#include "train/engine/handing.h"
+
+#include "base/batch.h"
+#include "base/half.h"
+#include "data/sources/dataset.h"
+
+#include <string.h>
+
+_Static_assert((int)TR_OUTPUTS_MAX == (int)TR_GRAPH_IO_MAX,
+               "all outputs of a unit have a place");
+
+// ---- inputs
+
+static tr_status check_rows(const tr_engine *engine, const tr_forward_options *options,
+                            const char *function, tr_error *err) {
+    int64_t most = engine->plan->request.micro_batch;
+    if (options->rows >= 1 && options->rows <= most) {
+        return TR_OK;
+    }
+    return tr_fail(
+        err, TR_USAGE,
+        "%s: %lld rows were handed over, and a micro-batch of this run has 1 "
+        "to %lld (train_micro_batch_size_per_gpu)",
+        function, (long long)options->rows, (long long)most);
+}
+
+static tr_status check_tensor(const tr_engine *engine, int index,
+                              const tr_forward_options *options, const char *function,
+                              tr_error *err) {
+    const tr_batch_tensor *tensor = &engine->plan->batch.tensor[index];
+    const tr_checked_rows rows = {.rows = options->inputs[index],
+                                  .count = options->rows,
+                                  .bound = engine->plan->request.model->classes};
+    if (!rows.rows) {
+        return tr_fail(err, TR_USAGE, "%s: inputs[%d], \"%s\", is NULL", function,
+                       index, tensor->name);
+    }
+    return tr__rows_check(tensor, &rows, err);
+}
+
+// Training goes on by the run's data, where it has some.
+static tr_status check_source(const tr_engine *engine,
+                              const tr_forward_options *options, const char *function,
+                              tr_error *err) {
+    bool own = tr__run_train_data(engine->run) != NULL && !options->evaluate;
+    if (own == (options->inputs == NULL)) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   own ? "%s: the run has data of its own: give no "
+                         "inputs, or the run no data"
+                   : options->evaluate
+                       ? "%s: an evaluation takes inputs"
+                       : "%s: the run has no data of its own: give inputs",
+                   function);
+}
+
+tr_status tr__handing_check(const tr_engine *engine, const tr_forward_options *options,
+                            const char *function, tr_error *err) {
+    tr_status status = check_source(engine, options, function, err);
+    if (status != TR_OK || !options->inputs) {
+        return status;
+    }
+    status = check_rows(engine, options, function, err);
+    for (int i = 0; i < engine->plan->batch.count && status == TR_OK; i++) {
+        status = check_tensor(engine, i, options, function, err);
+    }
+    return status;
+}
+
+void tr__handing_load(tr_engine *engine, const tr_plan_step *load,
+                      const tr_forward_options *options, int64_t sample) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    int64_t most = engine->plan->request.micro_batch;
+    char *slot = tr__executor_operand(engine->executor, load, 0);
+    for (int i = 0; i < batch->count; i++) {
+        int64_t bytes = options->rows * tr_tensor_bytes(batch->tensor[i].desc);
+        memcpy(slot + tr__batch_offset(batch, most, i), options->inputs[i],
+               (size_t)bytes);
+    }
+    tr__batch_pad(batch, slot, most, options->rows);
+    tr__executor_loaded(engine->executor, load, (uint64_t)sample, options->rows);
+}
+
+// ---- outputs
+
+static const tr_unit_program *last_of(const tr_plan *plan) {
+    return plan->units[plan->unit_count - 1].program;
+}
+
+static int64_t offset_of(const tr_plan *plan, int index) {
+    return tr__graph_output_offset(last_of(plan)->graph, plan->request.micro_batch,
+                                   index);
+}
+
+static tr_output output_of(const tr_engine *engine, const char *outputs, int index,
+                           int64_t rows) {
+    const tr_unit_program *last = last_of(engine->plan);
+    tr_output output = {
+        .data = outputs + offset_of(engine->plan, index),
+        .desc = tr_graph_desc(last->graph, last->graph->output[index]),
+        .trained = last->derived.output_grad[index] != TR_NO_VALUE,
+    };
+    output.desc.shape.dim[0] = rows; // in place of TR_BATCH
+    return output;
+}
+
+void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
+                      tr_outputs *outputs) {
+    const char *memory =
+        tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_OUTPUTS);
+    bool trains = hand_out->payload.operand_count > 1;
+    *outputs = (tr_outputs){
+        .size = sizeof *outputs,
+        .micro_batch = hand_out->micro,
+        .micro_batches = trains ? engine->plan->request.accumulation_steps : 1,
+        .rows = tr__executor_rows(engine->executor, hand_out),
+        .count = last_of(engine->plan)->graph->output_count,
+    };
+    for (int i = 0; i < outputs->count; i++) {
+        outputs->output[i] = output_of(engine, memory, i, outputs->rows);
+    }
+}
+
+// ---- gradients
+
+static void put_number(tr_dtype dtype, void *to, int64_t at, float value) {
+    if (dtype == TR_BF16) {
+        ((uint16_t *)to)[at] = tr__bf16_of_f32(value);
+    } else if (dtype == TR_F16) {
+        ((uint16_t *)to)[at] = tr__f16_of_f32(value);
+    } else {
+        ((float *)to)[at] = value;
+    }
+}
+
+// Rows that are not there have no part in the loss.
+static void take_gradient(const tr_output *output, int64_t room, const float *gradient,
+                          float seed, void *to) {
+    int64_t count = gradient ? tr_shape_count(output->desc.shape) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        put_number(output->desc.dtype, to, i, gradient[i] * seed);
+    }
+    size_t each = tr_dtype_bytes(output->desc.dtype);
+    memset((char *)to + (size_t)count * each, 0, (size_t)(room - count) * each);
+}
+
+// A micro-batch counts once, one without rows not at all.
+static void take_loss(const tr_engine *engine, const tr_plan_step *hand_out,
+                      double loss) {
+    double *sums = tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_SUMS);
+    bool there = tr__executor_rows(engine->executor, hand_out) > 0;
+    sums[TR_SUM_LOSS] = there ? loss : 0;
+    sums[TR_SUM_COUNT] = there;
+    sums[TR_SUM_CORRECT] = 0;
+}
+
+void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
+                      const float *const *gradients, double loss, float seed) {
+    tr_outputs outputs;
+    char *memory =
+        tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_GRADIENTS);
+    tr__handing_show(engine, hand_out, &outputs);
+    for (int i = 0; i < outputs.count; i++) {
+        tr_shape whole = outputs.output[i].desc.shape;
+        whole.dim[0] = engine->plan->request.micro_batch;
+        if (outputs.output[i].trained) {
+            take_gradient(&outputs.output[i], tr_shape_count(whole), gradients[i], seed,
+                          memory + offset_of(engine->plan, i));
+        }
+    }
+    take_loss(engine, hand_out, loss);
+}

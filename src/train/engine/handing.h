@@ -1,0 +1,23 @@
+// What passes between the engine's memory and the caller of a step in parts, while the
+// walk stands before a step of the plan.
+#ifndef TR_TRAIN_ENGINE_HANDING_H
+#define TR_TRAIN_ENGINE_HANDING_H
+
+#include "train/engine.h"
+
+// TR_USAGE, TR_DATA: what is wrong with what the caller has handed over.
+tr_status tr__handing_check(const tr_engine *engine, const tr_forward_options *options,
+                            const char *function, tr_error *err);
+// Copies the caller's rows into the slot that the step of the plan takes. sample: the
+// global index of the first.
+void tr__handing_load(tr_engine *engine, const tr_plan_step *load,
+                      const tr_forward_options *options, int64_t sample);
+// Views of the outputs that the step of the plan hands out.
+void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
+                      tr_outputs *outputs);
+// Copies the gradients of these outputs to where the backward reads them, times `seed`,
+// and the loss into the statistics. gradients: as tr_engine_backward has them.
+void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
+                      const float *const *gradients, double loss, float seed);
+
+#endif
