@@ -24,7 +24,7 @@ static void build_last(tr_graph *g, const void *config) {
         tr_graph_segment(g);
     }
     tr_graph_output(g, tr_relu(g, tr_graph_input(g, 1)));
-    tr_graph_output(g, tr_residual(g, x, dense(g, "c", h, 5, 7), 0.1f));
+    tr_graph_output(g, tr_residual(g, x, dense(g, "c", h, 5, 7), 0));
     tr_graph_output(g, h);
 }
 
