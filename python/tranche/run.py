@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from ctypes import byref, c_char_p, string_at
+from ctypes import byref, c_char_p, pointer, string_at
 from typing import TYPE_CHECKING, Any
 
 from tranche import _declarations as c
@@ -33,7 +33,8 @@ class Run(Handle):
     settings: keys in place of the config's, such as {"steps": 10}. train, validation:
     data in place of the config's (docs/python.md says what they may be). messages:
     gets notes and warnings, with the level of `logging`; they go to the logger
-    "tranche" where there is none.
+    "tranche" where there is none. model: a model of a program's own, in place of the
+    config's: a tr_model of ctypes, whose units call the library.
 
     A run takes settings until it is resolved, which its plan and its engine see to."""
 
@@ -47,8 +48,10 @@ class Run(Handle):
         validation: object = None,
         settings: Mapping[str, Any] | None = None,
         messages: Messages | None = None,
+        model: Any = None,
     ) -> None:
         super().__init__()
+        self._model = model
         self._create("tr_run_create")
         self._resolved = False
         self._begun = False
@@ -83,12 +86,13 @@ class Run(Handle):
         )
         parts.stop = self._raised.stop(field_type(c.tr_run_parts, "stop"))
         parts.comm = ranks.comm()
+        parts.model = pointer(self._model) if self._model is not None else None
         parts.train, parts.validation = (
             given.owner.pointer if given else None for given in self._data
         )
         self._call("tr_run_give", byref(parts))
         # What the library calls and reads lives as long as the run does.
-        self._owner.keeps += [parts, self._data]
+        self._owner.keeps += [parts, self._data, self._model]
 
     def set(self, key: str, value: Any) -> None:
         """Sets a key of the run file ("zero_optimization.stage"), or one of the call
