@@ -431,6 +431,39 @@ static void calls_out_of_turn_change_nothing(void **state) {
     trial_close(&good);
 }
 
+static void structs_of_other_sizes_are_refused(void **state) {
+    const setting s = {1, 8, NULL, 0};
+    own_model own;
+    trial t;
+    tr_error err = {0};
+    const void *inputs[] = {data.x[0]};
+    (void)state;
+    own_model_make_open(&own, 0);
+    open_outside(&t, &own, &s);
+    for (int more = -8; more <= 8; more += 16) {
+        tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+        tr_outputs outputs = TR_OUTPUTS_INIT;
+        tr_step_result result = TR_STEP_RESULT_INIT;
+        options.inputs = inputs;
+        options.rows = 8;
+        options.size += (size_t)more;
+        refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
+               "TR_FORWARD_OPTIONS_INIT");
+        options.size = sizeof options;
+        outputs.size += (size_t)more;
+        refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
+               "TR_OUTPUTS_INIT");
+        result.size += (size_t)more;
+        refuse(tr_engine_update(t.engine, &result, &err), TR_USAGE, &err,
+               "TR_STEP_RESULT_INIT");
+    }
+    refuse(tr_engine_forward(t.engine, NULL, NULL, &err), TR_USAGE, &err, "outputs");
+    refuse(tr_engine_backward(t.engine, NULL, 0, &err), TR_USAGE, &err, "gradients");
+    refuse(tr_engine_update(t.engine, NULL, &err), TR_USAGE, &err, "TR_STEP_RESULT");
+    refuse(tr_engine_drop(NULL, &err), TR_USAGE, &err, "engine is NULL");
+    trial_close(&t);
+}
+
 static bool now(void *user) {
     (void)user;
     return true;
@@ -564,6 +597,7 @@ int main(void) {
         cmocka_unit_test(a_short_micro_batch_counts_as_a_whole_one),
         cmocka_unit_test(outputs_of_an_evaluation_need_no_backward),
         cmocka_unit_test(calls_out_of_turn_change_nothing),
+        cmocka_unit_test(structs_of_other_sizes_are_refused),
         cmocka_unit_test(a_step_that_is_given_up_is_made_anew),
         cmocka_unit_test(what_is_not_finite_skips_the_update),
         cmocka_unit_test(runs_that_cannot_be_in_parts_are_refused),
