@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "data/sources/ids.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/logits.h"
 #include "models/models.h"
@@ -325,6 +326,10 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
+    if (status == TR_OK) {
+        status = tr__ids_check_rows(from, e->model, rows,
+                                    (tr_sample_list){e->index, count}, err);
+    }
     // A sample of one position is answered for where it has a target: all are.
     for (int64_t i = 0; i < targets && e->positions > 1; i++) {
         wanted[i] = e->targets[i];

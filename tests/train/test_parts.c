@@ -459,7 +459,7 @@ static void structs_of_other_sizes_are_refused(void **state) {
     }
     refuse(tr_engine_forward(t.engine, NULL, NULL, &err), TR_USAGE, &err, "outputs");
     refuse(tr_engine_backward(t.engine, NULL, 0, &err), TR_USAGE, &err, "gradients");
-    refuse(tr_engine_update(t.engine, NULL, &err), TR_USAGE, &err, "TR_STEP_RESULT");
+    refuse(tr_engine_update(t.engine, NULL, &err), TR_USAGE, &err, "tr_step_result");
     refuse(tr_engine_drop(NULL, &err), TR_USAGE, &err, "engine is NULL");
     trial_close(&t);
 }
@@ -544,6 +544,51 @@ static void what_is_not_finite_skips_the_update(void **state) {
     trial_close(&t);
 }
 
+// ---- ids
+
+enum { WORDS = 11, WORDS_WIDE = 4, WORDS_ROW = 3 };
+
+static void build_words(tr_graph *g, const void *config) {
+    const tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
+    tr_value in[] = {tr_graph_data(g, "input_ids"),
+                     tr_graph_param(g, "table", TR_SHAPE2(WORDS, WORDS_WIDE), draw)};
+    (void)config;
+    tr_graph_output(g, tr_graph_call(g, "embedding", NULL, in, 2, NULL, 0));
+}
+
+// Kernels index the table with them.
+static void ids_without_a_row_are_refused(void **state) {
+    static const tr_model_unit unit = {"words", "words", "words.", build_words, NULL};
+    const setting s = {1, 2, NULL, 0};
+    const tr_model model = {
+        .size = sizeof(tr_model),
+        .type = "words",
+        .unit_count = 1,
+        .units = &unit,
+        .batch = {1,
+                  {{"input_ids", TR_ROLE_INPUT, {TR_I32, TR_SHAPE1_INIT(WORDS_ROW)}}}},
+        .classes = WORDS};
+    char text[TEXT_MAX];
+    int32_t ids[2][WORDS_ROW] = {{0, 1, WORDS - 1}, {4, WORDS, 5}};
+    const void *inputs[] = {ids};
+    trial t;
+    tr_error err = {0};
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    (void)state;
+    text_of(&s, text);
+    run_options run = {.text = text, .own_model = &model, .resume = "never"};
+    trial_open(&t, &run);
+    options.inputs = inputs;
+    options.rows = 2;
+    refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_DATA, &err,
+           "row 1: input_ids: 11 at element 1 is not in [0, 11)");
+    ids[1][1] = WORDS - 1;
+    trial_ok(tr_engine_forward(t.engine, &options, &outputs, &err), &err);
+    assert_int_equal(outputs.output[0].desc.shape.dim[2], WORDS_WIDE);
+    trial_close(&t);
+}
+
 // ---- what cannot be
 
 static void refuse_run(const char *more, const char *words) {
@@ -600,6 +645,7 @@ int main(void) {
         cmocka_unit_test(structs_of_other_sizes_are_refused),
         cmocka_unit_test(a_step_that_is_given_up_is_made_anew),
         cmocka_unit_test(what_is_not_finite_skips_the_update),
+        cmocka_unit_test(ids_without_a_row_are_refused),
         cmocka_unit_test(runs_that_cannot_be_in_parts_are_refused),
         cmocka_unit_test(a_model_with_a_loss_has_no_parts),
     };

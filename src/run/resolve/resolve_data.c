@@ -92,6 +92,7 @@ static tr_data_options data_options(tr_run *run) {
     bool encoder = run->own_model && tr__model_is_encoder(run->own_model);
     const tr_batch_tensor *labels = tr_batch_target(&run->model->batch);
     return (tr_data_options){
+        .size = sizeof(tr_data_options),
         .row_texts = encoder ? tr_shape_count(labels->desc.shape) : 0,
         .token_types = encoder ? tr__model_types(run->own_model) : 0,
         .labels_optional = run->labels_optional,
