@@ -460,7 +460,7 @@ static void structs_of_other_sizes_are_refused(void **state) {
     refuse(tr_engine_forward(t.engine, NULL, NULL, &err), TR_USAGE, &err, "outputs");
     refuse(tr_engine_backward(t.engine, NULL, 0, &err), TR_USAGE, &err, "gradients");
     refuse(tr_engine_update(t.engine, NULL, &err), TR_USAGE, &err, "tr_step_result");
-    refuse(tr_engine_drop(NULL, &err), TR_USAGE, &err, "engine is NULL");
+    refuse(tr_engine_drop(NULL, &err), TR_USAGE, &err, "is NULL");
     trial_close(&t);
 }
 
