@@ -612,6 +612,12 @@ static void runs_that_cannot_be_in_parts_are_refused(void **state) {
     (void)state;
     refuse_run("\"execution\": {\"wave\": 2},", "set it to 1");
     refuse_run("\"execution\": {\"reproducible\": true},", "reproducible");
+    refuse_run("\"scheduler\": {\"type\": \"WarmupLR\", \"unit\": \"tokens\"},",
+               "takes none");
+    refuse_run("\"zero_optimization\": {\"offload_optimizer\": {\"device\": "
+               "\"nvme\", \"nvme_path\": \"/tmp\"}}, \"memory\": {\"nvme\": "
+               "{\"gradients\": true}},",
+               "keep gradients on the host");
 }
 
 static void a_model_with_a_loss_has_no_parts(void **state) {
