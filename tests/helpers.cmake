@@ -60,7 +60,7 @@ endforeach()
 
 # They plan and run the graph's test model.
 target_link_libraries(plan-helpers PUBLIC graph-helpers)
-foreach(room exec sim planner)
+foreach(room exec sim planner train)
     target_link_libraries(${room}-helpers PUBLIC plan-helpers)
 endforeach()
 target_link_libraries(calibrate-helpers INTERFACE plan-helpers)

@@ -4,7 +4,7 @@
 # runs the tests but those that ask for the technique. The techniques: micro_norm (the noise
 # scale), stage (updates on NVMe), accumulate (sums that are not f32), recompute (units),
 # boundary and saved (inputs and saved activations that wait on the host), defer (updates
-# on the host that are left to the next step).
+# on the host that are left to the next step), hand_out (a loss outside of the model).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
 # by default a temporary one.
 set -eu
@@ -48,11 +48,14 @@ saved)
     own='exec/recompute|plan/(away|match|proof_spoilt)|cuda/offload'
     own="$own|(guard/)?train/(offload|places)"
     ;;
+hand_out)
+    own='plan/(proof|proof_spoilt)|sim/output|(guard/)?train/parts|python/parts'
+    ;;
 defer)
     own='exec/left_out|sim/schedule|(guard/)?train/offload'
     ;;
 *)
-    echo "usage: without.sh micro_norm|stage|accumulate|recompute|boundary|saved|defer" \
+    echo "usage: without.sh micro_norm|stage|accumulate|recompute|boundary|saved|defer|hand_out" \
         "[CTEST OPTION]..." >&2
     exit 2
     ;;

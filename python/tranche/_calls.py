@@ -5,6 +5,7 @@ because what its handler raises outside of a guarded function would be lost."""
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,10 @@ _SIGNALS = [
     *(signal.SIGTERM, signal.SIGINT),
 ]
 
+# As the module signal has it, without the names of its numbers: those take longer than
+# all else that a call does here.
+_plain = importlib.import_module("_signal")
+
 
 class Signals:
     """Those that came while C was at work, and the handlers that wait for them."""
@@ -30,14 +35,14 @@ class Signals:
 
     def take(self) -> None:
         for number in _SIGNALS:
-            handler = signal.getsignal(number)
+            handler = _plain.getsignal(number)
             if callable(handler):
                 self.handlers[number] = handler
-                signal.signal(number, self._handle)
+                _plain.signal(number, self._handle)
 
     def give_back(self) -> None:
         for number, handler in self.handlers.items():
-            signal.signal(number, handler)
+            _plain.signal(number, handler)
 
     def _handle(self, number: int, frame: Any) -> None:
         if self.direct:

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 CPU = (1, 0)  # kDLCPU, device 0
-INT, FLOAT = 0, 2  # kDLInt, kDLFloat
+INT, FLOAT, BFLOAT = 0, 2, 4  # kDLInt, kDLFloat, kDLBfloat
 
 
 class _Tensor(ctypes.Structure):

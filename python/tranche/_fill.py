@@ -90,6 +90,30 @@ def is_whole(values: Any) -> bool:
     return is_whole(values) if hasattr(values, "dtype") else isinstance(values, int)
 
 
+def address(values: Any, dtype: int, shape: tuple[int, ...]) -> int | None:
+    """Where an array of PyTorch or numpy has its numbers, if they lie there packed, in
+    this shape and as elements of this type of the library; else None."""
+    kind = _KINDS[dtype]
+    torch = torch_tensor(values)
+    if torch is not None:
+        fits = (
+            values.dtype == getattr(torch, kind.name)
+            and tuple(values.shape) == shape
+            and values.device.type == "cpu"
+            and values.is_contiguous()
+        )
+        return int(values.data_ptr()) if fits else None
+    np = sys.modules.get("numpy")
+    if np is not None and isinstance(values, np.ndarray):
+        fits = (
+            values.dtype == kind.name
+            and values.shape == shape
+            and values.flags.c_contiguous
+        )
+        return int(values.ctypes.data) if fits else None
+    return None
+
+
 def fill(
     values: Any, address: int, dtype: int, shape: tuple[int, ...], name: str
 ) -> None:

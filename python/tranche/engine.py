@@ -12,6 +12,7 @@ from tranche import callbacks as told
 from tranche._calls import Raised
 from tranche._handle import Handle, field_type, sized
 from tranche._library import library
+from tranche._parts import Parts
 from tranche.callbacks import Callbacks, Evaluation, Screen, StepResult
 from tranche.error import StopTraining
 from tranche.plan import Plan
@@ -57,6 +58,7 @@ class Engine(Handle):
         self._call("tr_engine_stop_when", self._stop, None)
         self._written = 0  # how often the caller has written tensors
         self._predictor: Predictor | None = None
+        self._parts: Parts | None = None
 
     # ---- training
 
@@ -90,6 +92,38 @@ class Engine(Handle):
                 each.on_end(self)
         except StopTraining:
             return
+
+    # ---- a step in parts, of a model whose last unit has outputs and no loss
+
+    def forward(self, inputs: Any = None, *, evaluate: bool = False) -> list[Array]:
+        """Runs the model on the next micro-batch of a step, and begins a step where
+        none is at work. inputs: rows as the model takes them, [rows, ...], or a dict of
+        these by name; None: the run's own data. Gives the outputs, without a copy and
+        read-only, until the next call of the engine. evaluate: as in an evaluation,
+        and no gradient comes back."""
+        if self._parts is None:
+            self._parts = Parts(self)
+        return self._parts.forward(self, inputs, evaluate)
+
+    def backward(self, gradients: Any, loss: float = 0.0) -> None:
+        """Takes the gradients of the micro-batch's mean loss by its outputs, each of
+        the output's shape (a list of several outputs' gradients; None: zeros), and runs
+        the backward. loss: for the step's result."""
+        if self._parts is None:
+            self._parts = Parts(self)
+        self._parts.backward(self, gradients, loss)
+
+    def update(self) -> StepResult:
+        """Ends the step when all its micro-batches have been backward: the update takes
+        the mean over them, and over those of all ranks."""
+        result = sized(c.tr_step_result)
+        self._call("tr_engine_update", byref(result))
+        return step_result(result)
+
+    def drop(self) -> None:
+        """Drops the step that is at work; the next forward begins it anew. All ranks
+        drop it."""
+        self._call("tr_engine_drop")
 
     def _tell(self, listeners: Sequence[told.Callback]) -> Any:
         def stepped(_: object, result: Any, evaluation: Any) -> None:

@@ -41,10 +41,9 @@ def _to_log(level: int, line: str) -> None:
 class Run(Handle):
     """What is to be trained. config: the path of a run file, or the same as a dict.
     settings: keys in place of the config's, such as {"steps": 10}. train, validation:
-    data in place of the config's (docs/python.md says what they may be). model: in
-    place of the config's. messages:
-    gets notes and warnings, with the level of `logging`; they go to the logger
-    "tranche" where there is none.
+    data in place of the config's (docs/python.md says what they may be). model: one of
+    the program's own, in place of the config's. messages: gets notes and warnings, with
+    the level of `logging`; they go to the logger "tranche" where there is none.
 
     A run takes settings until it is resolved, which its plan and its engine see to."""
 

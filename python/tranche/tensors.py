@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +29,9 @@ class Kind(NamedTuple):
 _KINDS = {
     c.TR_F32: Kind(ctypes.c_float, "f", "<f4", _dlpack.FLOAT),
     c.TR_I64: Kind(ctypes.c_int64, "q", "<i8", _dlpack.INT),
+    c.TR_F16: Kind(ctypes.c_uint16, "H", "<f2", _dlpack.FLOAT),
+    # numpy has no such type: it gets a copy in f32.
+    c.TR_BF16: Kind(ctypes.c_uint16, "H", "bf16", _dlpack.BFLOAT),
 }
 
 
@@ -41,6 +45,7 @@ class Array:
         self._buffer = buffer  # of ctypes: [elements]
         self._kind = kind
         self._lender = lender  # that keeps the memory
+        self._wide: Array | None = None
         self.shape = tuple(shape)
 
     @property
@@ -54,6 +59,9 @@ class Array:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        if self._kind.code == _dlpack.BFLOAT:
+            self._wide = self.widened()  # which numpy reads
+            return self._wide.__array_interface__
         return {
             "version": 3,
             "shape": self.shape,
@@ -76,8 +84,26 @@ class Array:
         """The same memory in another shape."""
         return Array(self._buffer, self._kind, shape, self._lender)
 
+    def widened(self) -> Array:
+        """A copy in f32 of numbers of 16 bits; of others, the array itself."""
+        if self._kind.ctype is not ctypes.c_uint16:
+            return self
+        kind = _KINDS[c.TR_F32]
+        copy = (kind.ctype * len(self._buffer))()
+        bits = bytes(self._buffer)
+        if self._kind.code == _dlpack.BFLOAT:  # the upper half of an f32
+            wide = bytearray(2 * len(bits))
+            wide[2::4], wide[3::4] = bits[::2], bits[1::2]
+            ctypes.memmove(copy, bytes(wide), len(wide))
+        else:
+            copy[:] = struct.unpack(f"<{len(self._buffer)}e", bits)
+        return Array(copy, kind, self.shape)
+
     def memoryview(self) -> memoryview:
-        """Of this shape; without numpy, `tolist()` and `[i, j]` read it."""
+        """Of this shape; without numpy, `tolist()` and `[i, j]` read it. Numbers of 16
+        bits are widened."""
+        if self._kind.ctype is ctypes.c_uint16:
+            return self.widened().memoryview()
         flat = memoryview(self._buffer).cast("B")
         shape = list(self.shape) or [1]
         view: Any = flat.cast(self._kind.format, shape)  # type: ignore[call-overload]
@@ -110,6 +136,15 @@ def empty(kind: int, shape: Sequence[int]) -> Array:
     """An array of a data type of the library (TR_F32, TR_I64), of zeros."""
     found = _KINDS[kind]
     return Array((found.ctype * math.prod(shape))(), found, shape)
+
+
+def view(output: Any, owner: Any) -> Array:
+    """Memory of an engine's, as a tr_output describes it."""
+    desc = output.desc
+    found, shape = _KINDS[desc.dtype], tuple(desc.shape.dim[: desc.shape.rank])
+    count = math.prod(shape)
+    buffer = (found.ctype * count).from_address(output.data)
+    return Array(buffer, found, shape, owner)
 
 
 class Tensor:

@@ -96,9 +96,12 @@ static tr_status check_provided(const tr_plan *plan, tr_error *err) {
 }
 
 static tr_status run_passes(tr_plan *plan, tr_error *err) {
-    tr_status status = check_provided(plan, err);
+    tr_status status = TR_OK;
     for (size_t i = 0; i < PASSES && status == TR_OK; i++) {
         status = passes[i].run(plan, err);
+        if (status == TR_OK && passes[i].run == tr__pass_compile) {
+            status = check_provided(plan, err); // what the model asks for is known now
+        }
     }
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__unit_values_clear(plan, (tr_sequence_kind)s);

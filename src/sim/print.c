@@ -107,6 +107,10 @@ static tr_status print_text(const void *simulated, FILE *to, tr_error *err) {
     fprintf(to, "machine %s\n", s->machine->name);
     print_request(request, to);
     print_times(&s->result, to);
+    if (s->plan->hands_out) {
+        fprintf(to, "the loss is computed outside of the model: its time is not known, "
+                    "and not in this\n");
+    }
     print_kinds(s, to);
     print_rates(&s->result, request, to);
     print_traffic(&s->result, to);

@@ -5,7 +5,7 @@
 #include "plan/models.h"
 
 void test_models_make(test_models *models) {
-    // None of its own: the centered model.
+    // None of its own: the centered model, and those without a loss.
     *models = (test_models){
         .owned = {test_model_small_gpt2(0), test_model_small_gpt2(0.1),
                   test_model_sliced_gpt2(0, 2), test_model_sliced_gpt2(0.1, 3),
@@ -15,6 +15,8 @@ void test_models_make(test_models *models) {
     for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
         models->of[i] = models->owned[i] ? models->owned[i] : &test_model_centered;
     }
+    models->of[TEST_DRAWN_MODELS - 2] = &test_model_open;
+    models->of[TEST_DRAWN_MODELS - 1] = &test_model_open_cut;
 }
 
 void test_models_destroy(test_models *models) {

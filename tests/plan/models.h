@@ -21,6 +21,10 @@ tr_model *test_model_qwen3(double dropout);
 // batch norms take their statistics over `scope`.
 tr_model *test_model_resnet(tr_batch_scope scope);
 
+// Two models without a loss: the last unit has three outputs, one of which nothing that
+// is trained leads to. Of the second that unit has two segments.
+extern const tr_model test_model_open, test_model_open_cut;
+
 // g micro-batches of m samples, two optimizer states, one thread; to be changed.
 tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g);
 // Fails the test when there is no plan.

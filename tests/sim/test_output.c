@@ -164,8 +164,27 @@ static void test_trace(void **state) {
     json_decref(root);
 }
 
+// What the caller does in the middle of a step takes no time.
+static void test_outside(void **state) {
+    tr_plan_request request = test_request(&test_model_open, 2, 2);
+    (void)state;
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_machine(
+        "{\"name\": \"m\", \"ranks_per_node\": 1, \"compute\": {\"flops\": 1e9, "
+        "\"bytes\": 1e9, \"launch\": 1e-5}}");
+    tr_simulated *simulated = test_simulate(plan, machine);
+    char *text = printed(simulated, tr_simulated_print);
+    assert_non_null(strstr(text, "its time is not known"));
+    assert_null(strstr(text, "hand_out"));
+    free(text);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_outside),
         cmocka_unit_test_setup_teardown(test_json, begin, end),
         cmocka_unit_test_setup_teardown(test_text, begin, end),
         cmocka_unit_test_setup_teardown(test_trace, begin, end),

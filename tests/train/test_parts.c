@@ -1,6 +1,9 @@
+// Labels: guard
 // Steps in parts: a model whose loss the caller computes trains as the same model with
 // its loss inside; calls out of turn are errors that change nothing.
 #include "outside.h"
+#include "plan/models.h"
+#include "scratch.h"
 #include "snapshot.h"
 
 #include <math.h>
@@ -115,6 +118,158 @@ static void placements_and_precisions_train_as_with_the_loss_inside(void **state
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         compare(&settings[i], settings[i].more);
     }
+}
+
+static void an_optimizer_on_nvme_trains_as_with_the_loss_inside(void **state) {
+    char more[TEXT_MAX];
+    snprintf(more, sizeof more,
+             "\"zero_optimization\": {\"stage\": 0, \"offload_optimizer\": "
+             "{\"device\": \"nvme\", \"nvme_path\": \"%s\"}},",
+             scratch_path(state, ""));
+    compare(&(setting){3, 8, more, 0}, "NVMe");
+}
+
+// ---- several outputs
+
+// The loss of the model with three outputs: a sum of some of them, weighed. Returns the
+// sum over the rows.
+static double weighed_sum(const tr_outputs *o) {
+    double sum = 0;
+    for (int i = 1; i < o->count; i++) {
+        const float *out = o->output[i].data;
+        for (int64_t k = 0; k < tr_shape_count(o->output[i].desc.shape); k++) {
+            sum += (double)out[k] * (double)(i + k % 3);
+        }
+    }
+    return sum;
+}
+
+static double sum_at(trial *t, const char *name, float value) {
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    tr_error err = {0};
+    const void *inputs[] = {data.x[0]};
+    options.inputs = inputs;
+    options.rows = 5;
+    options.evaluate = true;
+    trial_ok(tr_engine_write(t->engine, name, "values", 3, 1, &value, &err), &err);
+    trial_ok(tr_engine_forward(t->engine, &options, &outputs, &err), &err);
+    return weighed_sum(&outputs);
+}
+
+static void hand_back(trial *t) {
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_error err = {0};
+    const void *inputs[] = {data.x[0]};
+    float weight[3][8 * 7];
+    const float *gradients[] = {NULL, weight[1], weight[2]};
+    options.inputs = inputs;
+    options.rows = 5;
+    trial_ok(tr_engine_forward(t->engine, &options, &outputs, &err), &err);
+    assert_int_equal(outputs.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(outputs.output[i].trained == (i > 0));
+        for (int k = 0; k < 8 * 7; k++) {
+            weight[i][k] = (float)(i + k % 3);
+        }
+    }
+    trial_ok(tr_engine_backward(t->engine, gradients, 0, &err), &err);
+    trial_ok(tr_engine_update(t->engine, &result, &err), &err);
+    assert_false(result.skipped);
+}
+
+static void gradients_of_several_outputs_are_those_of_their_sum(void **state) {
+    static const char *const names[] = {"first.a", "last.b", "last.c"};
+    const tr_model *models[] = {&test_model_open, &test_model_open_cut};
+    const setting s = {1, 8, NULL, 0};
+    char text[TEXT_MAX];
+    (void)state;
+    text_of(&s, text);
+    for (int m = 0; m < 2; m++) {
+        run_options options = {.text = text, .own_model = models[m], .resume = "never"};
+        trial t;
+        tr_error err = {0};
+        trial_open(&t, &options);
+        hand_back(&t);
+        float gradient[3];
+        for (int i = 0; i < 3; i++) {
+            trial_ok(tr_engine_read(t.engine, names[i], "gradient", 3, 1, &gradient[i],
+                                    &err),
+                     &err);
+        }
+        trial_close(&t);
+        trial_open(&t, &options);
+        for (int i = 0; i < 3; i++) {
+            const float step = 1e-2f;
+            float at;
+            trial_ok(tr_engine_read(t.engine, names[i], "values", 3, 1, &at, &err),
+                     &err);
+            double above = sum_at(&t, names[i], at + step);
+            double below = sum_at(&t, names[i], at - step);
+            double slope = (above - below) / (2 * (double)step);
+            if (fabs(slope - (double)gradient[i]) > 1e-2 * fmax(1, fabs(slope))) {
+                fail_msg("%s: %g, and not %g", names[i], (double)gradient[i], slope);
+            }
+            trial_ok(tr_engine_write(t.engine, names[i], "values", 3, 1, &at, &err),
+                     &err);
+        }
+        trial_close(&t);
+    }
+}
+
+// ---- the run's own data
+
+static tr_status read_features(void *user, const int64_t *index, int64_t count,
+                               void *const *rows, tr_error *err) {
+    (void)user, (void)err;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy((float *)rows[0] + i * OWN_FEATURES, data.x[index[i]], sizeof data.x[0]);
+    }
+    return TR_OK;
+}
+
+static void data_of_the_run_come_by_themselves(void **state) {
+    enum { SAMPLES = 20 };
+    const setting s = {2, 8, NULL, 0};
+    char text[TEXT_MAX];
+    own_model own;
+    trial t;
+    tr_dataset *features = NULL;
+    tr_dataset_source source = TR_DATASET_SOURCE_INIT;
+    tr_error err = {0};
+    const int64_t rows[] = {8, 8, 4, 0, 8, 8}; // epochs end with a short batch
+    (void)state;
+    text_of(&s, text);
+    own_model_make_open(&own, 0);
+    source.samples = SAMPLES;
+    source.tensors = own.model.batch;
+    source.read = read_features;
+    trial_ok(tr_dataset_create_callback(&source, &features, &err), &err);
+    run_options options = {.text = text,
+                           .own_model = &own.model,
+                           .own_train = features,
+                           .resume = "never"};
+    trial_open(&t, &options);
+    for (int i = 0; i < 6; i++) {
+        tr_outputs outputs = TR_OUTPUTS_INIT;
+        tr_step_result result = TR_STEP_RESULT_INIT;
+        float gradient[OUTSIDE_ROWS * OWN_CLASSES];
+        const float *const gradients[] = {gradient};
+        trial_ok(tr_engine_forward(t.engine, NULL, &outputs, &err), &err);
+        assert_int_equal(outputs.rows, rows[i]);
+        outside_loss(&outputs.output[0], data.label, gradient);
+        trial_ok(tr_engine_backward(t.engine, gradients, 1, &err), &err);
+        if (i % 2 == 1) {
+            trial_ok(tr_engine_update(t.engine, &result, &err), &err);
+            assert_int_equal(result.targets, i == 3 ? 1 : 2);
+            assert_true(result.loss == 1);
+            assert_int_equal(result.samples, i == 1 ? 16 : i == 3 ? 20 : 36);
+        }
+    }
+    trial_close(&t);
+    tr_dataset_destroy(features);
 }
 
 // ---- short micro-batches
@@ -276,6 +431,39 @@ static void calls_out_of_turn_change_nothing(void **state) {
     trial_close(&good);
 }
 
+static void structs_of_other_sizes_are_refused(void **state) {
+    const setting s = {1, 8, NULL, 0};
+    own_model own;
+    trial t;
+    tr_error err = {0};
+    const void *inputs[] = {data.x[0]};
+    (void)state;
+    own_model_make_open(&own, 0);
+    open_outside(&t, &own, &s);
+    for (int more = -8; more <= 8; more += 16) {
+        tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+        tr_outputs outputs = TR_OUTPUTS_INIT;
+        tr_step_result result = TR_STEP_RESULT_INIT;
+        options.inputs = inputs;
+        options.rows = 8;
+        options.size += (size_t)more;
+        refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
+               "TR_FORWARD_OPTIONS_INIT");
+        options.size = sizeof options;
+        outputs.size += (size_t)more;
+        refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
+               "TR_OUTPUTS_INIT");
+        result.size += (size_t)more;
+        refuse(tr_engine_update(t.engine, &result, &err), TR_USAGE, &err,
+               "TR_STEP_RESULT_INIT");
+    }
+    refuse(tr_engine_forward(t.engine, NULL, NULL, &err), TR_USAGE, &err, "outputs");
+    refuse(tr_engine_backward(t.engine, NULL, 0, &err), TR_USAGE, &err, "gradients");
+    refuse(tr_engine_update(t.engine, NULL, &err), TR_USAGE, &err, "tr_step_result");
+    refuse(tr_engine_drop(NULL, &err), TR_USAGE, &err, "is NULL");
+    trial_close(&t);
+}
+
 static bool now(void *user) {
     (void)user;
     return true;
@@ -356,6 +544,51 @@ static void what_is_not_finite_skips_the_update(void **state) {
     trial_close(&t);
 }
 
+// ---- ids
+
+enum { WORDS = 11, WORDS_WIDE = 4, WORDS_ROW = 3 };
+
+static void build_words(tr_graph *g, const void *config) {
+    const tr_init draw = {TR_INIT_UNIFORM, -0.5f, 0.5f};
+    tr_value in[] = {tr_graph_data(g, "input_ids"),
+                     tr_graph_param(g, "table", TR_SHAPE2(WORDS, WORDS_WIDE), draw)};
+    (void)config;
+    tr_graph_output(g, tr_graph_call(g, "embedding", NULL, in, 2, NULL, 0));
+}
+
+// Kernels index the table with them.
+static void ids_without_a_row_are_refused(void **state) {
+    static const tr_model_unit unit = {"words", "words", "words.", build_words, NULL};
+    const setting s = {1, 2, NULL, 0};
+    const tr_model model = {
+        .size = sizeof(tr_model),
+        .type = "words",
+        .unit_count = 1,
+        .units = &unit,
+        .batch = {1,
+                  {{"input_ids", TR_ROLE_INPUT, {TR_I32, TR_SHAPE1_INIT(WORDS_ROW)}}}},
+        .classes = WORDS};
+    char text[TEXT_MAX];
+    int32_t ids[2][WORDS_ROW] = {{0, 1, WORDS - 1}, {4, WORDS, 5}};
+    const void *inputs[] = {ids};
+    trial t;
+    tr_error err = {0};
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    (void)state;
+    text_of(&s, text);
+    run_options run = {.text = text, .own_model = &model, .resume = "never"};
+    trial_open(&t, &run);
+    options.inputs = inputs;
+    options.rows = 2;
+    refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_DATA, &err,
+           "row 1: input_ids: 11 at element 1 is not in [0, 11)");
+    ids[1][1] = WORDS - 1;
+    trial_ok(tr_engine_forward(t.engine, &options, &outputs, &err), &err);
+    assert_int_equal(outputs.output[0].desc.shape.dim[2], WORDS_WIDE);
+    trial_close(&t);
+}
+
 // ---- what cannot be
 
 static void refuse_run(const char *more, const char *words) {
@@ -379,6 +612,12 @@ static void runs_that_cannot_be_in_parts_are_refused(void **state) {
     (void)state;
     refuse_run("\"execution\": {\"wave\": 2},", "set it to 1");
     refuse_run("\"execution\": {\"reproducible\": true},", "reproducible");
+    refuse_run("\"scheduler\": {\"type\": \"WarmupLR\", \"unit\": \"tokens\"},",
+               "takes none");
+    refuse_run("\"zero_optimization\": {\"offload_optimizer\": {\"device\": "
+               "\"nvme\", \"nvme_path\": \"/tmp\"}}, \"memory\": {\"nvme\": "
+               "{\"gradients\": true}},",
+               "keep gradients on the host");
 }
 
 static void a_model_with_a_loss_has_no_parts(void **state) {
@@ -401,11 +640,18 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_micro_batches_trains_as_with_the_loss_inside),
         cmocka_unit_test(placements_and_precisions_train_as_with_the_loss_inside),
+        cmocka_unit_test_setup_teardown(
+            an_optimizer_on_nvme_trains_as_with_the_loss_inside, scratch_make,
+            scratch_remove),
+        cmocka_unit_test(gradients_of_several_outputs_are_those_of_their_sum),
+        cmocka_unit_test(data_of_the_run_come_by_themselves),
         cmocka_unit_test(a_short_micro_batch_counts_as_a_whole_one),
         cmocka_unit_test(outputs_of_an_evaluation_need_no_backward),
         cmocka_unit_test(calls_out_of_turn_change_nothing),
+        cmocka_unit_test(structs_of_other_sizes_are_refused),
         cmocka_unit_test(a_step_that_is_given_up_is_made_anew),
         cmocka_unit_test(what_is_not_finite_skips_the_update),
+        cmocka_unit_test(ids_without_a_row_are_refused),
         cmocka_unit_test(runs_that_cannot_be_in_parts_are_refused),
         cmocka_unit_test(a_model_with_a_loss_has_no_parts),
     };

@@ -24,12 +24,8 @@ static tr_status check_tensor(const checked_source *self, int index, const void 
     const tr_dataset_source *source = &self->inner;
     const tr_batch_tensor *tensor = &self->tensors.tensor[index];
     bool target = tensor->role == TR_ROLE_TARGET;
-    const tr_checked_rows checked = {.rows = rows,
-                                     .index = samples.index,
-                                     .count = samples.count,
-                                     .bound =
-                                         target ? source->classes : source->vocabulary};
-    return tr__rows_check(tensor, &checked, err);
+    int64_t bound = target ? source->classes : source->vocabulary;
+    return tr__rows_check(tensor, rows, bound, samples, err);
 }
 
 // ---- reading

@@ -45,17 +45,4 @@ int64_t tr__dataset_features(const tr_dataset *dataset);
 void tr__rows_move(const tr_batch_tensors *tensors, int64_t by, void *const *rows,
                    void *out[TR_BATCH_TENSORS_MAX]);
 
-// Rows of a tensor of a batch, [count, ...], as somebody outside of the library has
-// filled them.
-typedef struct tr_checked_rows {
-    const void *rows;
-    const int64_t *index; // [count] which samples of a data set they are; NULL: of none
-    int64_t count;
-    int64_t bound; // ids lie in [0, bound); 0: any
-} tr_checked_rows;
-
-// TR_DATA: ids or places that kernels must not get; the message says where.
-tr_status tr__rows_check(const tr_batch_tensor *tensor, const tr_checked_rows *rows,
-                         tr_error *err);
-
 #endif

@@ -5,7 +5,8 @@
 #include <tranche/data.h>
 #include <tranche/model.h>
 
-// The samples index[0 .. count).
+// The samples index[0 .. count). index NULL: rows that a caller hands over, by their
+// numbers from 0.
 typedef struct tr_sample_list {
     const int64_t *index;
     int64_t count;
@@ -15,6 +16,11 @@ typedef struct tr_sample_list {
 // 0: any. TR_DATA names the sample and the element.
 tr_status tr__ids_check(const tr_batch_tensor *tensor, const int32_t *ids,
                         int64_t bound, tr_sample_list samples, tr_error *err);
+
+// The same of a tensor of any role and type: ids; places, each of which is 0 or one
+// more than before; numbers, which may be any. rows: [samples, ...].
+tr_status tr__rows_check(const tr_batch_tensor *tensor, const void *rows, int64_t bound,
+                         tr_sample_list samples, tr_error *err);
 
 // What the data set does not bound itself, against the model's classes. The targets of
 // a model that embeds are numbers of texts, which nothing is indexed with. rows[i]

@@ -152,6 +152,12 @@ static void evict_apart(tr_proof *p, const tr_kept *to, int64_t at) {
     tr__gradient_leave(p, p->step->unit, &apart, to->first, to->count, NULL, &handed);
 }
 
+// Floats come complete, but where a loss outside of the model makes a scope of each
+// micro-batch: they are added in the order of these.
+static bool adds_scopes(const tr_proof *p) {
+    return p->plan->request.sums == TR_I64 || p->plan->hands_out;
+}
+
 // The scope that was evicted last comes to those before.
 static void add_evicted(tr_proof *p) {
     if (!tr__gradient_is_of_flat(p)) {
@@ -160,7 +166,7 @@ static void add_evicted(tr_proof *p) {
     int32_t flat = p->step->unit;
     int64_t at = p->walked.evicted[flat] - 1;
     tr_kept to = tr__kept_part(p, flat, TR_PART_GRAD);
-    if (at < 1 || p->plan->request.sums != TR_I64) {
+    if (at < 1 || !adds_scopes(p)) {
         tr__proof_wrong(p, "adds what has to come complete");
         return;
     }
@@ -227,8 +233,7 @@ void tr__rule_add(tr_proof *p) {
     }
     tr_kept to;
     int64_t at = begin_handing(p, &to);
-    bool adds = p->plan->request.sums == TR_I64 || p->plan->hands_out;
-    if (at == 0 || (at > 0 && !adds)) {
+    if (at == 0 || (at > 0 && !adds_scopes(p))) {
         tr__proof_wrong(p, "adds what has to come complete");
     }
     if (at <= 0) {

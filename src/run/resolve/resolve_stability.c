@@ -64,6 +64,12 @@ tr_status tr__run_resolve_schedule(tr_run *run, tr_error *err) {
     tr_schedule_unit unit = tr__schedule_read_unit(run->config);
     int64_t each =
         unit == TR_SCHEDULE_TOKENS ? tr_model_targets(run->model) : INT64_C(1);
+    if (each == 0) {
+        return tr_fail(err, TR_USAGE,
+                       "scheduler.unit is \"tokens\", which counts targets, and the "
+                       "model (%s) takes none: choose \"samples\" or \"updates\"",
+                       run->model->type);
+    }
     if (unit != TR_SCHEDULE_UPDATES) {
         length.run = at_most(samples_of(run), each);
         length.update = at_most(s->batches.first, each);

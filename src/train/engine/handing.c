@@ -2,7 +2,7 @@
 
 #include "base/batch.h"
 #include "base/half.h"
-#include "data/sources/dataset.h"
+#include "data/sources/ids.h"
 
 #include <string.h>
 
@@ -28,14 +28,14 @@ static tr_status check_tensor(const tr_engine *engine, int index,
                               const tr_forward_options *options, const char *function,
                               tr_error *err) {
     const tr_batch_tensor *tensor = &engine->plan->batch.tensor[index];
-    const tr_checked_rows rows = {.rows = options->inputs[index],
-                                  .count = options->rows,
-                                  .bound = engine->plan->request.model->classes};
-    if (!rows.rows) {
+    const void *rows = options->inputs[index];
+    int64_t classes = engine->plan->request.model->classes;
+    if (!rows) {
         return tr_fail(err, TR_USAGE, "%s: inputs[%d], \"%s\", is NULL", function,
                        index, tensor->name);
     }
-    return tr__rows_check(tensor, &rows, err);
+    return tr__rows_check(tensor, rows, classes, (tr_sample_list){NULL, options->rows},
+                          err);
 }
 
 // Training goes on by the run's data, where it has some.

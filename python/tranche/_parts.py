@@ -1,0 +1,111 @@
+"""A step in parts: what goes into an engine and comes out of it in the step's middle."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+from ctypes import byref
+from typing import TYPE_CHECKING, Any
+
+from tranche import _declarations as c
+from tranche import _fill
+from tranche._handle import sized
+from tranche.error import Error, Status
+from tranche.tensors import Array, view
+
+if TYPE_CHECKING:
+    from tranche.engine import Engine
+
+
+class Lent:
+    """Memory that a call of the library reads: that of an array where it is packed and
+    of the right type, else a copy, whose memory serves again."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Any] = {}
+
+    def address(
+        self, values: Any, dtype: int, shape: tuple[int, ...], name: str
+    ) -> int:
+        own = _fill.address(values, dtype, shape)
+        if own is not None:
+            return own
+        size = max(1, _fill.size(dtype) * math.prod(shape))
+        buffer = self._buffers.get(name)
+        if buffer is None or ctypes.sizeof(buffer) < size:
+            buffer = self._buffers[name] = ctypes.create_string_buffer(size)
+        _fill.fill(values, ctypes.addressof(buffer), dtype, shape, name)
+        return ctypes.addressof(buffer)
+
+
+class Parts:
+    """The step at work of an engine whose model has no loss."""
+
+    def __init__(self, engine: Engine) -> None:
+        model = engine.run._ask("tr_run_model").contents
+        self._tensors = {
+            tensor.name.decode(): (
+                tensor.desc.dtype,
+                tuple(tensor.desc.shape.dim[: tensor.desc.shape.rank]),
+            )
+            for tensor in model.batch.tensor[: model.batch.count]
+        }
+        self._lent = Lent()
+        self._shapes: list[tuple[int, ...]] = []  # of the outputs before
+
+    def forward(self, engine: Engine, inputs: Any, evaluate: bool) -> list[Array]:
+        options, found = sized(c.tr_forward_options), sized(c.tr_outputs)
+        options.evaluate = evaluate
+        if inputs is not None:
+            rows, options.rows = self._rows(inputs)
+            options.inputs = ctypes.cast(rows, type(options.inputs))
+        engine._call("tr_engine_forward", byref(options), byref(found))
+        outputs = [
+            view(output, engine._owner) for output in found.output[: found.count]
+        ]
+        if not evaluate:
+            self._shapes = [output.shape for output in outputs]
+        return outputs
+
+    def backward(self, engine: Engine, gradients: Any, loss: float) -> None:
+        given = gradients if isinstance(gradients, list | tuple) else [gradients]
+        if len(self._shapes) == 1 and _fill.shape_of(gradients) == self._shapes[0]:
+            given = [gradients]  # nested lists, too
+        if self._shapes and len(given) != len(self._shapes):
+            raise Error(
+                Status.USAGE,
+                f"backward: {len(given)} gradients of {len(self._shapes)} outputs; "
+                f"None stands for one of zeros",
+            )
+        pointers = (ctypes.POINTER(ctypes.c_float) * max(1, len(given)))()
+        for i, (values, shape) in enumerate(zip(given, self._shapes, strict=False)):
+            if values is not None:
+                name = f"the gradient of output {i}"
+                at = self._lent.address(values, c.TR_F32, shape, name)
+                pointers[i] = ctypes.cast(at, ctypes.POINTER(ctypes.c_float))
+        engine._call("tr_engine_backward", pointers, float(loss))
+
+    def _rows(self, inputs: Any) -> tuple[Any, int]:
+        given = self._by_name(inputs)
+        counts = {_fill.shape_of(values)[:1] for values in given.values()}
+        if len(counts) != 1 or () in counts:
+            raise Error(
+                Status.USAGE, "inputs need equally many samples, [samples, ...]"
+            )
+        count = counts.pop()[0]
+        rows = (ctypes.c_void_p * len(self._tensors))()
+        for i, (name, (dtype, shape)) in enumerate(self._tensors.items()):
+            rows[i] = self._lent.address(given[name], dtype, (count, *shape), name)
+        return rows, count
+
+    def _by_name(self, inputs: Any) -> Mapping[str, Any]:
+        names = list(self._tensors)
+        given = inputs if isinstance(inputs, Mapping) else {names[0]: inputs}
+        if sorted(given) != sorted(names):
+            raise Error(
+                Status.USAGE,
+                f"the model takes {', '.join(names)}; given: {', '.join(given)}",
+            )
+        return given
+
