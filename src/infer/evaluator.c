@@ -131,6 +131,9 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
 static tr_status need_classes(const tr_model *model, tr_error *err) {
     int targets = 0;
     bool numbers = false;
+    if (model->labels > 0) {
+        return TR_OK;
+    }
     for (int i = 0; i < model->batch.count; i++) {
         const tr_batch_tensor *tensor = &model->batch.tensor[i];
         targets += tensor->role == TR_ROLE_TARGET;
@@ -161,9 +164,12 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
         return status;
     }
     e->samples = e->data ? tr_dataset_samples(e->data) : 0;
-    e->positions = tr_model_targets(e->model);
-    e->width =
-        e->model->embedding_width > 0 ? e->model->embedding_width : e->model->classes;
+    bool labels = e->model->labels > 0;
+    e->positions = labels ? tr_batch_target(&e->model->batch)->desc.shape.dim[0]
+                          : tr_model_targets(e->model);
+    e->width = e->model->embedding_width > 0 ? e->model->embedding_width
+               : labels                      ? e->model->labels
+                                             : e->model->classes;
     int64_t tokens = tr__model_reads_tokens(e->model)
                          ? tr_shape_count(tr_batch_input(&e->model->batch)->desc.shape)
                          : 1;
@@ -222,8 +228,8 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0}, e->plan,
-                                     e->executor, -1, NULL, err);
+        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0, NULL},
+                                     e->plan, e->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, e->plan, e->executor, err);
@@ -233,10 +239,20 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
     return status == TR_OK ? tr__executor_round(e->executor, err) : status;
 }
 
+// Are targets numbers, several of each text perhaps?
+static bool has_numbers(const tr_evaluator *e) {
+    return e->model->label_kind == TR_LABELS_SET ||
+           e->model->label_kind == TR_LABELS_VALUE;
+}
+
 static tr_status take_memory(tr_evaluator *e, tr_error *err) {
     e->index = tr__calloc((size_t)e->batch, sizeof *e->index);
     e->targets = tr__calloc((size_t)(e->batch * e->positions), sizeof *e->targets);
-    if (!e->index || !e->targets) {
+    if (has_numbers(e)) {
+        e->numbers = tr__calloc((size_t)(e->batch * e->positions * e->width),
+                                sizeof *e->numbers);
+    }
+    if (!e->index || !e->targets || (has_numbers(e) && !e->numbers)) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
     }
     tr_status status = tr__arenas_fit(e->plan, e->arenas, err);
@@ -299,6 +315,7 @@ void tr_evaluator_destroy(tr_evaluator *e) {
         tr_run_destroy(e->run);
         tr__free(e->index);
         tr__free(e->targets);
+        tr__free(e->numbers);
         tr__free(e);
     }
 }
@@ -315,7 +332,7 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
     void *rows[TR_BATCH_TENSORS_MAX];
     tr__batch_rows(data, &e->plan->batch, slot, e->batch, 0, rows);
     int32_t *wanted = rows[target];
-    rows[target] = e->targets;
+    rows[target] = has_numbers(e) ? (void *)e->numbers : e->targets;
     int64_t targets = e->batch * e->positions;
     memset(slot, 0, (size_t)e->plan->slot_bytes);
     for (int64_t i = 0; i < targets; i++) {
@@ -325,8 +342,11 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
+    for (int64_t i = 0; has_numbers(e) && i < count * e->positions; i++) {
+        e->targets[i] = isnan(e->numbers[i * e->width]) ? -1 : 0;
+    }
     // A sample of one position is answered for where it has a target: all are.
-    for (int64_t i = 0; i < targets && e->positions > 1; i++) {
+    for (int64_t i = 0; i < targets && e->positions > 1 && !has_numbers(e); i++) {
         wanted[i] = e->targets[i];
     }
     return status;
@@ -346,9 +366,21 @@ static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_
     return TR_OK;
 }
 
+// A text's numbers, one by one.
+static void score_numbers(tr_evaluator *e, const float *logits, const float *targets) {
+    for (int64_t v = 0; v < e->width; v++) {
+        double x = logits[v], t = targets[v];
+        bool value = e->model->label_kind == TR_LABELS_VALUE;
+        e->loss +=
+            value ? (x - t) * (x - t) : (x < 0 ? 0 : x) - x * t + log1p(exp(-fabs(x)));
+        e->count += 1;
+        e->correct += (x > 0) == (t > 0.5);
+    }
+}
+
 static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
     double total = 0;
-    int64_t classes = e->model->classes, best = 0;
+    int64_t classes = e->width, best = 0;
     for (int64_t v = 1; v < classes; v++) {
         best = logits[v] > logits[best] ? v : best;
     }
@@ -358,6 +390,14 @@ static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
     e->loss += log(total) + (double)logits[best] - (double)logits[target];
     e->count += 1;
     e->correct += best == target;
+}
+
+static void score(tr_evaluator *e, const float *logits, int64_t i) {
+    if (has_numbers(e)) {
+        score_numbers(e, logits, e->numbers + i * e->width);
+    } else {
+        score_row(e, logits, e->targets[i]);
+    }
 }
 
 tr_status tr__evaluator_computes(const tr_evaluator *e, tr_error *err) {
@@ -410,10 +450,11 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
         if (e->targets[i] >= 0 && e->model->embedding_width > 0) {
             e->count += 1; // a text, with nothing to score
         } else if (e->targets[i] >= 0) {
-            score_row(e, logits + i * e->model->classes, e->targets[i]);
+            score(e, logits + i * e->width, i);
         }
     }
-    made = (tr_predictions){sizeof made, e->next, count, logits, e->targets};
+    made =
+        (tr_predictions){sizeof made, e->next, count, logits, e->targets, e->numbers};
     tr__give_sized(predictions, &made);
     e->next += count;
     return TR_OK;
@@ -435,13 +476,15 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
         return status;
     }
     bool embeds = e->model->embedding_width > 0;
+    bool values = e->model->label_kind == TR_LABELS_VALUE;
     double loss = embeds ? NAN : e->loss / e->count;
     const tr_evaluated made = {.samples = e->next,
                                .targets = (int64_t)e->count,
                                .loss = loss,
-                               .perplexity = exp(loss),
+                               .perplexity = has_numbers(e) ? NAN : exp(loss),
                                .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                               .accuracy = embeds ? NAN : e->correct / e->count,
+                               .accuracy =
+                                   embeds || values ? NAN : e->correct / e->count,
                                .weights_rounded = e->rounded};
     tr__give_sized(result, &made);
     return TR_OK;

@@ -19,6 +19,7 @@ struct tr_evaluator {
     int64_t next;     // sample
     int64_t *index;   // [batch]
     int32_t *targets; // [batch, positions]
+    float *numbers;   // [batch, positions, width] where targets are numbers; NULL
     double loss, count, correct;
     bool bytes;
     bool rounded; // the weights were, when they were saved

@@ -58,8 +58,8 @@ static tr_status read_weights(tr_sampler *s, const char *folder, tr_error *err) 
     const way *w = &s->piece;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0}, w->plan,
-                                     w->executor, -1, NULL, err);
+        status = tr__read_parameters(&(tr_weights_source){set, folder, 0, 0, NULL},
+                                     w->plan, w->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, w->plan, w->executor, err);

@@ -68,6 +68,7 @@ TR_API tr_value tr_bidirectional_attention(tr_graph *graph, tr_value qkv, int he
                                            int kv_heads, float dropout);
 TR_API tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
 TR_API tr_value tr_relu(tr_graph *graph, tr_value x);
+TR_API tr_value tr_tanh(tr_graph *graph, tr_value x);
 TR_API tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight,
                             float epsilon);
 // The same for each head of queries and of keys in qkv [B, S, (queries + 2 keys)
@@ -133,6 +134,15 @@ TR_API tr_value tr_normalize(tr_graph *graph, tr_value x);
 // cannot be trained.
 TR_API void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
                            bool normalize);
+// A loss of numbers one by one.
+typedef enum tr_element_loss_kind {
+    TR_ELEMENTS_BINARY, // the cross-entropy of 1 / (1 + e^-x) and a share in [0, 1]
+    TR_ELEMENTS_SQUARE, // (x - target)^2
+} tr_element_loss_kind;
+// Ends the last unit: the mean over all elements of x [...] whose target [...] f32 is
+// not NAN. Inference gives x.
+TR_API void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value x,
+                            tr_value targets);
 // The loss: product and cross-entropy in one op. It ends the last unit.
 TR_API void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                                     tr_value weight, tr_value bias, tr_value targets);

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/sources/paths.h"
 #include "models/models.h"
+#include "run/resolve/data_options.h"
 #include "run/resolve/match_data.h"
 #include "run/run.h"
 
@@ -77,7 +78,15 @@ static tr_data_fields data_fields(const tr_config *config) {
                             .prompt = of_records(config, "data.fields.prompt"),
                             .completion = of_records(config, "data.fields.completion"),
                             .messages = of_records(config, "data.fields.messages"),
-                            .text_pair = of_records(config, "data.fields.text_pair")};
+                            .text_pair = of_records(config, "data.fields.text_pair"),
+                            .label = of_records(config, "data.fields.label")};
+}
+
+static tr_masking masking_of(const tr_config *config) {
+    return (tr_masking){.probability = tr__config_number(config, "mlm.probability"),
+                        .mask = tr__config_number(config, "mlm.mask"),
+                        .random = tr__config_number(config, "mlm.random"),
+                        .whole_words = tr__config_bool(config, "mlm.whole_words")};
 }
 
 static tr_data_options data_options(tr_run *run) {
@@ -89,11 +98,17 @@ static tr_data_options data_options(tr_run *run) {
     if (run->labels_optional && features == 0 && !tokens) {
         features = tr_shape_count(*shape);
     }
-    bool encoder = run->own_model && tr__model_is_encoder(run->own_model);
+    bool texts = run->own_model && tr__model_reads_texts(run->own_model);
+    bool masked = texts && tr__model_is_masked(run->own_model);
     const tr_shape *labels = &tr_batch_target(&run->model->batch)->desc.shape;
     return (tr_data_options){
-        .row_texts = encoder ? tr_shape_count(*labels) : 0,
-        .token_types = encoder ? tr__model_types(run->own_model) : 0,
+        .row_texts = texts && !masked ? labels->dim[0] : 0,
+        .masked = masked,
+        .masking = masking_of(config),
+        .token_types = texts ? tr__model_types(run->own_model) : 0,
+        .label_kind = run->model->label_kind,
+        .label_count = run->model->labels,
+        .label_names = run->model->label_names,
         .labels_optional = run->labels_optional,
         .image_height = image->dim[0],
         .image_width = image->dim[1],
@@ -231,6 +246,31 @@ static tr_status open_files(tr_run *run, tr_error *err) {
     }
     tr__free(train.paths);
     tr__free(validation.paths);
+    return status;
+}
+
+tr_status tr__run_survey_labels(tr_run *run, tr_label_kind kind, tr_label_survey *out,
+                                tr_error *err) {
+    path_list train = {0};
+    const char *format = tr__config_text(run->config, "data.format");
+    bool known = tr__config_count(run->config, "data.train") > 0;
+    if (!known || strcmp(format, "jsonl") != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "task: \"classification\" takes the labels of the model's "
+                       "id2label or, where there is none, of records: %s",
+                       known ? "set data.format to \"jsonl\", or give the model an "
+                               "id2label"
+                             : "name these in data.train, or give the model an "
+                               "id2label");
+    }
+    tr_status status = read_paths(run, "data.train", &train, err);
+    const tr_data_options options = {.format = format,
+                                     .paths = train.paths,
+                                     .path_count = train.count,
+                                     .leave_out = run->settings.out,
+                                     .fields = data_fields(run->config)};
+    status = status == TR_OK ? tr__label_survey(&options, kind, out, err) : status;
+    tr__free(train.paths);
     return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "models/folder.h"
+#include "models/models.h"
 #include "ops/operand.h"
 
 #include <stdio.h>
@@ -80,6 +81,9 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
         }
         tr__tensor_name(plan, (int)i, state_name, name);
         const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
+        if (!stored && from->may_lack && tr__model_may_lack(from->may_lack, name)) {
+            continue;
+        }
         if (!stored) {
             return tr_fail(err, TR_IO,
                            "%s: has no tensor %s, which this run needs: it belongs to "

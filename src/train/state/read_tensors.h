@@ -20,6 +20,9 @@ typedef struct tr_weights_source {
     // Of tensors whose rows are tokens: how many rows they have there (0: as many as
     // the model says), and how many of them are read (0: all that the model has).
     int64_t rows, used;
+    // Heads that the set does not have (tr__model_may_lack) stay what they are. NULL:
+    // all is needed.
+    const tr_model *may_lack;
 } tr_weights_source;
 
 // Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or

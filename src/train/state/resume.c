@@ -95,7 +95,7 @@ static tr_status load_parameters(tr_engine *engine, const tr_checkpoint *from,
     const tr_stored_tensor *first = tr__tensor_set_find(from->model, name);
     bool rounded = first && first->dtype != TR_F32;
     tr_weights_source source = {rounded ? from->optimizer : from->model, from->folder,
-                                0, 0};
+                                0, 0, NULL};
     return tr__read_parameters(&source, engine->plan, engine->executor, -1,
                                rounded ? TR_SAVED_MASTER : NULL, err);
 }
@@ -120,8 +120,8 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     }
     for (int s = 0; s < states && status == TR_OK; s++) {
         status = tr__read_parameters(
-            &(tr_weights_source){from->optimizer, from->folder, 0, 0}, engine->plan,
-            engine->executor, s, optimizer->state_names[s], err);
+            &(tr_weights_source){from->optimizer, from->folder, 0, 0, NULL},
+            engine->plan, engine->executor, s, optimizer->state_names[s], err);
     }
     return status;
 }
