@@ -239,20 +239,14 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
     return status == TR_OK ? tr__executor_round(e->executor, err) : status;
 }
 
-// Are targets numbers, several of each text perhaps?
-static bool has_numbers(const tr_evaluator *e) {
-    return e->model->label_kind == TR_LABELS_SET ||
-           e->model->label_kind == TR_LABELS_VALUE;
-}
-
 static tr_status take_memory(tr_evaluator *e, tr_error *err) {
     e->index = tr__calloc((size_t)e->batch, sizeof *e->index);
     e->targets = tr__calloc((size_t)(e->batch * e->positions), sizeof *e->targets);
-    if (has_numbers(e)) {
+    if (tr__evaluator_has_numbers(e)) {
         e->numbers = tr__calloc((size_t)(e->batch * e->positions * e->width),
                                 sizeof *e->numbers);
     }
-    if (!e->index || !e->targets || (has_numbers(e) && !e->numbers)) {
+    if (!e->index || !e->targets || (tr__evaluator_has_numbers(e) && !e->numbers)) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
     }
     tr_status status = tr__arenas_fit(e->plan, e->arenas, err);
@@ -332,7 +326,7 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
     void *rows[TR_BATCH_TENSORS_MAX];
     tr__batch_rows(data, &e->plan->batch, slot, e->batch, 0, rows);
     int32_t *wanted = rows[target];
-    rows[target] = has_numbers(e) ? (void *)e->numbers : e->targets;
+    rows[target] = tr__evaluator_has_numbers(e) ? (void *)e->numbers : e->targets;
     int64_t targets = e->batch * e->positions;
     memset(slot, 0, (size_t)e->plan->slot_bytes);
     for (int64_t i = 0; i < targets; i++) {
@@ -342,11 +336,11 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
-    for (int64_t i = 0; has_numbers(e) && i < count * e->positions; i++) {
+    for (int64_t i = 0; tr__evaluator_has_numbers(e) && i < count * e->positions; i++) {
         e->targets[i] = isnan(e->numbers[i * e->width]) ? -1 : 0;
     }
     // A sample of one position is answered for where it has a target: all are.
-    for (int64_t i = 0; i < targets && e->positions > 1 && !has_numbers(e); i++) {
+    for (int64_t i = 0; i < targets && e->positions > 1 && !tr__evaluator_has_numbers(e); i++) {
         wanted[i] = e->targets[i];
     }
     return status;
@@ -364,40 +358,6 @@ static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_
         }
     }
     return TR_OK;
-}
-
-// A text's numbers, one by one.
-static void score_numbers(tr_evaluator *e, const float *logits, const float *targets) {
-    for (int64_t v = 0; v < e->width; v++) {
-        double x = logits[v], t = targets[v];
-        bool value = e->model->label_kind == TR_LABELS_VALUE;
-        e->loss +=
-            value ? (x - t) * (x - t) : (x < 0 ? 0 : x) - x * t + log1p(exp(-fabs(x)));
-        e->count += 1;
-        e->correct += (x > 0) == (t > 0.5);
-    }
-}
-
-static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
-    double total = 0;
-    int64_t classes = e->width, best = 0;
-    for (int64_t v = 1; v < classes; v++) {
-        best = logits[v] > logits[best] ? v : best;
-    }
-    for (int64_t v = 0; v < classes; v++) {
-        total += exp((double)logits[v] - (double)logits[best]);
-    }
-    e->loss += log(total) + (double)logits[best] - (double)logits[target];
-    e->count += 1;
-    e->correct += best == target;
-}
-
-static void score(tr_evaluator *e, const float *logits, int64_t i) {
-    if (has_numbers(e)) {
-        score_numbers(e, logits, e->numbers + i * e->width);
-    } else {
-        score_row(e, logits, e->targets[i]);
-    }
 }
 
 tr_status tr__evaluator_computes(const tr_evaluator *e, tr_error *err) {
@@ -450,7 +410,7 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
         if (e->targets[i] >= 0 && e->model->embedding_width > 0) {
             e->count += 1; // a text, with nothing to score
         } else if (e->targets[i] >= 0) {
-            score(e, logits + i * e->width, i);
+            tr__evaluator_score(e, logits + i * e->width, i);
         }
     }
     made =
@@ -481,7 +441,7 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
     const tr_evaluated made = {.samples = e->next,
                                .targets = (int64_t)e->count,
                                .loss = loss,
-                               .perplexity = has_numbers(e) ? NAN : exp(loss),
+                               .perplexity = tr__evaluator_has_numbers(e) ? NAN : exp(loss),
                                .bits_per_byte = e->bytes ? loss / log(2) : NAN,
                                .accuracy =
                                    embeds || values ? NAN : e->correct / e->count,

@@ -34,4 +34,10 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
 tr_status tr__evaluator_compute(tr_evaluator *e, int64_t first, int64_t count,
                                 const float **logits, tr_error *err);
 
+// ---- evaluator_score.c
+// Are targets numbers, several of each text perhaps?
+bool tr__evaluator_has_numbers(const tr_evaluator *e);
+// Adds the loss of target i, of these logits [width], to the sums.
+void tr__evaluator_score(tr_evaluator *e, const float *logits, int64_t i);
+
 #endif

@@ -19,7 +19,7 @@ static const char *const class_ends[TR_TASKS] = {"ForCausalLM", "ForMaskedLM",
 
 static const tr_text_model *texts_of(const tr_model *model) {
     const tr_units *own = model->owned;
-    return tr__model_type_reads_tokens(model->type) ? own->architecture->texts : NULL;
+    return own->architecture->texts;
 }
 
 static const tr_task_settings *settings_of(const tr_model *model) {
