@@ -1,18 +1,8 @@
 // Asks a trained language model of bytes: its loss on a text, and how the text goes on.
 //     ask FOLDER TEXT-FILE PROMPT
-#include <tranche.h>
-
-#include <stdio.h>
-#include <stdlib.h>
+#include "ok.h"
 
 enum { ADDED = 40, LENGTH = 256 };
-
-static void ok(tr_status status, const tr_error *err) {
-    if (status != TR_OK) {
-        fprintf(stderr, "ask: %s\n", err->message);
-        exit(tr_status_exit(status));
-    }
-}
 
 static void evaluate(const char *folder, const char *file) {
     tr_error err = {0};

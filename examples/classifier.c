@@ -1,10 +1,6 @@
 // The small classifier (100-500-10, ReLU, cross-entropy, Adam) on the library: the run
 // of classifier.json, a step at a time, on arrays of the program's own.
-#include <tranche.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "ok.h"
 
 enum { SAMPLES = 1000, FEATURES = 100, CLASSES = 10 };
 
@@ -16,13 +12,6 @@ static const char run_text[] =
 
 static float features[SAMPLES][FEATURES];
 static int32_t labels[SAMPLES];
-
-static void ok(tr_status status, const tr_error *err) {
-    if (status != TR_OK) {
-        fprintf(stderr, "classifier: %s\n", err->message);
-        exit(tr_status_exit(status));
-    }
-}
 
 // Random features in [-1, 1); the label is the largest of the first ten: learnable.
 static void make_samples(void) {
@@ -38,34 +27,18 @@ static void make_samples(void) {
     }
 }
 
-// Called from the reading thread with the numbers of the samples that are wanted.
-static tr_status read_samples(void *user, const int64_t *index, int64_t count,
-                              void *const *rows, tr_error *err) {
-    (void)user, (void)err;
-    for (int64_t i = 0; i < count; i++) {
-        memcpy((float *)rows[0] + i * FEATURES, features[index[i]], sizeof *features);
-        ((int32_t *)rows[1])[i] = labels[index[i]];
-    }
-    return TR_OK;
-}
-
 int main(void) {
-    tr_error err = {0};
+    const tr_batch_tensors tensors = tr_batch_features(FEATURES);
+    const void *const arrays[] = {features, labels};
+    tr_run_parts parts = TR_RUN_PARTS_INIT;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     tr_dataset *data = NULL;
     tr_run *run = NULL;
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
-    tr_step_result result = TR_STEP_RESULT_INIT;
-    tr_dataset_source source = TR_DATASET_SOURCE_INIT;
-    tr_run_parts parts = TR_RUN_PARTS_INIT;
+    tr_error err = {0};
     make_samples();
-    source.about = "samples made in memory";
-    source.samples = SAMPLES;
-    source.tensors = tr_batch_features(FEATURES);
-    source.classes = CLASSES;
-    source.hash = 1; // a run is resumed only on the same data
-    source.read = read_samples;
-    ok(tr_dataset_create_callback(&source, &data, &err), &err);
+    ok(tr_dataset_create_arrays(&tensors, SAMPLES, arrays, &data, &err), &err);
     parts.train = data;
     ok(tr_run_create(&run, &err), &err);
     ok(tr_run_load_text(run, run_text, &err), &err);

@@ -1,17 +1,8 @@
 // Plans a run file and prints what a step takes of each memory, byte by byte; nothing
 // is trained, and no tensor gets memory.  ledger RUN.json [KEY.PATH=VALUE]...
-#include <tranche.h>
+#include "ok.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static void ok(tr_status status, const tr_error *err) {
-    if (status != TR_OK) {
-        fprintf(stderr, "ledger: %s\n", err->message);
-        exit(tr_status_exit(status));
-    }
-}
 
 static void print(const tr_ledger *ledger) {
     for (int s = 0; s < TR_SPACES; s++) {

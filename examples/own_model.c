@@ -1,10 +1,8 @@
 // A model of the program's own, with an op of its own: 100 -> 64, squared, -> 10.
-#include <tranche.h>
+#include "ok.h"
+
 #include <tranche/extend/graph.h>
 #include <tranche/extend/op_check.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 
 // ---- the op: y = x * x, dx = 2 * x * dy. A kernel may be asked to add to its output.
 
@@ -111,13 +109,6 @@ static const char run_text[] =
     "{\"data\": {\"format\": \"random\", \"samples\": 1000, \"features\": 100,"
     "           \"classes\": 10},"
     " \"epochs\": 20, \"train_batch_size\": 50, \"out\": \"out/own-model\"}";
-
-static void ok(tr_status status, const tr_error *err) {
-    if (status != TR_OK) {
-        fprintf(stderr, "own_model: %s\n", err->message);
-        exit(tr_status_exit(status));
-    }
-}
 
 static void print_line(void *user, const char *line) {
     (void)user;

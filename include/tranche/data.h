@@ -24,10 +24,11 @@ typedef struct tr_dataset_source {
     // What `read` delivers; a model takes them by name. Ids, targets and positions may
     // be I64: they are checked and converted, and the dataset has them as I32.
     tr_batch_tensors tensors;
-    int64_t vocabulary; // I32 inputs lie in [0, vocabulary); 0: not known, unchecked
-    int64_t classes;    // targets lie in [0, classes) or are TR_NO_TARGET; 0: as above
-    uint64_t hash;      // of what the data is: a resumed run compares it
-    int64_t bytes;      // resident memory that the source holds
+    // I32 inputs lie in [0, vocabulary), I32 targets in [0, classes) or are
+    // TR_NO_TARGET. 0: not known; a run checks them against its model's.
+    int64_t vocabulary, classes;
+    uint64_t hash; // of what the data is: a resumed run compares it
+    int64_t bytes; // resident memory that the source holds
     // Reads the samples index[0 .. count), each in [0, samples), any order, repeats
     // allowed. rows[i] is where tensor i of `tensors` goes: [count, ...] of its type
     // and shape, packed; the memory is the caller's, during the call. All of it is
@@ -58,6 +59,15 @@ typedef struct tr_dataset_source {
 // size. TR_MEMORY.
 TR_API tr_status tr_dataset_create_callback(const tr_dataset_source *source,
                                             tr_dataset **out, tr_error *err);
+
+// Makes a dataset of arrays that the caller has in memory: arrays[i] [samples, ...] is
+// tensor i of `tensors`, of its type and shape, packed. They must outlive the dataset
+// and stay as they are. A run checks ids and labels against its model's bounds. The
+// caller destroys *out. TR_USAGE: a NULL, no samples, or a list that breaks the rules
+// of tr_batch_tensors. TR_MEMORY.
+TR_API tr_status tr_dataset_create_arrays(const tr_batch_tensors *tensors,
+                                          int64_t samples, const void *const *arrays,
+                                          tr_dataset **out, tr_error *err);
 
 // How many there are.
 TR_API int64_t tr_dataset_samples(const tr_dataset *dataset);
@@ -150,7 +160,11 @@ typedef struct tr_masking {
 // text, random: the last ones. jsonl, csv, npy (often sorted): one from each of
 // round(f * N) equal runs of samples, drawn by the seed; both halves keep the order of
 // the file. So it is with packed documents, whose rows are the samples.
+// Begin with TR_DATA_OPTIONS_INIT, or with `.size = sizeof(tr_data_options)`, then set
+// members. The function reads all texts during the call only. Zero or NULL means: not
+// given.
 typedef struct tr_data_options {
+    size_t size;        // of this struct
     const char *format; // "bytes", "tokens", "text", "jsonl", "csv", "npy", "random"
     const char *const *paths;
     size_t path_count;
@@ -240,9 +254,19 @@ typedef struct tr_data_options {
     void *stop_user;
 } tr_data_options;
 
+#define TR_DATA_OPTIONS_INIT                                                           \
+    {                                                                                  \
+        sizeof(tr_data_options), NULL, NULL, 0, NULL, 0, 0, NULL, 0, 0, NULL, NULL,    \
+            NULL, NULL, {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}, NULL,  \
+            NULL, NULL, false, 0, 0, TR_LABELS_NONE, 0, NULL, false, {0, 0, 0, false}, \
+            0, false, 0, NULL, NULL, NULL, NULL, false, TR_HEADER_AUTO, 0, 0, 0, 0, 0, \
+            0, NULL, NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL, NULL                \
+    }
+
 // Opens the data that the options name. *validation is NULL if they name no validation
 // data; `validation` may be NULL (a fraction is split off all the same). The caller
-// destroys both. TR_USAGE: the options do not fit together. TR_DATA: data is missing,
+// destroys both. TR_USAGE: the options do not fit together, or a struct of an unknown
+// size. TR_DATA: data is missing,
 // empty, too short or wrong; the message says where. TR_IO. TR_MEMORY.
 TR_API tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
                                  tr_dataset **validation, tr_error *err);
@@ -258,7 +282,9 @@ typedef enum tr_survey_kind {
 
 enum { TR_SURVEY_RANK_MAX = 8 };
 
+// Begin with TR_SURVEY_INIT.
 typedef struct tr_survey {
+    size_t size; // of this struct; the library fills no more
     tr_survey_kind kind;
     int64_t files;
     int64_t bytes;
@@ -282,9 +308,16 @@ typedef struct tr_survey {
     int id_width;
 } tr_survey;
 
+#define TR_SURVEY_INIT                                                                 \
+    {                                                                                  \
+        sizeof(tr_survey), TR_SURVEY_BYTES, 0, 0, 0, 0, 0, 0, 0, TR_NONE, 0, {0}, 0,   \
+            false, 0, 0, 0                                                             \
+    }
+
 // Surveys a file (its name's ".csv" or numpy's magic number tells the format) or a
 // folder (all .csv: csv; else the bytes of all files below, joined). TR_DATA: missing,
 // unreadable, or a csv or npy file that could not be trained on, with the place.
+// TR_USAGE: a struct of an unknown size.
 TR_API tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err);
 
 // Samples of n positions that bytes (or tokens of `width` bytes) make: windows of n and
@@ -316,10 +349,15 @@ TR_API void tr_token_ids_release(tr_token_ids *ids);
 TR_API tr_status tr_token_ids_add(tr_token_ids *ids, const int32_t *id, size_t count,
                                   tr_error *err);
 
+// Begin with TR_ENCODE_OPTIONS_INIT, or with `.size = sizeof(tr_encode_options)`.
 typedef struct tr_encode_options {
+    size_t size;      // of this struct
     bool add_special; // add the tokens that begin and end a text ("[CLS]", "<s>", ...)
     bool plain_special; // special tokens written in the text are text like any other
 } tr_encode_options;
+
+#define TR_ENCODE_OPTIONS_INIT                                                         \
+    { sizeof(tr_encode_options), false, false }
 
 // Reads a tokenizer.json; path: the file, a folder that has it, or the name of a model
 // on Hugging Face's hub ("ORG/NAME") that its local cache has. TR_IO: it cannot be
@@ -341,7 +379,8 @@ TR_API const char *tr_tokenizer_token(const tr_tokenizer *tokenizer, int32_t id,
 
 // Appends the ids of a text. options: NULL for none. threads: 0 for all cores; a text
 // is shared among them where it can be cut without changing its ids. What is not UTF-8
-// counts as U+FFFD. TR_DATA: a regular expression of the file takes too long on it.
+// counts as U+FFFD. TR_USAGE: a struct of an unknown size. TR_DATA: a regular
+// expression of the file takes too long on it.
 TR_API tr_status tr_tokenizer_encode(const tr_tokenizer *tokenizer, const char *text,
                                      size_t bytes, const tr_encode_options *options,
                                      int threads, tr_token_ids *ids, tr_error *err);
@@ -356,8 +395,8 @@ typedef struct tr_encode_files {
     size_t size;              // of this struct
     const char *const *paths; // [path_count] files, folders or globs, as data.train
     size_t path_count;
-    tr_encode_options options;
-    int threads; // 0: all cores
+    const tr_encode_options *options; // NULL: none
+    int threads;                      // 0: all cores
     // Gets the next ids [count], on the calling thread. An error ends the call with it.
     tr_status (*take)(void *user, const int32_t *id, size_t count, tr_encoded so_far,
                       tr_error *err);
@@ -365,7 +404,7 @@ typedef struct tr_encode_files {
 } tr_encode_files;
 
 #define TR_ENCODE_FILES_INIT                                                           \
-    { sizeof(tr_encode_files), NULL, 0, {false, false}, 0, NULL, NULL }
+    { sizeof(tr_encode_files), NULL, 0, NULL, 0, NULL, NULL }
 
 // Encodes the files, joined, as one text. Neither they nor the ids are ever in memory
 // whole. TR_USAGE: a struct of an unknown size. TR_DATA: a file cannot be read, or
@@ -396,8 +435,10 @@ TR_API tr_status tr_encoder_encode(tr_encoder *encoder, const char *text, size_t
                                    const tr_encode_options *options, tr_token_ids *ids,
                                    tr_error *err);
 
-// A text, or a pair of texts, for a model that takes special tokens and types.
+// A text, or a pair of texts, for a model that takes special tokens and types. Begin
+// with TR_TEXT_PAIR_INIT, or with `.size = sizeof(tr_text_pair)`.
 typedef struct tr_text_pair {
+    size_t size;                // of this struct
     const char *first, *second; // second: NULL, there is one text
     size_t first_bytes, second_bytes;
     bool plain_special; // as in tr_encode_options
@@ -405,6 +446,9 @@ typedef struct tr_text_pair {
     // one first (Hugging Face's "longest_first"). 0: no limit.
     size_t most;
 } tr_text_pair;
+
+#define TR_TEXT_PAIR_INIT                                                              \
+    { sizeof(tr_text_pair), NULL, NULL, 0, 0, false, 0 }
 
 // Appends the ids of the texts with the special tokens that the tokenizer's
 // post-processor puts around them ("[CLS]", "[SEP]"), and the type of each of these.

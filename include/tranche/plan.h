@@ -55,7 +55,9 @@ typedef struct tr_ledger {
 // tr_run_make_plan makes one.
 TR_API void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
-TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan); // owned by the plan
+// Of NULL, the functions that return numbers give 0, and this one NULL. Owned by the
+// plan.
+TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan);
 // Has this machine the memory that the plan needs? TR_BUDGET: it has less; the message
 // begins with `what`, "sampling from this model". TR_OK also where nobody knows.
 TR_API tr_status tr_plan_check_memory(const tr_plan *plan, const char *what,
@@ -88,7 +90,8 @@ TR_API void tr_machine_close(tr_machine *machine); // NULL-safe
 // The prediction for one optimizer step. All ranks run the same plan on equal machines,
 // so rank 0 stands for all: no other rank has longer parts of the flat buffers.
 typedef struct tr_simulation {
-    double seconds;         // of the step
+    size_t size;    // of this struct: what a newer header has behind it is not there
+    double seconds; // of the step
     double compute_seconds; // the kernels alone
     double slowed_seconds;  // added because copies and messages take memory bandwidth
     // Compute waits for messages of other ranks, for copies between device and host,

@@ -122,6 +122,7 @@ TR_API tr_status tr_run_check_memory(const tr_run *run, const tr_plan *plan,
 // Of tr_run_compare: what the run's step would take with another ZeRO stage, other
 // places of its states, and another wave.
 typedef struct tr_compared {
+    size_t size; // of this struct: what a newer header has behind it is not there
     int stage;
     // Where the optimizer's states and the parameters live.
     tr_space optimizer, parameters;

@@ -94,8 +94,10 @@ TR_API int32_t tr_sample_draw(const float *logits, int64_t vocabulary,
                               double temperature, uint64_t seed, uint64_t index);
 
 // How a token is drawn. The temperature applies first, then top_k, then top_p, as in
-// transformers' generate, which keeps the same tokens.
+// transformers' generate, which keeps the same tokens. Begin with TR_SAMPLING_INIT,
+// then set members.
 typedef struct tr_sampling {
+    size_t size;        // of this struct
     double temperature; // 0: the best token, whatever the rest says
     // Keeps the tokens with the top_k best logits, and all whose logit equals the last
     // of these. 0: no limit.
@@ -107,14 +109,18 @@ typedef struct tr_sampling {
     uint64_t seed;
 } tr_sampling;
 
-// Sets kept [vocabulary]: whether each token may be drawn. TR_MEMORY.
+#define TR_SAMPLING_INIT                                                               \
+    { sizeof(tr_sampling), 0, 0, 0, 0 }
+
+// Sets kept [vocabulary]: whether each token may be drawn. TR_USAGE: a struct of an
+// unknown size. TR_MEMORY.
 TR_API tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
                                 const tr_sampling *how, bool *kept, tr_error *err);
 
 // Draws one of the tokens that are kept, with the probabilities that softmax(logits /
 // temperature) gives them. `index` as above. Without limits this is tr_sample_draw. A
 // logit of -INFINITY excludes its token. TR_NUMBERS: a logit is NaN or +INFINITY, or no
-// token is left. TR_MEMORY.
+// token is left. TR_USAGE, TR_MEMORY.
 TR_API tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
                                 const tr_sampling *how, uint64_t index, int32_t *token,
                                 tr_error *err);

@@ -105,6 +105,16 @@ const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch) {
     return first_of(batch, TR_ROLE_POSITION);
 }
 
+tr_batch_tensors tr__batch_narrow(const tr_batch_tensors *batch) {
+    tr_batch_tensors out = *batch;
+    for (int i = 0; i < out.count && i < TR_BATCH_TENSORS_MAX; i++) {
+        if (out.tensor[i].desc.dtype == TR_I64) {
+            out.tensor[i].desc.dtype = TR_I32;
+        }
+    }
+    return out;
+}
+
 // ---- checks
 
 static tr_status check_name(const tr_batch_tensors *batch, int index, const char *owner,

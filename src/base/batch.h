@@ -15,6 +15,10 @@ enum { TR_SLOT_ALIGNMENT = 64 }; // bytes
 tr_status tr__batch_check(const tr_batch_tensors *batch, const char *owner,
                           tr_error *err);
 
+// The list with I32 where `batch` has I64: what a dataset has of what a source
+// delivers.
+tr_batch_tensors tr__batch_narrow(const tr_batch_tensors *batch);
+
 // A tensor with the batch's dimension, TR_BATCH, before those of the sample.
 tr_tensor_desc tr__batch_desc(const tr_batch_tensor *tensor);
 

@@ -128,7 +128,7 @@ static tr_status print_json(const char *path, const tr_survey *s, int64_t positi
 
 tr_status cli_inspect_data(const char *path, int64_t positions, bool json,
                            tr_error *err) {
-    tr_survey survey;
+    tr_survey survey = TR_SURVEY_INIT;
     tr_status status = tr_data_survey(path, &survey, err);
     if (status == TR_OK && json) {
         status = print_json(path, &survey, positions, err);

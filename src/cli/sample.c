@@ -37,7 +37,11 @@ static tr_status draw_next(tr_sampler *sampler, const request *r, const cli_text
                            int64_t index, tr_token_ids *ids, bool *over,
                            tr_error *err) {
     int64_t vocabulary = tr_sampler_vocabulary(sampler);
-    tr_sampling how = {r->temperature, r->top_k, r->top_p, (uint64_t)r->seed};
+    tr_sampling how = {.size = sizeof how,
+                       .temperature = r->temperature,
+                       .top_k = r->top_k,
+                       .top_p = r->top_p,
+                       .seed = (uint64_t)r->seed};
     const float *logits = NULL;
     int32_t token = 0;
     tr_status status =

@@ -69,7 +69,8 @@ static tr_status read_ids(const char *prompt, int64_t vocabulary, tr_token_ids *
 
 static tr_status read_text(const cli_text *text, const char *prompt, tr_token_ids *ids,
                            tr_error *err) {
-    const tr_encode_options options = {.add_special = !text->chat};
+    const tr_encode_options options = {.size = sizeof(tr_encode_options),
+                                       .add_special = !text->chat};
     tr_status status = tr_tokenizer_encode(text->tokenizer, prompt, strlen(prompt),
                                            &options, 1, ids, err);
     for (size_t i = 0; i < ids->count && status == TR_OK; i++) {

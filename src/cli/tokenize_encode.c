@@ -70,7 +70,10 @@ static tr_status encode(work *w, const tr_tokenizer *tokenizer, tr_error *err) {
     tr_encode_files files = TR_ENCODE_FILES_INIT;
     files.paths = asked->files;
     files.path_count = asked->file_count;
-    files.options = (tr_encode_options){asked->special, asked->plain_special};
+    const tr_encode_options options = {.size = sizeof options,
+                                       .add_special = asked->special,
+                                       .plain_special = asked->plain_special};
+    files.options = &options;
     files.threads = (int)asked->threads;
     files.take = take;
     files.user = w;

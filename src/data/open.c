@@ -221,7 +221,9 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
 tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
                           tr_dataset **validation, tr_error *err) {
     static const char own_name[] = "tr_dataset_open";
-    tr_status given = tr__need(options, own_name, "options", err);
+    static const tr_sized known = {"tr_data_options", "TR_DATA_OPTIONS_INIT",
+                                   sizeof *options, 0};
+    tr_status given = tr__need_sized(options, &known, own_name, err);
     given = given == TR_OK ? tr__need(train, own_name, "train", err) : given;
     if (given != TR_OK) {
         return given;

@@ -134,7 +134,10 @@ int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n) {
 // ---- tables
 
 static tr_status survey_csv(const char *path, tr_survey *out, tr_error *err) {
-    tr_data_options options = {.format = "csv", .paths = &path, .path_count = 1};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = &path,
+                               .path_count = 1};
     tr_dataset *data = NULL;
     tr_status status = tr_dataset_open(&options, &data, NULL, err);
     if (status == TR_OK) {
@@ -186,15 +189,8 @@ static tr_status list_files(const char *path, tr_file_list *files, tr_error *err
     return status;
 }
 
-tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
-    static const char own_name[] = "tr_data_survey";
-    tr_status given = tr__need(path, own_name, "path", err);
-    given = given == TR_OK ? tr__need(out, own_name, "out", err) : given;
-    if (given != TR_OK) {
-        return given;
-    }
+static tr_status survey(const char *path, tr_survey *out, tr_error *err) {
     tr_file_list files = {0};
-    *out = (tr_survey){0};
     tr_status status = list_files(path, &files, err);
     out->hidden = files.hidden;
     out->binary = files.binary;
@@ -220,5 +216,19 @@ tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
     }
 cleanup:
     tr__file_list_clear(&files);
+    return status;
+}
+
+tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err) {
+    static const char own_name[] = "tr_data_survey";
+    static const tr_sized known = {"tr_survey", "TR_SURVEY_INIT", sizeof *out, 0};
+    tr_status given = tr__need(path, own_name, "path", err);
+    given = given == TR_OK ? tr__need_sized(out, &known, own_name, err) : given;
+    if (given != TR_OK) {
+        return given;
+    }
+    tr_survey made = {.size = sizeof made};
+    tr_status status = survey(path, &made, err);
+    tr__give_sized(out, &made);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "data/sources/ids.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/logits.h"
 #include "models/models.h"
@@ -336,11 +337,16 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
-    for (int64_t i = 0; tr__evaluator_has_numbers(e) && i < count * e->positions; i++) {
+    bool numbers = tr__evaluator_has_numbers(e);
+    for (int64_t i = 0; numbers && i < count * e->positions; i++) {
         e->targets[i] = isnan(e->numbers[i * e->width]) ? -1 : 0;
     }
+    if (status == TR_OK) {
+        status = tr__ids_check_rows(from, e->model, rows,
+                                    (tr_sample_list){e->index, count}, err);
+    }
     // A sample of one position is answered for where it has a target: all are.
-    for (int64_t i = 0; i < targets && e->positions > 1 && !tr__evaluator_has_numbers(e); i++) {
+    for (int64_t i = 0; i < targets && e->positions > 1 && !numbers; i++) {
         wanted[i] = e->targets[i];
     }
     return status;
@@ -438,14 +444,14 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
     bool embeds = e->model->embedding_width > 0;
     bool values = e->model->label_kind == TR_LABELS_VALUE;
     double loss = embeds ? NAN : e->loss / e->count;
-    const tr_evaluated made = {.samples = e->next,
-                               .targets = (int64_t)e->count,
-                               .loss = loss,
-                               .perplexity = tr__evaluator_has_numbers(e) ? NAN : exp(loss),
-                               .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                               .accuracy =
-                                   embeds || values ? NAN : e->correct / e->count,
-                               .weights_rounded = e->rounded};
+    const tr_evaluated made = {
+        .samples = e->next,
+        .targets = (int64_t)e->count,
+        .loss = loss,
+        .perplexity = tr__evaluator_has_numbers(e) ? NAN : exp(loss),
+        .bits_per_byte = e->bytes ? loss / log(2) : NAN,
+        .accuracy = embeds || values ? NAN : e->correct / e->count,
+        .weights_rounded = e->rounded};
     tr__give_sized(result, &made);
     return TR_OK;
 }

@@ -74,11 +74,17 @@ static bool keeps_all(const tr_sampling *how, int64_t vocabulary) {
     return k && !(how->top_p > 0 && how->top_p < 1);
 }
 
+static tr_status check_how(const tr_sampling *how, const char *function,
+                           tr_error *err) {
+    static const tr_sized known = {"tr_sampling", "TR_SAMPLING_INIT", sizeof *how, 0};
+    return tr__need_sized(how, &known, function, err);
+}
+
 tr_status tr_sample_keep(const float *logits, int64_t vocabulary,
                          const tr_sampling *how, bool *kept, tr_error *err) {
     static const char own_name[] = "tr_sample_keep";
     tr_status given = tr__need(logits, own_name, "logits", err);
-    given = given == TR_OK ? tr__need(how, own_name, "how", err) : given;
+    given = given == TR_OK ? check_how(how, own_name, err) : given;
     given = given == TR_OK ? tr__need(kept, own_name, "kept", err) : given;
     if (given != TR_OK) {
         return given;
@@ -142,7 +148,8 @@ static int32_t draw(const float *logits, int64_t vocabulary, const bool *kept,
 
 int32_t tr_sample_draw(const float *logits, int64_t vocabulary, double temperature,
                        uint64_t seed, uint64_t index) {
-    tr_sampling how = {.temperature = temperature, .seed = seed};
+    tr_sampling how = {
+        .size = sizeof(tr_sampling), .temperature = temperature, .seed = seed};
     return draw(logits, vocabulary, NULL, &how, index);
 }
 
@@ -151,7 +158,7 @@ tr_status tr_sample_pick(const float *logits, int64_t vocabulary,
                          tr_error *err) {
     static const char own_name[] = "tr_sample_pick";
     tr_status given = tr__need(logits, own_name, "logits", err);
-    given = given == TR_OK ? tr__need(how, own_name, "how", err) : given;
+    given = given == TR_OK ? check_how(how, own_name, err) : given;
     given = given == TR_OK ? tr__need(token, own_name, "token", err) : given;
     if (given != TR_OK) {
         return given;

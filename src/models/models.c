@@ -1,13 +1,10 @@
 // The table of architectures.
 #include "models/models.h"
 
-#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "files/safetensors/json.h"
 #include "models/units.h"
-
-#include <tranche/extend/version.h>
 
 #include <string.h>
 
@@ -20,20 +17,6 @@ enum { COUNT = sizeof architectures / sizeof *architectures };
 
 // How many rows of the vocabulary are tokens, where files have more.
 static const char unpadded[] = "unpadded_vocab_size";
-
-tr_status tr__model_need(const tr_model *model, const char *function, tr_error *err) {
-    static const tr_sized known = {"tr_model", "TR_MODEL_INIT", sizeof *model, 0};
-    tr_status status = tr__need_sized(model, &known, function, err);
-    if (status != TR_OK || !model->rewrites ||
-        model->rewrites_version == TRANCHE_EXTEND_VERSION) {
-        return status;
-    }
-    return tr_fail(err, TR_USAGE,
-                   "%s: the rewrites of a model were compiled with the headers of "
-                   "version %d, and the library is of version %d: compile them again, "
-                   "and set rewrites_version to TRANCHE_EXTEND_VERSION",
-                   function, model->rewrites_version, TRANCHE_EXTEND_VERSION);
-}
 
 int64_t tr_model_targets(const tr_model *model) {
     int64_t most = 0;

@@ -11,10 +11,6 @@
 
 #include <jansson.h>
 
-// Is a model of the caller's one that this version knows? TR_USAGE: a struct of an
-// unknown size, or rewrites that were compiled with other headers.
-tr_status tr__model_need(const tr_model *model, const char *function, tr_error *err);
-
 // Adds keys of `object` to the config.json of one of the models above: those of `names`
 // [count] that are there and that it does not write itself. *out is the model; on an
 // error it is destroyed.

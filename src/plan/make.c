@@ -1,6 +1,8 @@
 // How a plan is made: its passes, in their order; and what ends it.
 #include "backend/backend.h"
+#include "base/arguments.h"
 #include "base/memory.h"
+#include "graph/model.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/request.h"
 #include "plan/flow/residency.h"
@@ -177,7 +179,11 @@ tr_status tr__plan_build(const tr_plan_request *request, tr_plan **out, tr_error
 }
 
 tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
-    tr_status status = tr__request_check_axes(&request->mesh, err);
+    static const char name[] = "tr_plan_make";
+    tr_status status = tr__need(request, name, "request", err);
+    status = status == TR_OK ? tr__need(out, name, "out", err) : status;
+    status = status == TR_OK ? tr__model_need(request->model, name, err) : status;
+    status = status == TR_OK ? tr__request_check_axes(&request->mesh, err) : status;
     return status == TR_OK ? tr__plan_build(request, out, err) : status;
 }
 

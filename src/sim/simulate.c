@@ -346,6 +346,7 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
         goto cleanup;
     }
     *simulated = (tr_simulated){.plan = plan, .machine = machine};
+    simulated->result.size = sizeof simulated->result;
     *w = (walk){.out = simulated, .plan = plan, .err = err};
     w->share = tr__machine_share(machine, tr_mesh_ranks(&plan->request.mesh),
                                  plan->ledger.total[TR_SPACE_DEVICE]);

@@ -89,7 +89,8 @@ static void formats_know_content(void **state) {
         char a[SCRATCH_PATH_MAX], b[SCRATCH_PATH_MAX];
         uint64_t names[3];
         const char *paths[] = {scratch_text(a, state, "a", "1,2,0\n3,4,1\n")};
-        tr_data_options options = {.format = formats[i],
+        tr_data_options options = {.size = sizeof(tr_data_options),
+                                   .format = formats[i],
                                    .paths = paths,
                                    .path_count = 1,
                                    .sequence_length = i == 2 ? 0 : 2};
@@ -116,6 +117,7 @@ static void npy_and_labels_count(void **state) {
                         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }",
                         features, sizeof features)};
         tr_data_options options = {
+            .size = sizeof(tr_data_options),
             .format = "npy",
             .paths = paths,
             .path_count = 1,

@@ -14,16 +14,22 @@
 static tr_dataset *open_text(void **state, const char *text, const char *column) {
     char path[SCRATCH_PATH_MAX];
     const char *const paths[] = {scratch_text(path, state, "t.csv", text)};
-    tr_data_options options = {
-        .format = "csv", .paths = paths, .path_count = 1, .label_column = column};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 1,
+                               .label_column = column};
     return scratch_open(&options);
 }
 
 static void refuse_text(void **state, const char *text, const char *part) {
     char path[SCRATCH_PATH_MAX];
     const char *const paths[] = {scratch_text(path, state, "t.csv", text)};
-    tr_data_options options = {
-        .format = "csv", .paths = paths, .path_count = 1, .classes = 3};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 1,
+                               .classes = 3};
     scratch_refuse(&options, TR_DATA, part);
 }
 
@@ -73,8 +79,11 @@ static void the_label_may_be_any_column(void **state) {
     char path[SCRATCH_PATH_MAX];
     const char *const paths[] = {
         scratch_text(path, state, "t.csv", "x,class,y\n1,7,2\n")};
-    tr_data_options options = {
-        .format = "csv", .paths = paths, .path_count = 1, .label_column = "clas"};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 1,
+                               .label_column = "clas"};
     scratch_refuse(&options, TR_DATA,
                    "no column 'clas' (data.label_column), did you mean 'class'?");
     options.label_column = "3";
@@ -84,7 +93,10 @@ static void the_label_may_be_any_column(void **state) {
 }
 
 static tr_data_options table_options(const char *const *paths, size_t count) {
-    return (tr_data_options){.format = "csv", .paths = paths, .path_count = count};
+    return (tr_data_options){.size = sizeof(tr_data_options),
+                             .format = "csv",
+                             .paths = paths,
+                             .path_count = count};
 }
 
 static void a_header_has_no_number(void **state) {
@@ -170,7 +182,10 @@ static void several_files_are_one_table(void **state) {
     char a[SCRATCH_PATH_MAX], b[SCRATCH_PATH_MAX];
     const char *const paths[] = {scratch_text(a, state, "a.csv", "x,l\n1,0\n"),
                                  scratch_text(b, state, "b.csv", "x,l\n2,1\n3,1\n")};
-    tr_data_options options = {.format = "csv", .paths = paths, .path_count = 2};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 2};
     const float features[] = {1, 2, 3};
     const int32_t labels[] = {0, 1, 1};
     tr_dataset *dataset = scratch_open(&options);
@@ -209,15 +224,21 @@ static void wrong_tables_are_placed(void **state) {
 static void zero_bytes_are_no_text(void **state) {
     char path[SCRATCH_PATH_MAX];
     const char *const paths[] = {scratch_file(path, state, "t.csv", "1,2\n1\0,2\n", 9)};
-    tr_data_options options = {.format = "csv", .paths = paths, .path_count = 1};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 1};
     scratch_refuse(&options, TR_DATA, "t.csv:2: a zero byte");
 }
 
 static void the_model_has_its_say(void **state) {
     char path[SCRATCH_PATH_MAX];
     const char *const paths[] = {scratch_text(path, state, "t.csv", "1,2,0\n")};
-    tr_data_options options = {
-        .format = "csv", .paths = paths, .path_count = 1, .features = 3};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 1,
+                               .features = 3};
     scratch_refuse(&options, TR_DATA, "2 features in a row, but data.features is 3");
     options.labels = path;
     scratch_refuse(&options, TR_USAGE, "data.labels: has no meaning for format csv");
@@ -237,7 +258,10 @@ static void large_tables_are_read(void **state) {
         bytes += (size_t)snprintf(text + bytes, room - bytes, "%d\n", r % 7);
     }
     const char *const paths[] = {scratch_file(path, state, "t.csv", text, bytes)};
-    tr_data_options options = {.format = "csv", .paths = paths, .path_count = 1};
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
+                               .paths = paths,
+                               .path_count = 1};
     tr_dataset *dataset = scratch_open(&options);
     assert_int_equal(tr_dataset_samples(dataset), ROWS);
     assert_int_equal(tr_dataset_classes(dataset), 7);

@@ -29,7 +29,8 @@ static int own_cache(void **state) {
 }
 
 static tr_data_options text_options(const char *const *paths, size_t count) {
-    return (tr_data_options){.format = "text",
+    return (tr_data_options){.size = sizeof(tr_data_options),
+                             .format = "text",
                              .paths = paths,
                              .path_count = count,
                              .sequence_length = LENGTH,
@@ -290,7 +291,8 @@ static void refusals(void **state) {
     scratch_refuse(&options, TR_USAGE, "data.tokenizer: ");
     options.tokenizer = a;
     scratch_refuse(&options, TR_DATA, "not valid JSON");
-    tr_data_options bytes = {.format = "bytes",
+    tr_data_options bytes = {.size = sizeof(tr_data_options),
+                             .format = "bytes",
                              .paths = paths,
                              .path_count = 1,
                              .sequence_length = 2,

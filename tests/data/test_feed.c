@@ -328,7 +328,8 @@ static void a_warm_step_does_not_wait(void **state) {
 
 static void nothing_is_allocated_on_the_way(void **state) {
     (void)state;
-    tr_data_options options = {.format = "random",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "random",
                                .samples = 1000,
                                .features = 10,
                                .classes = 3,

@@ -35,6 +35,7 @@ static void make(pair *p, void **state, const char *shape, bool channels_first) 
     p->paths[0] =
         scratch_npy(p->images, state, "x.npy", dictionary, values, sizeof values);
     p->options = (tr_data_options){
+        .size = sizeof(tr_data_options),
         .format = "npy",
         .paths = p->paths,
         .path_count = 1,

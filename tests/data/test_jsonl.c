@@ -52,7 +52,8 @@ static void hear(void *user, const char *line) {
 }
 
 static tr_data_options record_options(const char *const *path) {
-    return (tr_data_options){.format = "jsonl",
+    return (tr_data_options){.size = sizeof(tr_data_options),
+                             .format = "jsonl",
                              .paths = path,
                              .path_count = 1,
                              .sequence_length = LENGTH,

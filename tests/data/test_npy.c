@@ -26,6 +26,7 @@ static void make_pair(npy_pair *pair, void **state, const char *dictionary,
     pair->paths[0] =
         scratch_npy(pair->features, state, "x.npy", dictionary, data, bytes);
     pair->options = (tr_data_options){
+        .size = sizeof(tr_data_options),
         .format = "npy",
         .paths = pair->paths,
         .path_count = 1,

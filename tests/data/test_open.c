@@ -15,27 +15,35 @@
 static void names_are_checked(void **state) {
     (void)state;
     const char *const paths[] = {"x"};
-    scratch_refuse(&(tr_data_options){.format = "byte"}, TR_USAGE,
-                   "data.format: 'byte' is not known; did you mean 'bytes'?");
-    scratch_refuse(&(tr_data_options){.format = "%s%n"}, TR_USAGE,
-                   "'%s%n' is not known");
-    scratch_refuse(&(tr_data_options){0}, TR_USAGE,
+    scratch_refuse(
+        &(tr_data_options){.size = sizeof(tr_data_options), .format = "byte"}, TR_USAGE,
+        "data.format: 'byte' is not known; did you mean 'bytes'?");
+    scratch_refuse(
+        &(tr_data_options){.size = sizeof(tr_data_options), .format = "%s%n"}, TR_USAGE,
+        "'%s%n' is not known");
+    scratch_refuse(&(tr_data_options){.size = sizeof(tr_data_options)}, TR_USAGE,
                    "it is one of bytes, tokens, text, jsonl, csv, npy, random");
-    scratch_refuse(&(tr_data_options){.format = "csv"}, TR_USAGE,
-                   "data.train: format csv needs a file or a folder");
-    scratch_refuse(
-        &(tr_data_options){.format = "random", .paths = paths, .path_count = 1},
-        TR_USAGE, "data.train: has no meaning for format random");
-    scratch_refuse(
-        &(tr_data_options){
-            .format = "csv", .paths = paths, .path_count = 1, .order = "sorted"},
-        TR_USAGE, "data.order: 'sorted' is not known");
-    scratch_refuse(&(tr_data_options){.format = "csv",
+    scratch_refuse(&(tr_data_options){.size = sizeof(tr_data_options), .format = "csv"},
+                   TR_USAGE, "data.train: format csv needs a file or a folder");
+    scratch_refuse(&(tr_data_options){.size = sizeof(tr_data_options),
+                                      .format = "random",
+                                      .paths = paths,
+                                      .path_count = 1},
+                   TR_USAGE, "data.train: has no meaning for format random");
+    scratch_refuse(&(tr_data_options){.size = sizeof(tr_data_options),
+                                      .format = "csv",
+                                      .paths = paths,
+                                      .path_count = 1,
+                                      .order = "sorted"},
+                   TR_USAGE, "data.order: 'sorted' is not known");
+    scratch_refuse(&(tr_data_options){.size = sizeof(tr_data_options),
+                                      .format = "csv",
                                       .paths = paths,
                                       .path_count = 1,
                                       .validation_fraction = NAN},
                    TR_USAGE, "must be at least 0 and below 1");
-    scratch_refuse(&(tr_data_options){.format = "csv",
+    scratch_refuse(&(tr_data_options){.size = sizeof(tr_data_options),
+                                      .format = "csv",
                                       .paths = paths,
                                       .path_count = 1,
                                       .validation_paths = paths,
@@ -46,7 +54,8 @@ static void names_are_checked(void **state) {
 
 static tr_data_options random_options(int64_t samples, int64_t features,
                                       int64_t classes) {
-    return (tr_data_options){.format = "random",
+    return (tr_data_options){.size = sizeof(tr_data_options),
+                             .format = "random",
                              .samples = samples,
                              .features = features,
                              .classes = classes,
@@ -111,7 +120,8 @@ static void random_sizes_are_checked(void **state) {
 static void text_is_split_at_its_tail(void **state) {
     char path[SCRATCH_PATH_MAX];
     const char *const paths[] = {scratch_text(path, state, "t", "abcdefghijk")};
-    tr_data_options options = {.format = "bytes",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "bytes",
                                .paths = paths,
                                .path_count = 1,
                                .sequence_length = 1,
@@ -153,7 +163,8 @@ static void check_spread(void **state, int rows, double fraction) {
         bytes += (size_t)sprintf(text + bytes, "%d,%d\n", r, r / 10);
     }
     const char *const paths[] = {scratch_file(path, state, "t.csv", text, bytes)};
-    tr_data_options options = {.format = "csv",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
                                .paths = paths,
                                .path_count = 1,
                                .seed = 5,
@@ -201,7 +212,8 @@ static void validation_may_have_its_own_files(void **state) {
     char a[SCRATCH_PATH_MAX], b[SCRATCH_PATH_MAX];
     const char *const train_paths[] = {scratch_text(a, state, "a.csv", "1,0\n2,1\n")};
     const char *const paths[] = {scratch_text(b, state, "b.csv", "3,1\n")};
-    tr_data_options options = {.format = "csv",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "csv",
                                .paths = train_paths,
                                .path_count = 1,
                                .validation_paths = paths,
@@ -337,7 +349,8 @@ static void memory_that_fails_is_survived(void **state) {
     const uint8_t labels[] = {1, 0};
     const char *paths[] = {scratch_text(t, state, "t", "1,2,0\n3,4,1\n")};
     const char *folder[] = {*state};
-    tr_data_options options = {.format = "bytes",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "bytes",
                                .paths = folder,
                                .path_count = 1,
                                .sequence_length = 1,
@@ -346,8 +359,11 @@ static void memory_that_fails_is_survived(void **state) {
     options.paths = paths;
     options.labels = scratch_file(l, state, "l", masks, sizeof masks);
     fail_each(&options);
-    options = (tr_data_options){
-        .format = "csv", .paths = paths, .path_count = 1, .validation_fraction = 0.5};
+    options = (tr_data_options){.size = sizeof(tr_data_options),
+                                .format = "csv",
+                                .paths = paths,
+                                .path_count = 1,
+                                .validation_fraction = 0.5};
     fail_each(&options);
     paths[0] =
         scratch_npy(f, state, "f.npy",

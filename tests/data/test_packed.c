@@ -152,7 +152,8 @@ static const char *const texts[] = {
 enum { TEXTS = 6, LENGTH = 24 };
 
 static tr_data_options text_options(const char *const *paths, size_t count) {
-    return (tr_data_options){.format = "text",
+    return (tr_data_options){.size = sizeof(tr_data_options),
+                             .format = "text",
                              .paths = paths,
                              .path_count = count,
                              .sequence_length = LENGTH,
@@ -300,7 +301,8 @@ static void what_cannot_be_packed_is_refused(void **state) {
     const char *paths[] = {scratch_text(path, state, "short", "")};
     tr_data_options options = text_options(paths, 1);
     const char *ids[] = {scratch_text(path, state, "bytes", "some bytes to read here")};
-    tr_data_options bytes = {.format = "bytes",
+    tr_data_options bytes = {.size = sizeof(tr_data_options),
+                             .format = "bytes",
                              .paths = ids,
                              .path_count = 1,
                              .sequence_length = 4,

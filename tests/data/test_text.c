@@ -15,6 +15,7 @@
 static tr_data_options text_options(const char *format, const char *const *paths,
                                     size_t count, int64_t length) {
     return (tr_data_options){
+        .size = sizeof(tr_data_options),
         .format = format,
         .paths = paths,
         .path_count = count,

@@ -61,7 +61,8 @@ static uint64_t open_made(const tr_data_options *options, int wanted) {
 }
 
 static tr_data_options options_for(const char *const *paths, size_t count) {
-    return (tr_data_options){.format = "text",
+    return (tr_data_options){.size = sizeof(tr_data_options),
+                             .format = "text",
                              .paths = paths,
                              .path_count = count,
                              .sequence_length = 4,

@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool labels = data[0] & 1, images = data[0] & 2;
     size_t bytes = labels ? array(own, "|u1", "3, 4", 12) : array(own, "<i4", "3,", 12);
     const char *other = fuzz_file("other.npy", own, bytes);
-    tr_data_options options = {.format = "npy",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = "npy",
                                .paths = labels ? &other : &fuzzed,
                                .path_count = 1,
                                .labels = labels ? fuzzed : other,
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         options.image_height = options.image_width = 2;
         options.image_channels = 1;
     }
-    tr_survey survey;
+    tr_survey survey = TR_SURVEY_INIT;
     tr_error err = {0};
     fuzz_check_told(tr_data_survey(fuzzed, &survey, &err), &err);
     fuzz_samples(&options);

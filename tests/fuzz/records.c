@@ -17,7 +17,8 @@ static const char chat_template[] =
 // What is the same for all inputs.
 static const tr_text_tokenizer *tokenizer(void) {
     static tr_text_tokenizer by;
-    const tr_data_options options = {.format = "jsonl",
+    const tr_data_options options = {.size = sizeof(tr_data_options),
+                                     .format = "jsonl",
                                      .tokenizer =
                                          TR_TEST_DATA "/tokenizers/smollm.json",
                                      .eos_token = "<|end|>"};

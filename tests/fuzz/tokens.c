@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     const char *path = fuzz_file("ids.bin", data + PREFIX, size - PREFIX);
-    tr_data_options options = {.format = data[0] & 8 ? "bytes" : "tokens",
+    tr_data_options options = {.size = sizeof(tr_data_options),
+                               .format = data[0] & 8 ? "bytes" : "tokens",
                                .paths = &path,
                                .path_count = 1,
                                .validation_fraction = data[0] & 4 ? 0.25 : 0,
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (data[0] & 2) {
         options.labels = fuzz_file("labels.bin", labels, data[0] & 0x38);
     }
-    tr_survey survey;
+    tr_survey survey = TR_SURVEY_INIT;
     tr_error err = {0};
     fuzz_check_told(tr_data_survey(path, &survey, &err), &err);
     fuzz_samples(&options);

@@ -38,7 +38,7 @@ static void check_line(char *line) {
     for (int i = 0; i < count; i++) {
         logits[i] = (float)logit[i];
     }
-    tr_sampling sampling = {how[0], (int64_t)how[1], how[2], 1};
+    tr_sampling sampling = {sizeof sampling, how[0], (int64_t)how[1], how[2], 1};
     assert_int_equal(tr_sample_keep(logits, count, &sampling, kept, NULL), TR_OK);
     for (int i = 0, k = 0; i < count; i++) {
         bool wanted = k < left && (int)token[k] == i;
@@ -74,7 +74,8 @@ static void test_ties(void **state) {
                  {0.99, {true, true, true, true}}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        tr_sampling how = {.temperature = 1, .top_p = cases[i].top_p};
+        tr_sampling how = {
+            .size = sizeof(tr_sampling), .temperature = 1, .top_p = cases[i].top_p};
         bool kept[4];
         assert_int_equal(tr_sample_keep(logits, 4, &how, kept, NULL), TR_OK);
         assert_memory_equal(kept, cases[i].kept, sizeof kept);
@@ -85,7 +86,8 @@ static void test_ties(void **state) {
 static void test_shares(void **state) {
     static const float logits[] = {0, 1, 3, 2, 2};
     enum { DRAWS = 20000 };
-    tr_sampling how = {.temperature = 1, .top_k = 3, .seed = 3};
+    tr_sampling how = {
+        .size = sizeof(tr_sampling), .temperature = 1, .top_k = 3, .seed = 3};
     int drawn[5] = {0};
     (void)state;
     for (int i = 0; i < DRAWS; i++) {
@@ -106,7 +108,8 @@ static void test_no_limits(void **state) {
     static const float logits[] = {0.3f, -1, 2.5f, 2.25f, 1};
     (void)state;
     for (uint64_t i = 0; i < 200; i++) {
-        static const tr_sampling all[] = {{1.3, 0, 0, 9}, {1.3, 5, 1, 9}};
+        static const tr_sampling all[] = {{sizeof *all, 1.3, 0, 0, 9},
+                                          {sizeof *all, 1.3, 5, 1, 9}};
         for (int k = 0; k < 2; k++) {
             int32_t token = -1;
             assert_int_equal(tr_sample_pick(logits, 5, &all[k], i, &token, NULL),

@@ -15,7 +15,8 @@ static tr_status work(const char *file, size_t bytes, const tr_text *text,
     tr_token_ids ids = {0};
     char *back = NULL;
     size_t back_bytes;
-    tr_encode_options options = {.add_special = true};
+    tr_encode_options options = {.size = sizeof(tr_encode_options),
+                                 .add_special = true};
     tr_status status = tr__tokenizer_parse("file", file, bytes, &tokenizer, err);
     if (status == TR_OK) {
         status = tr_tokenizer_encode(tokenizer, (const char *)text->bytes, text->count,

@@ -38,7 +38,8 @@ static bool encode(const tr_tokenizer *tokenizer, const json_t *record, size_t m
     tr_encoder *encoder = NULL;
     const json_t *first = json_object_get(record, "text");
     const json_t *second = json_object_get(record, "text_pair");
-    const tr_text_pair texts = {.first = json_string_value(first),
+    const tr_text_pair texts = {.size = sizeof(tr_text_pair),
+                                .first = json_string_value(first),
                                 .first_bytes = json_string_length(first),
                                 .second = json_string_value(second),
                                 .second_bytes = json_string_length(second),
@@ -119,7 +120,7 @@ static tr_status with(const char *processor, tr_token_ids *ids, tr_token_ids *ty
         status = tr_encoder_create(tokenizer, &encoder, err);
     }
     if (status == TR_OK) {
-        const tr_text_pair texts = {"a b", "b", 3, 1, false, 0};
+        const tr_text_pair texts = {sizeof texts, "a b", "b", 3, 1, false, 0};
         status = tr_encoder_encode_pair(encoder, &texts, ids, types, NULL, err);
     }
     tr_encoder_destroy(encoder);

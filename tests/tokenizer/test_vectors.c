@@ -67,7 +67,8 @@ static void check_ids(const json_t *vector, const char *key, const tr_token_ids 
 static void encode(const loaded *l, const json_t *vector, bool special, int threads,
                    tr_token_ids *ids) {
     const json_t *text = json_object_get(vector, "text");
-    tr_encode_options options = {.add_special = special};
+    tr_encode_options options = {.size = sizeof(tr_encode_options),
+                                 .add_special = special};
     tr_error err = {0};
     ids->count = 0;
     tr_status status =

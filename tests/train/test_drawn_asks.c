@@ -149,8 +149,11 @@ static tr_status call_sampling(session *s, tr_error *err) {
     float logits[9];
     bool kept[9];
     int32_t token = 0;
-    const tr_sampling how = {(double)draw(s, 3) / 2, (int64_t)draw(s, 12),
-                             (double)draw(s, 5) / 4, draw(s, 100)};
+    const tr_sampling how = {.size = sizeof how + (draw(s, 8) == 0),
+                             .temperature = (double)draw(s, 3) / 2,
+                             .top_k = (int64_t)draw(s, 12),
+                             .top_p = (double)draw(s, 5) / 4,
+                             .seed = draw(s, 100)};
     for (int i = 0; i < 9; i++) {
         uint64_t what = draw(s, 40);
         logits[i] = what == 0   ? NAN
@@ -248,7 +251,8 @@ static tr_status open_dataset(session *s, tr_error *err) {
     static const char *const formats[] = {"bytes", "csv", "npy", "text", "bites", NULL};
     const char *data = any_path(s);
     tr_dataset *validation = NULL;
-    const tr_data_options options = {.format = formats[draw(s, 6)],
+    const tr_data_options options = {.size = sizeof options - (draw(s, 8) == 0),
+                                     .format = formats[draw(s, 6)],
                                      .paths = &data,
                                      .path_count = data != NULL,
                                      .validation_fraction = (double)draw(s, 6) / 4,
@@ -267,7 +271,8 @@ static tr_status call_dataset(session *s, tr_error *err) {
     static char rows[2][VALUES * 8];
     void *const to[] = {rows[0], rows[1]};
     const int64_t index[] = {0, 1, (int64_t)draw(s, 30) - 2};
-    tr_survey survey;
+    tr_survey survey = TR_SURVEY_INIT;
+    survey.size += draw(s, 8) == 0;
     tr_status status = TR_OK;
     switch (draw(s, 5)) {
     case 0:

@@ -320,6 +320,28 @@ static void values_that_do_not_fit_are_named(void **state) {
     tr_dataset_destroy(data);
 }
 
+// A source that does not know its bounds is held to the model's.
+static void values_beyond_the_model_are_named(void **state) {
+    table t;
+    trial run;
+    tr_dataset *data = NULL;
+    tr_error err = {0};
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    (void)state;
+    table_fill(&t);
+    tr_dataset_source source = source_of(&t);
+    source.classes = 0;
+    t.gate[1] = 3;
+    trial_ok(tr_dataset_create_callback(&source, &data, &err), &err);
+    open_cut(&run, data, 4, "");
+    assert_int_equal(tr_engine_step(run.engine, &result, &err), TR_DATA);
+    if (!strstr(err.message, "sample 1: gate: 3 at element 0 is not in [0, 3)")) {
+        fail_msg("%s", err.message);
+    }
+    trial_close(&run);
+    tr_dataset_destroy(data);
+}
+
 static void memory_that_fails_is_told(void **state) {
     tr_status status = TR_MEMORY;
     int nth = 1;
@@ -373,6 +395,7 @@ int main(void) {
         cmocka_unit_test(weights_are_those_by_hand),
         cmocka_unit_test(the_check_takes_them),
         cmocka_unit_test(values_that_do_not_fit_are_named),
+        cmocka_unit_test(values_beyond_the_model_are_named),
         cmocka_unit_test(memory_that_fails_is_told),
         cmocka_unit_test_setup_teardown(an_evaluator_asks_for_one_target_of_classes,
                                         scratch_make, scratch_remove),

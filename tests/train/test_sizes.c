@@ -7,6 +7,7 @@
 #include "snapshot.h"
 
 #include <tranche/checkpoint.h>
+#include <tranche/extend/plan.h>
 #include <tranche/extend/version.h>
 #include <tranche/sample.h>
 
@@ -112,6 +113,92 @@ static void models_of_the_callers(void **state) {
     tr_run_destroy(run);
 }
 
+static void options_of_data(void **state) {
+    const char *folder = scratch_path(state, "");
+    tr_dataset *data = NULL;
+    (void)state;
+    for (size_t i = 0; i < OFF; i++) {
+        tr_data_options options = TR_DATA_OPTIONS_INIT;
+        tr_survey survey = TR_SURVEY_INIT;
+        tr_error opened = {0}, surveyed = {0};
+        options.format = "random";
+        options.size += off[i];
+        survey.size += off[i];
+        refused(tr_dataset_open(&options, &data, NULL, &opened), &opened,
+                "tr_data_options", "TR_DATA_OPTIONS_INIT");
+        assert_null(data);
+        refused(tr_data_survey(folder, &survey, &surveyed), &surveyed, "tr_survey",
+                "TR_SURVEY_INIT");
+    }
+}
+
+static void options_of_text(void **state) {
+    tr_tokenizer *tokenizer = NULL;
+    tr_encoder *encoder = NULL;
+    tr_token_ids ids = {0}, types = {0};
+    tr_error good = {0};
+    (void)state;
+    trial_ok(tr_tokenizer_load(TR_TEST_DATA "/tokenizers/gpt2.json", &tokenizer, &good),
+             &good);
+    trial_ok(tr_encoder_create(tokenizer, &encoder, &good), &good);
+    for (size_t i = 0; i < OFF; i++) {
+        tr_encode_options options = TR_ENCODE_OPTIONS_INIT;
+        tr_text_pair pair = TR_TEXT_PAIR_INIT;
+        tr_encode_files files = TR_ENCODE_FILES_INIT;
+        tr_error err[4] = {{0}};
+        const char *const encode[] = {"tr_encode_options", "TR_ENCODE_OPTIONS_INIT"};
+        options.size += off[i];
+        pair.size += off[i];
+        files.options = &options;
+        refused(tr_tokenizer_encode(tokenizer, "a", 1, &options, 1, &ids, &err[0]),
+                &err[0], encode[0], encode[1]);
+        refused(tr_encoder_encode(encoder, "a", 1, &options, &ids, &err[1]), &err[1],
+                encode[0], encode[1]);
+        refused(tr_tokenizer_encode_files(tokenizer, &files, &err[2]), &err[2],
+                encode[0], encode[1]);
+        refused(tr_encoder_encode_pair(encoder, &pair, &ids, &types, NULL, &err[3]),
+                &err[3], "tr_text_pair", "TR_TEXT_PAIR_INIT");
+    }
+    assert_int_equal(ids.count + types.count, 0);
+    tr_encoder_destroy(encoder);
+    tr_tokenizer_destroy(tokenizer);
+}
+
+static void options_of_drawing(void **state) {
+    const float logits[] = {1, 2};
+    (void)state;
+    for (size_t i = 0; i < OFF; i++) {
+        tr_sampling how = TR_SAMPLING_INIT;
+        tr_error keep = {0}, pick = {0};
+        bool kept[2];
+        int32_t token = 77;
+        how.size += off[i];
+        refused(tr_sample_keep(logits, 2, &how, kept, &keep), &keep, "tr_sampling",
+                "TR_SAMPLING_INIT");
+        refused(tr_sample_pick(logits, 2, &how, 0, &token, &pick), &pick, "tr_sampling",
+                "TR_SAMPLING_INIT");
+        assert_int_equal(token, 77);
+    }
+}
+
+static void models_of_a_plan(void **state) {
+    own_model own;
+    tr_plan *plan = NULL;
+    (void)state;
+    own_model_make(&own, false, 0);
+    for (size_t i = 0; i < OFF; i++) {
+        const tr_plan_request request = {.model = &own.model};
+        tr_error err = {0};
+        own.model.size = sizeof own.model + off[i];
+        refused(tr_plan_make(&request, &plan, &err), &err, "tr_model", "TR_MODEL_INIT");
+        assert_null(plan);
+    }
+    assert_int_equal(tr_plan_make(NULL, &plan, NULL), TR_USAGE);
+    assert_null(tr_plan_ledger(NULL));
+    assert_int_equal(tr_plan_parameters(NULL) + tr_plan_trained(NULL), 0);
+    assert_true(tr_plan_flops(NULL) == 0);
+}
+
 static void results_of_an_evaluator(void **state) {
     const char *out = scratch_path(state, "out");
     char text[PATH_MAX + TEXT_MAX];
@@ -154,6 +241,30 @@ static void results_of_an_evaluator(void **state) {
     samples_free(&data);
 }
 
+static void need_size(void *user, const tr_compared *row) {
+    assert_int_equal(row->size, sizeof *row);
+    ++*(int *)user;
+}
+
+static void predictions_say_their_size(const tr_run *run) {
+    tr_error err = {0};
+    tr_plan *plan = NULL;
+    tr_machine *machine = NULL;
+    tr_simulated *simulated = NULL;
+    int rows = 0;
+    trial_ok(tr_machine_open(TR_SOURCE_DIR "/examples/machines/two-cores.json",
+                             &machine, &err),
+             &err);
+    trial_ok(tr_run_make_plan(run, &plan, &err), &err);
+    trial_ok(tr_simulate(plan, machine, &simulated, &err), &err);
+    assert_int_equal(tr_simulated_result(simulated)->size, sizeof(tr_simulation));
+    trial_ok(tr_run_compare(run, NULL, need_size, &rows, &err), &err);
+    assert_true(rows > 0);
+    tr_simulated_destroy(simulated);
+    tr_plan_destroy(plan);
+    tr_machine_close(machine);
+}
+
 static void what_the_library_gives_says_its_size(void **state) {
     const char *out = scratch_path(state, "out");
     char text[PATH_MAX + TEXT_MAX];
@@ -174,6 +285,7 @@ static void what_the_library_gives_says_its_size(void **state) {
     assert_int_equal(diff->size, sizeof(tr_diff));
     trial_ok(tr_check_run(t.run, 0, &check, &err), &err);
     assert_int_equal(check->size, sizeof(tr_check));
+    predictions_say_their_size(t.run);
     tr_check_destroy(check);
     tr_diff_destroy(diff);
     trial_close(&t);
@@ -184,7 +296,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_of_an_engine),
         cmocka_unit_test(sources_of_data),
+        cmocka_unit_test_setup_teardown(options_of_data, scratch_make, scratch_remove),
+        cmocka_unit_test(options_of_text),
+        cmocka_unit_test(options_of_drawing),
         cmocka_unit_test(models_of_the_callers),
+        cmocka_unit_test(models_of_a_plan),
         cmocka_unit_test_setup_teardown(results_of_an_evaluator, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(what_the_library_gives_says_its_size,

@@ -154,7 +154,8 @@ static tr_status no_memory(tr_error *err) {
 
 static tr_status encode(tr_records *r, const char *text, size_t bytes, bool special,
                         tr_token_ids *ids, tr_error *err) {
-    const tr_encode_options options = {.add_special = special,
+    const tr_encode_options options = {.size = sizeof(tr_encode_options),
+                                       .add_special = special,
                                        .plain_special = r->plain_special};
     ids->count = 0;
     return tr_encoder_encode(r->encoder, text, bytes, &options, ids, err);

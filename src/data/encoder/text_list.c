@@ -78,7 +78,8 @@ static tr_status add_text(tr_text_reading *r, const tr_text_pair *texts,
 }
 
 static tr_text_pair pair_of(const tr_text_reading *r) {
-    return (tr_text_pair){.plain_special = r->options->plain_special,
+    return (tr_text_pair){.size = sizeof(tr_text_pair),
+                          .plain_special = r->options->plain_special,
                           .most = (size_t)r->options->sequence_length};
 }
 

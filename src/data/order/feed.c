@@ -1,6 +1,7 @@
 #include "data/order/feed.h"
 
 #include "data/sources/dataset.h"
+#include "data/sources/ids.h"
 
 #include "base/batch.h"
 #include "base/checked.h"
@@ -58,7 +59,11 @@ static tr_status read_rows(tr_feed *feed, char *slot, int64_t row, int64_t count
     }
     tr__batch_rows(tr_dataset_tensors(feed->options.dataset), &feed->batch, slot,
                    feed->options.micro_batch, row, rows);
-    return tr_dataset_read(feed->options.dataset, index, count, rows, err);
+    tr_status status = tr_dataset_read(feed->options.dataset, index, count, rows, err);
+    return status == TR_OK && feed->options.model
+               ? tr__ids_check_rows(feed->options.dataset, feed->options.model, rows,
+                                    (tr_sample_list){index, count}, err)
+               : status;
 }
 
 static tr_status fill_slot(tr_feed *feed, int64_t which, tr_batch batch, int64_t micro,

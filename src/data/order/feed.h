@@ -14,6 +14,7 @@
 #include "data/order/order.h"
 
 #include <tranche/data.h>
+#include <tranche/model.h>
 
 typedef struct tr_feed tr_feed;
 
@@ -21,6 +22,7 @@ typedef struct tr_feed_options {
     tr_dataset *dataset; // not owned; the feed is its only reader while it lives
     const tr_batch_tensors *batch; // what the slots hold: those of the data set, in the
                                    // model's order; copied. NULL: the data set's own
+    const tr_model *model;         // bounds ids that the data set does not; NULL: none
     tr_order order;                // samples as the dataset has
     tr_batcher batcher;  // at most the dataset's samples: the first ones of the order
     int64_t cursor;      // where the first step starts

@@ -6,6 +6,7 @@
 #include "base/batch.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "data/sources/ids.h"
 
 enum { PIECE = 16 }; // samples that are read at a time where they are converted
 
@@ -18,31 +19,9 @@ typedef struct checked_source {
     bool converts;
 } checked_source;
 
-// The samples index[0 .. count).
-typedef struct sample_list {
-    const int64_t *index;
-    int64_t count;
-} sample_list;
-
-// id: [samples, ...], in [0, bound); 0: any.
-static tr_status check_ids(const tr_batch_tensor *tensor, const int32_t *id,
-                           int64_t bound, sample_list samples, tr_error *err) {
-    int64_t each = tr_shape_count(tensor->desc.shape);
-    for (int64_t i = 0; bound > 0 && i < samples.count * each; i++) {
-        bool lacks = tensor->role == TR_ROLE_TARGET && id[i] == TR_NO_TARGET;
-        if (!lacks && (id[i] < 0 || id[i] >= bound)) {
-            return tr_fail(err, TR_DATA,
-                           "sample %lld: %s: %d at element %lld is not in [0, %lld)",
-                           (long long)samples.index[i / each], tensor->name, id[i],
-                           (long long)(i % each), (long long)bound);
-        }
-    }
-    return TR_OK;
-}
-
 // place: [samples, S]. Kernels look as many places back as a place says.
 static tr_status check_places(const tr_batch_tensor *tensor, const int32_t *place,
-                              sample_list samples, tr_error *err) {
+                              tr_sample_list samples, tr_error *err) {
     int64_t each = tr_shape_count(tensor->desc.shape);
     for (int64_t i = 0; i < samples.count * each; i++) {
         bool goes_on = i % each > 0 && place[i] == place[i - 1] + 1;
@@ -58,7 +37,7 @@ static tr_status check_places(const tr_batch_tensor *tensor, const int32_t *plac
 }
 
 static tr_status check_tensor(const checked_source *self, int index, const void *rows,
-                              sample_list samples, tr_error *err) {
+                              tr_sample_list samples, tr_error *err) {
     const tr_dataset_source *source = &self->inner;
     const tr_batch_tensor *tensor = &self->tensors.tensor[index];
     if (tensor->desc.dtype != TR_I32) {
@@ -69,14 +48,14 @@ static tr_status check_tensor(const checked_source *self, int index, const void 
     }
     bool target = tensor->role == TR_ROLE_TARGET;
     int64_t bound = target ? source->classes : source->vocabulary;
-    return check_ids(tensor, rows, bound, samples, err);
+    return tr__ids_check(tensor, rows, bound, samples, err);
 }
 
 // ---- reading
 
 // from, to: [samples, ...]
 static tr_status narrow(const tr_batch_tensor *tensor, const int64_t *from, int32_t *to,
-                        sample_list samples, tr_error *err) {
+                        tr_sample_list samples, tr_error *err) {
     int64_t each = tr_shape_count(tensor->desc.shape);
     for (int64_t i = 0; i < samples.count * each; i++) {
         if (from[i] < INT32_MIN || from[i] > INT32_MAX) {
@@ -91,7 +70,7 @@ static tr_status narrow(const tr_batch_tensor *tensor, const int64_t *from, int3
     return TR_OK;
 }
 
-static tr_status read_piece(const checked_source *self, sample_list samples,
+static tr_status read_piece(const checked_source *self, tr_sample_list samples,
                             void *const *rows, tr_error *err) {
     const tr_dataset_source *inner = &self->inner;
     void *own[TR_BATCH_TENSORS_MAX];
@@ -122,7 +101,7 @@ static tr_status read_checked(void *user, const int64_t *index, int64_t count,
     for (int64_t at = 0; at < count && status == TR_OK; at += piece) {
         void *out[TR_BATCH_TENSORS_MAX];
         tr__rows_move(&self->tensors, at, rows, out);
-        const sample_list samples = {index + at, tr__min_i64(piece, count - at)};
+        const tr_sample_list samples = {index + at, tr__min_i64(piece, count - at)};
         status = read_piece(self, samples, out, err);
     }
     return status;
@@ -143,17 +122,6 @@ static void destroy_checked(void *user) {
         self->inner.destroy(self->inner.user);
     }
     free_checked(self);
-}
-
-// What the dataset has of what the source delivers.
-static tr_batch_tensors narrow_tensors(const tr_batch_tensors *tensors) {
-    tr_batch_tensors out = *tensors;
-    for (int i = 0; i < out.count && i < TR_BATCH_TENSORS_MAX; i++) {
-        if (out.tensor[i].desc.dtype == TR_I64) {
-            out.tensor[i].desc.dtype = TR_I32;
-        }
-    }
-    return out;
 }
 
 // Memory for what is converted. Shapes have been checked.
@@ -182,7 +150,7 @@ static tr_status check_source(const tr_dataset_source *source, tr_error *err) {
                        (long long)source->samples, (long long)source->vocabulary,
                        (long long)source->classes, (long long)source->bytes);
     }
-    const tr_batch_tensors tensors = narrow_tensors(&source->tensors);
+    const tr_batch_tensors tensors = tr__batch_narrow(&source->tensors);
     return tr__batch_check(&tensors, "a dataset", err);
 }
 
@@ -205,7 +173,7 @@ tr_status tr_dataset_create_callback(const tr_dataset_source *source, tr_dataset
         }
         return tr_fail(err, TR_MEMORY, "no memory to open a dataset");
     }
-    self->tensors = narrow_tensors(&source->tensors);
+    self->tensors = tr__batch_narrow(&source->tensors);
     self->inner = *source;
     self->inner.destroy = NULL; // not ours until all has gone well
     self->inner.about = NULL;

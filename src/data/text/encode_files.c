@@ -37,6 +37,9 @@ static tr_status check(const tr_tokenizer *tokenizer, const tr_encode_files *fil
     if (status == TR_OK) {
         status = tr__need_sized(files, &known, name, err);
     }
+    if (status == TR_OK) {
+        status = tr__encode_options_check(files->options, name, err);
+    }
     if (status == TR_OK && (files->path_count == 0 || !files->paths || !files->take)) {
         status =
             tr_fail(err, TR_USAGE, "%s: set `paths`, `path_count` and `take`", name);
@@ -55,13 +58,14 @@ tr_status tr_tokenizer_encode_files(const tr_tokenizer *tokenizer,
         return status;
     }
     hand_over h = {files, tr__joined_count(&text)};
-    tr_encode job = {.stream = {.tokenizer = tokenizer,
-                                .options = files->options,
-                                .threads = files->threads},
+    tr_encode job = {.stream = {.tokenizer = tokenizer, .threads = files->threads},
                      .text = &text,
                      .joined = true,
                      .take = take,
                      .user = &h};
+    if (files->options) {
+        job.stream.options = *files->options;
+    }
     status = tr__encode_files(&job, err);
     tr__joined_close(&text);
     return status;

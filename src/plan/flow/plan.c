@@ -43,11 +43,11 @@ int tr__plan_stage(const tr_plan *plan) {
 }
 
 const tr_ledger *tr_plan_ledger(const tr_plan *plan) {
-    return &plan->ledger;
+    return plan ? &plan->ledger : NULL;
 }
 
 double tr_plan_flops(const tr_plan *plan) {
-    return plan->flops;
+    return plan ? plan->flops : 0;
 }
 
 // Those of all owners.
@@ -58,7 +58,7 @@ static int64_t elements_of(const tr_plan *plan, const tr_plan_param *param) {
 
 int64_t tr_plan_parameters(const tr_plan *plan) {
     int64_t count = 0;
-    for (size_t i = 0; i < plan->param_count; i++) {
+    for (size_t i = 0; plan && i < plan->param_count; i++) {
         count += elements_of(plan, &plan->params[i]);
     }
     return count;
@@ -66,7 +66,7 @@ int64_t tr_plan_parameters(const tr_plan *plan) {
 
 int64_t tr_plan_trained(const tr_plan *plan) {
     int64_t count = 0;
-    for (size_t i = 0; i < plan->param_count; i++) {
+    for (size_t i = 0; plan && i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
         count += plan->flats[param->flat].frozen ? 0 : elements_of(plan, param);
     }

@@ -84,6 +84,7 @@ static tr_status make_row(const comparison *c, row *to, tr_error *err) {
     tr_compared *told = &to->told;
     tr_plan_request request = request_of(run, told);
     tr_plan *plan = NULL;
+    told->size = sizeof *told;
     told->seconds = NAN;
     told->own = run->stage == told->stage && run->optimizer_stays == 0 &&
                 run->optimizer_placement == request.optimizer_placement &&

@@ -102,6 +102,7 @@ static tr_data_options data_options(tr_run *run) {
     bool masked = texts && tr__model_is_masked(run->own_model);
     const tr_shape *labels = &tr_batch_target(&run->model->batch)->desc.shape;
     return (tr_data_options){
+        .size = sizeof(tr_data_options),
         .row_texts = texts && !masked ? labels->dim[0] : 0,
         .masked = masked,
         .masking = masking_of(config),
@@ -264,7 +265,8 @@ tr_status tr__run_survey_labels(tr_run *run, tr_label_kind kind, tr_label_survey
                                "id2label");
     }
     tr_status status = read_paths(run, "data.train", &train, err);
-    const tr_data_options options = {.format = format,
+    const tr_data_options options = {.size = sizeof(tr_data_options),
+                                     .format = format,
                                      .paths = train.paths,
                                      .path_count = train.count,
                                      .leave_out = run->settings.out,

@@ -2,6 +2,7 @@
 #include "base/arguments.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "graph/model.h"
 #include "models/models.h"
 #include "run/keys/keys.h"
 #include "run/run.h"

@@ -1,6 +1,8 @@
 // Texts with the special tokens and the types that models of the kind of BERT take.
 #include "text/tokenizer/tokenizer.h"
 
+#include "base/arguments.h"
+
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
@@ -47,11 +49,21 @@ static tr_status cut_texts(const tr_template *template, size_t most,
 tr_status tr_encoder_encode_pair(tr_encoder *e, const tr_text_pair *texts,
                                  tr_token_ids *ids, tr_token_ids *types, bool *cut,
                                  tr_error *err) {
-    const tr_encode_options options = {.plain_special = texts->plain_special};
+    static const char name[] = "tr_encoder_encode_pair";
+    static const tr_sized known = {"tr_text_pair", "TR_TEXT_PAIR_INIT", sizeof *texts,
+                                   0};
+    tr_status status = tr__need(e, name, "encoder", err);
+    status = status == TR_OK ? tr__need_sized(texts, &known, name, err) : status;
+    status = status == TR_OK ? tr__need(types, name, "types", err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
+    const tr_encode_options options = {.size = sizeof options,
+                                       .plain_special = texts->plain_special};
     const tr_template *template = &e->tokenizer->template;
     tr_token_ids first = {0}, second = {0};
     bool were_cut = false, pair = texts->second != NULL;
-    tr_status status =
+    status =
         tr_encoder_encode(e, texts->first, texts->first_bytes, &options, &first, err);
     if (status == TR_OK && pair) {
         status = tr_encoder_encode(e, texts->second, texts->second_bytes, &options,

@@ -29,6 +29,13 @@ static size_t part_end(const tr_tokenizer *t, const unsigned char *text, size_t 
                                  : tr__tokenizer_cut(t, text, bytes, begin + PART);
 }
 
+tr_status tr__encode_options_check(const tr_encode_options *options,
+                                   const char *function, tr_error *err) {
+    static const tr_sized known = {"tr_encode_options", "TR_ENCODE_OPTIONS_INIT",
+                                   sizeof *options, 0};
+    return options ? tr__need_sized(options, &known, function, err) : TR_OK;
+}
+
 tr_status tr_encoder_encode(tr_encoder *e, const char *text, size_t bytes,
                             const tr_encode_options *options, tr_token_ids *ids,
                             tr_error *err) {
@@ -37,6 +44,7 @@ tr_status tr_encoder_encode(tr_encoder *e, const char *text, size_t bytes,
     given =
         given == TR_OK ? tr__need(bytes > 0 ? text : "", own_name, "text", err) : given;
     given = given == TR_OK ? tr__need(ids, own_name, "ids", err) : given;
+    given = given == TR_OK ? tr__encode_options_check(options, own_name, err) : given;
     if (given != TR_OK) {
         return given;
     }
@@ -204,6 +212,7 @@ tr_status tr_tokenizer_encode(const tr_tokenizer *t, const char *text, size_t by
     given =
         given == TR_OK ? tr__need(bytes > 0 ? text : "", own_name, "text", err) : given;
     given = given == TR_OK ? tr__need(ids, own_name, "ids", err) : given;
+    given = given == TR_OK ? tr__encode_options_check(options, own_name, err) : given;
     if (given != TR_OK) {
         return given;
     }

@@ -30,4 +30,8 @@ tr_status tr__text_stream_encode(tr_text_stream *stream, const tr_block *block,
                                  tr_error *err);
 void tr__text_stream_release(tr_text_stream *stream);
 
+// TR_USAGE: options of an unknown size, handed to the public function. NULL is none.
+tr_status tr__encode_options_check(const tr_encode_options *options,
+                                   const char *function, tr_error *err);
+
 #endif

@@ -65,6 +65,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
     tr_feed_options options = {
         .dataset = tr__run_train_data(engine->run),
         .batch = &engine->plan->batch,
+        .model = r->model,
         .order = *tr__run_order(engine->run),
         .batcher = engine->batcher,
         .cursor = engine->count.cursor,

@@ -43,6 +43,7 @@ static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
     tr_feed_options options = {
         .dataset = data,
         .batch = &r->engine->plan->batch,
+        .model = r->engine->plan->request.model,
         .order = {.samples = tr_dataset_samples(data), .shuffled = false},
         .batcher = {.samples = count, .batch = r->ranks * r->share * m},
         .steps = tr__ceil_div(r->micros, r->ranks * r->share),
