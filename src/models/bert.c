@@ -129,7 +129,7 @@ static void build_embeddings_head(tr_graph *g, const void *config) {
     const tr_bert_config *c = config;
     tr_value labels = tr_graph_data(g, "labels");
     tr_value pooled = pool(g, c->task.embedding.pooling, labels);
-    tr_contrastive(g, pooled, labels, c->task.embedding.normalize);
+    tr__embedding_head(g, &c->task, pooled, labels);
 }
 
 // BERT: the pooler, and a product. RoBERTa: as much, with dropout before it, too.

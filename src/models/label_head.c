@@ -21,6 +21,15 @@ void tr__label_head(tr_graph *g, const tr_label_head *head,
         tr_linear(g, TR_LINEAR_OUT_IN, x, w, b), targets);
 }
 
+void tr__embedding_head(tr_graph *g, const tr_task_settings *task, tr_value x,
+                        tr_value targets) {
+    const tr_contrastive_options options = {.symmetric = task->contrast.symmetric,
+                                            .temperature = task->contrast.temperature,
+                                            .groups = task->contrast.groups};
+    x = task->embedding.normalize ? tr_normalize(g, x) : x;
+    tr_contrastive(g, x, targets, &options);
+}
+
 void tr__text_head(tr_graph *g, const tr_task_settings *task, tr_value x,
                    tr_init init) {
     bool classifies = task->task == TR_TASK_CLASSIFICATION;
@@ -32,6 +41,6 @@ void tr__text_head(tr_graph *g, const tr_task_settings *task, tr_value x,
         const tr_label_head head = {"score", false, shape.dim[2], init};
         tr__label_head(g, &head, &task->labels, x, labels);
     } else {
-        tr_contrastive(g, x, labels, task->embedding.normalize);
+        tr__embedding_head(g, task, x, labels);
     }
 }

@@ -16,6 +16,10 @@ typedef struct tr_label_head {
 void tr__label_head(tr_graph *graph, const tr_label_head *head,
                     const tr_task_labels *labels, tr_value x, tr_value targets);
 
+// The loss of embeddings x [B, texts, width].
+void tr__embedding_head(tr_graph *graph, const tr_task_settings *task, tr_value x,
+                        tr_value targets);
+
 // What ends a decoder that reads whole texts: x [B, S, width], behind its last norm.
 // Classification is by a text's last token, as transformers' classes do it.
 void tr__text_head(tr_graph *graph, const tr_task_settings *task, tr_value x,

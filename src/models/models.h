@@ -47,6 +47,10 @@ int64_t tr__model_types(const tr_model *model);
 // Are its samples rows of whole texts, as those of all tasks but causal_lm?
 bool tr__model_reads_texts(const tr_model *model);
 bool tr__model_is_masked(const tr_model *model); // is its task masked_lm?
+// The texts of a sample where embeddings are trained; else 0. Sets how many samples an
+// optimizer step has at most, which its loss is over.
+int64_t tr__model_group(const tr_model *model);
+void tr__model_set_groups(tr_model *model, int64_t groups);
 // The task that the class in its file is for; without one, that of its type.
 tr_model_task tr__model_task(const tr_model *model);
 // The labels that its file names (models/labels.h). The caller releases them. TR_USAGE.

@@ -29,11 +29,20 @@ typedef struct tr_task_labels {
     char **names;
 } tr_task_labels;
 
+// How embeddings are trained: groups of `texts` (an anchor, its positive and perhaps a
+// negative) a sample, `groups` samples a step at most. texts 0: they are not.
+typedef struct tr_contrastive_way {
+    double temperature;
+    bool symmetric;
+    int64_t texts, groups;
+} tr_contrastive_way;
+
 // A task, and what it needs to know.
 typedef struct tr_task_settings {
     tr_model_task task;
     tr_embedding_way embedding; // contrastive
-    tr_task_labels labels;      // classification
+    tr_contrastive_way contrast;
+    tr_task_labels labels; // classification
 } tr_task_settings;
 
 #endif

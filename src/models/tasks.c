@@ -59,9 +59,25 @@ void tr__model_set_length(tr_model *model, int64_t tokens, bool packed) {
         model->batch = tr_batch_masked(tokens);
         return;
     }
+    if (settings->contrast.texts > 0) {
+        int64_t group = settings->contrast.texts;
+        model->batch = tr_batch_labelled(tokens * group, group,
+                                         tr__model_types(model) > 0, TR_LABELS_NONE, 0);
+        return;
+    }
     int64_t texts = packed && tokens > TOKENS_OF_TEXT ? tokens / TOKENS_OF_TEXT : 1;
     model->batch = tr_batch_labelled(tokens, texts, tr__model_types(model) > 0,
                                      settings->labels.kind, settings->labels.count);
+}
+
+int64_t tr__model_group(const tr_model *model) {
+    const tr_task_settings *settings = settings_of(model);
+    return settings ? settings->contrast.texts : 0;
+}
+
+void tr__model_set_groups(tr_model *model, int64_t groups) {
+    tr_units *own = model->owned;
+    own->architecture->texts->task(own->config)->contrast.groups = groups;
 }
 
 // ---- what a file says

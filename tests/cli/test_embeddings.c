@@ -244,11 +244,11 @@ static void test_refused(void **state) {
               2, LIST("--embeddings"));
     fail_with(state, NULL, LIST("sample", bert, "--prompt", "the"), 2,
               LIST("attention both ways"));
-    file_text(
-        state, "run.json",
-        "{\"model\": {\"model_type\": \"bert\"}, \"task\": "
-        "\"contrastive\", \"steps\": 1, \"train_batch_size\": 1, \"out\": \"out\"}");
-    fail_with(state, NULL, LIST("plan", "run.json"), 2, LIST("cannot be trained yet"));
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"bert\"}, \"task\": \"contrastive\", "
+              "\"steps\": 1, \"train_batch_size\": 1, \"out\": \"out\"}");
+    fail_with(state, NULL, LIST("plan", "run.json"), 2,
+              LIST("train_batch_size is 1", "no negatives"));
     file_text(state, "run.json",
               "{\"model\": {\"model_type\": \"gpt2\"}, \"pooling\": "
               "\"mean\", \"steps\": 1, \"train_batch_size\": 1, \"out\": \"out\"}");

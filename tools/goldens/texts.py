@@ -53,7 +53,8 @@ def model_of(kind, ending, seed, **more):
     config = getattr(transformers, kind + "Config")(
         vocab_size=tokenizer.get_vocab_size(), initializer_range=0.15, **shape(kind), **more)
     config._attn_implementation = "eager"
-    model = getattr(transformers, kind + ending)(config).eval()
+    bare = {"add_pooling_layer": False} if ending == "Model" else {}
+    model = getattr(transformers, kind + ending)(config, **bare).eval()
     with torch.no_grad():
         for p in model.parameters():
             if p.dim() < 2:  # biases start at 0 and norms at 1: errors there would hide
@@ -70,8 +71,9 @@ def begin(name, model):
     return folder
 
 
-def train(model, losses, count_of):
-    """losses: one function of the model for each sample, the sum of its losses."""
+def train(model, losses, count_of, whole=None):
+    """losses: one function of the model for each sample, the sum of its losses. whole: in
+    their place, the sum of the losses of a batch, of the model and the batch."""
     model = model.double()
     optimizer = torch.optim.AdamW(model.parameters(), lr=ADAMW["params"]["lr"],
                                   betas=(0.9, 0.999), eps=1e-8, weight_decay=0.1)
@@ -82,8 +84,8 @@ def train(model, losses, count_of):
         count = sum(count_of(i) for i in batch)
         model.zero_grad()
         total = 0.0
-        for i in batch:
-            loss = losses[i](model)
+        for part in [batch] if whole else batch:
+            loss = whole(model, part) if whole else losses[part](model)
             (loss / count).backward()
             total += float(loss.detach())
         # What no loss reaches (BERT's pooler has one here) has no gradient.
@@ -103,12 +105,12 @@ def as_float32(tensors):
     return {n: t.detach().float().contiguous() for n, t in tensors}
 
 
-def finish(folder, model, run, losses, count_of):
+def finish(folder, model, run, losses, count_of, whole=None):
     run = {"model": "initial", **run, "steps": STEPS, "seed": 1, "train_batch_size": BATCH,
            "train_micro_batch_size_per_gpu": 2, "gradient_clipping": CLIP,
            "optimizer": ADAMW}
     (folder / "run.json").write_text(json.dumps(run, indent=1) + "\n")
-    history, states = train(model, losses, count_of)
+    history, states = train(model, losses, count_of, whole)
     (folder / "expected.json").write_text(json.dumps({"steps": history}, indent=1) + "\n")
     save_file(as_float32(model.named_parameters()), folder / "final.safetensors",
               metadata={"format": "pt"})
@@ -195,7 +197,49 @@ def make_masked(name, kind, seed):
         [loss_of(i) for i in range(windows)], lambda i: int((labels[i] >= 0).sum()))
 
 
+def make_contrast(name, kind, seed, texts, symmetric):
+    """23 groups of an anchor, a positive and perhaps a negative; the loss is over a whole
+    batch, of embeddings that are the mean of a text's tokens, of length 1."""
+    model, tokenizer = model_of(kind, "Model", seed)
+    folder = begin(name, model)
+    rng = np.random.default_rng(seed)
+    fields = ["anchor", "positive", "negative"][:texts]
+    records = [{f: " ".join(rng.choice(WORDS, rng.integers(1, 7))) for f in fields}
+               for _ in range(23)]
+    (folder / "records.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    temperature = 0.2
+
+    def embed(m, field, batch):
+        rows = []
+        for i in batch:
+            ids = tokenizer.encode(records[i][field]).ids
+            assert len(ids) <= LENGTH
+            rows.append(m(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(0))
+        return torch.nn.functional.normalize(torch.stack(rows), dim=1)
+
+    def whole(m, batch):
+        parts = [embed(m, f, batch) for f in fields]
+        own = torch.arange(len(batch))
+        loss = torch.nn.functional.cross_entropy(
+            parts[0] @ torch.cat(parts[1:]).T / temperature, own, reduction="sum")
+        if symmetric:
+            back = torch.nn.functional.cross_entropy(
+                parts[1] @ parts[0].T / temperature, own, reduction="sum")
+            loss = (loss + back) / 2
+        return loss
+
+    finish(folder, model, {
+        "task": "contrastive",
+        "contrastive": {"temperature": temperature, "symmetric": symmetric},
+        "data": {"format": "jsonl", "train": ["records.jsonl"],
+                 "tokenizer": TOKENIZERS[kind], "max_length": LENGTH,
+                 "order": "sequential"}},
+        [None] * len(records), lambda i: 1, whole)
+
+
 GOLDENS = {
+    "bert-pairs": lambda: make_contrast("bert-pairs", "Bert", 69, 2, True),
+    "roberta-triples": lambda: make_contrast("roberta-triples", "Roberta", 70, 3, False),
     "bert-class": one("bert-class", "Bert", 61),
     "roberta-class": one("roberta-class", "Roberta", 62),
     "gpt2-class": one("gpt2-class", "GPT2", 73),

@@ -129,11 +129,21 @@ TR_API tr_value tr_text_pool(tr_graph *graph, tr_value x, tr_text_pooling kind,
                              int texts);
 // x [..., C] -> rows of length 1.
 TR_API tr_value tr_normalize(tr_graph *graph, tr_value x);
+typedef struct tr_contrastive_options {
+    bool normalize;     // inference gives rows of length 1
+    bool symmetric;     // half the loss is that of positives among anchors
+    double temperature; // that products are divided by
+    // T, groups of an optimizer step at most, over all ranks. Every micro-batch of it
+    // is then in memory at once. 0: the model is not trained, and its loss is that of
+    // each micro-batch alone.
+    int64_t groups;
+} tr_contrastive_options;
 // Ends the last unit of a model that embeds texts: x [B, texts, C] f32, targets [B,
-// texts]. Inference gives x in its place, with rows of length 1 if `normalize`. It
-// cannot be trained.
+// texts]. To be trained, a sample is a group of 2 or 3 texts: an anchor, its positive
+// and perhaps a negative; the loss is the cross-entropy of the positive among the
+// positives and negatives of all groups. Inference gives x in its place.
 TR_API void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
-                           bool normalize);
+                           const tr_contrastive_options *options);
 // A loss of numbers one by one.
 typedef enum tr_element_loss_kind {
     TR_ELEMENTS_BINARY, // the cross-entropy of 1 / (1 + e^-x) and a share in [0, 1]

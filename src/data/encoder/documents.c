@@ -47,7 +47,7 @@ static bool goes_on(const tr_text_reading *r, int32_t id) {
 // Those before and behind it: what an empty text has, cut where the document's own ends
 // meet it.
 static tr_status find_frame(tr_text_reading *r, size_t *before, tr_error *err) {
-    const tr_text_pair empty = {.first = "", .first_bytes = 0};
+    const tr_text_pair empty = {.size = sizeof empty, .first = "", .first_bytes = 0};
     size_t whole = r->ids.count;
     tr_token_ids frame = {0};
     r->types.count = 0;
@@ -117,7 +117,8 @@ static tr_status add_pieces(tr_text_reading *r, size_t before, tr_text_list *lis
 
 tr_status tr__document_add(tr_text_reading *r, const char *text, size_t bytes,
                            tr_text_list *list, tr_error *err) {
-    const tr_text_pair whole = {.first = text,
+    const tr_text_pair whole = {.size = sizeof whole,
+                                .first = text,
                                 .first_bytes = bytes,
                                 .plain_special = r->options->plain_special};
     size_t before = 0;

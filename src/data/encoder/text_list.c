@@ -2,6 +2,7 @@
 
 #include "data/chat/json_lines.h"
 #include "data/encoder/documents.h"
+#include "data/encoder/groups.h"
 #include "data/encoder/labels.h"
 #include "data/sources/tell.h"
 #include "data/text/text_once.h"
@@ -78,9 +79,10 @@ static tr_status add_text(tr_text_reading *r, const tr_text_pair *texts,
 }
 
 static tr_text_pair pair_of(const tr_text_reading *r) {
+    int64_t texts = r->options->group_texts > 0 ? r->options->group_texts : 1;
     return (tr_text_pair){.size = sizeof(tr_text_pair),
                           .plain_special = r->options->plain_special,
-                          .most = (size_t)r->options->sequence_length};
+                          .most = (size_t)(r->options->sequence_length / texts)};
 }
 
 // ---- jsonl
@@ -116,12 +118,42 @@ static tr_status add_label(tr_text_reading *r, const json_t *record, tr_text_lis
                 : no_memory(err);
 }
 
+// The texts of a group, one after the other.
+static tr_status add_group(tr_text_reading *r, const json_t *record, tr_text_list *list,
+                           tr_error *err) {
+    tr_status status = TR_OK;
+    for (int64_t k = 0; k < r->options->group_texts && status == TR_OK; k++) {
+        const char *field = tr__group_field(r->options, k);
+        tr_text_pair text = pair_of(r);
+        status = read_field(record, field, &text.first, &text.first_bytes, err);
+        if (status == TR_OK && !text.first) {
+            return tr_fail(err, TR_DATA,
+                           "the record has no \"%.60s\", which each of a contrastive "
+                           "run's has; data.fields says what records call their texts",
+                           field);
+        }
+        status = status == TR_OK ? add_text(r, &text, list, err) : status;
+    }
+    const char *negative = tr__group_field(r->options, 2);
+    if (status == TR_OK && r->options->group_texts < 3 &&
+        json_object_get(record, negative)) {
+        return tr_fail(err, TR_DATA,
+                       "the record has a \"%.60s\", and the first record has none: "
+                       "all have one, or none",
+                       negative);
+    }
+    return status;
+}
+
 static tr_status add_record(tr_text_reading *r, const json_t *record,
                             tr_text_list *list, tr_error *err) {
     const tr_data_fields *fields = &r->options->fields;
     const char *first = fields->text ? fields->text : "text";
     const char *second = fields->text_pair ? fields->text_pair : "text_pair";
     tr_text_pair texts = pair_of(r);
+    if (r->options->group_texts > 0) {
+        return add_group(r, record, list, err);
+    }
     tr_status status = read_field(record, first, &texts.first, &texts.first_bytes, err);
     if (status == TR_OK) {
         status = read_field(record, second, &texts.second, &texts.second_bytes, err);

@@ -125,18 +125,21 @@ static void destroy(void *user) {
 
 // ---- rows
 
-// A row for each text.
-static tr_status pad(texts *t, tr_error *err) {
-    int64_t count = t->list.count;
-    t->packing.first = tr__calloc((size_t)count + 1, sizeof *t->packing.first);
+// A row for each text, or for each group of `each`.
+static tr_status pad(texts *t, int64_t each, tr_error *err) {
+    int64_t count = t->list.count, rows = count / each;
+    t->packing.first = tr__calloc((size_t)rows + 1, sizeof *t->packing.first);
     t->packing.document = tr__calloc((size_t)count, sizeof *t->packing.document);
     if (!t->packing.first || !t->packing.document) {
         return tr_fail(err, TR_MEMORY, "no memory for rows of texts");
     }
     for (int64_t i = 0; i < count; i++) {
-        t->packing.document[i] = t->packing.first[i] = i;
+        t->packing.document[i] = i;
     }
-    t->packing.first[count] = t->packing.rows = count;
+    for (int64_t i = 0; i <= rows; i++) {
+        t->packing.first[i] = i * each;
+    }
+    t->packing.rows = rows;
     return TR_OK;
 }
 
@@ -183,7 +186,8 @@ static tr_status hash(const tr_data_options *options, const tr_text_tokenizer *b
                           options->plain_special,
                           0,
                           (uint64_t)options->label_kind,
-                          options->masked};
+                          options->masked,
+                          (uint64_t)options->group_texts};
     tr_status status = tr__hash_file(by->file, &numbers[4], err);
     *out = tr__hash_more(0, numbers, sizeof numbers);
     if (options->masked) {
@@ -216,11 +220,13 @@ static tr_status check(const tr_data_options *options, tr_error *err) {
                        : options->date          ? "data.date"
                                                 : "data.eos_token");
     }
-    if (options->label_kind != TR_LABELS_NONE && !records) {
-        return tr_fail(err, TR_USAGE,
-                       "data.format: texts with labels are records: set it to "
-                       "\"jsonl\", not \"%s\"",
-                       options->format);
+    if ((options->label_kind != TR_LABELS_NONE || options->group_texts > 0) &&
+        !records) {
+        return tr_fail(
+            err, TR_USAGE,
+            "data.format: texts with labels, or in pairs, are records: set it to "
+            "\"jsonl\", not \"%s\"",
+            options->format);
     }
     return TR_OK;
 }
@@ -257,8 +263,9 @@ static tr_status read_texts(texts *t, const tr_data_options *options,
                        key);
     }
     if (status == TR_OK) {
-        bool packed = t->masked ? options->packing : t->slots > 1;
-        status = packed ? pack(t, err) : pad(t, err);
+        bool group = options->group_texts > 0;
+        bool packed = t->masked ? options->packing : t->slots > 1 && !group;
+        status = packed ? pack(t, err) : pad(t, group ? options->group_texts : 1, err);
     }
     if (status == TR_OK && t->masked) {
         status = find_mask(t, options, by, err);

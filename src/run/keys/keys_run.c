@@ -29,6 +29,18 @@ static const tr_key keys[] = {
      .doc =
          "embeddings: which tokens stand for a text; left out: as the model's folder "
          "says, else mean"},
+    {.path = "contrastive.temperature",
+     .types = TR_KEY_NUMBER,
+     .fallback = "0.05",
+     .min = 1e-6,
+     .max = 1e6,
+     .idle = tr__idle_no_embeddings,
+     .doc = "contrastive: what products of embeddings are divided by"},
+    {.path = "contrastive.symmetric",
+     .types = TR_KEY_BOOL,
+     .fallback = "true",
+     .idle = tr__idle_no_embeddings,
+     .doc = "contrastive: half the loss is that of positives among anchors"},
     {.path = "mlm.probability",
      .types = TR_KEY_NUMBER,
      .fallback = "0.15",

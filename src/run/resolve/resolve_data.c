@@ -79,7 +79,10 @@ static tr_data_fields data_fields(const tr_config *config) {
                             .completion = of_records(config, "data.fields.completion"),
                             .messages = of_records(config, "data.fields.messages"),
                             .text_pair = of_records(config, "data.fields.text_pair"),
-                            .label = of_records(config, "data.fields.label")};
+                            .label = of_records(config, "data.fields.label"),
+                            .anchor = of_records(config, "data.fields.anchor"),
+                            .positive = of_records(config, "data.fields.positive"),
+                            .negative = of_records(config, "data.fields.negative")};
 }
 
 static tr_masking masking_of(const tr_config *config) {
@@ -104,6 +107,7 @@ static tr_data_options data_options(tr_run *run) {
     return (tr_data_options){
         .size = sizeof(tr_data_options),
         .row_texts = texts && !masked ? labels->dim[0] : 0,
+        .group_texts = texts ? tr__model_group(run->own_model) : 0,
         .masked = masked,
         .masking = masking_of(config),
         .token_types = texts ? tr__model_types(run->own_model) : 0,
@@ -276,19 +280,6 @@ tr_status tr__run_survey_labels(tr_run *run, tr_label_kind kind, tr_label_survey
     return status;
 }
 
-static bool is_random(const tr_run *run) {
-    return strcmp(tr__config_text(run->config, "data.format"), "random") == 0;
-}
-
-bool tr__run_names_data(const tr_run *run) {
-    return is_random(run) || tr__config_count(run->config, "data.train") > 0;
-}
-
-static bool is_complete(const tr_run *run) {
-    return tr__run_names_data(run) &&
-           (!is_random(run) || tr__config_is_set(run->config, "data.samples"));
-}
-
 // A path of the data that leads nowhere; NULL: none does.
 static const char *missing_path(const tr_run *run) {
     static const char *const keys[] = {"data.train", "data.validation", "data.labels",
@@ -304,6 +295,40 @@ static const char *missing_path(const tr_run *run) {
         }
     }
     return NULL;
+}
+
+tr_status tr__run_survey_groups(tr_run *run, int64_t *texts, tr_error *err) {
+    path_list train = {0};
+    const char *format = tr__config_text(run->config, "data.format");
+    *texts = 2;
+    if (tr__config_count(run->config, "data.train") == 0 ||
+        strcmp(format, "jsonl") != 0 ||
+        (run->settings.plan_only && missing_path(run))) {
+        return TR_OK; // another function says what is wrong, if anything is
+    }
+    tr_status status = read_paths(run, "data.train", &train, err);
+    const tr_data_options options = {.size = sizeof(tr_data_options),
+                                     .format = format,
+                                     .paths = train.paths,
+                                     .path_count = train.count,
+                                     .leave_out = run->settings.out,
+                                     .fields = data_fields(run->config)};
+    status = status == TR_OK ? tr__group_survey(&options, texts, err) : status;
+    tr__free(train.paths);
+    return status;
+}
+
+static bool is_random(const tr_run *run) {
+    return strcmp(tr__config_text(run->config, "data.format"), "random") == 0;
+}
+
+bool tr__run_names_data(const tr_run *run) {
+    return is_random(run) || tr__config_count(run->config, "data.train") > 0;
+}
+
+static bool is_complete(const tr_run *run) {
+    return tr__run_names_data(run) &&
+           (!is_random(run) || tr__config_is_set(run->config, "data.samples"));
 }
 
 // A plan needs the size of the data where epochs are to be steps, and else nothing.

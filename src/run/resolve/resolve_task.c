@@ -126,6 +126,13 @@ tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
     }
     if (settings.task == TR_TASK_CONTRASTIVE) {
         status = read_way(run, &sentence, err);
+        if (status == TR_OK && !run->vocabulary_fixed) {
+            status = tr__run_survey_groups(run, &settings.contrast.texts, err);
+        }
+        settings.contrast.temperature =
+            tr__config_number(run->config, "contrastive.temperature");
+        settings.contrast.symmetric =
+            tr__config_bool(run->config, "contrastive.symmetric");
         *length = sentence.length;
     } else if (settings.task == TR_TASK_CLASSIFICATION) {
         status = read_labels(run, &settings.labels, err);
@@ -148,12 +155,26 @@ tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
                : status;
 }
 
-tr_status tr__run_check_trained(const tr_run *run, tr_error *err) {
-    return run->model->embedding_width == 0
-               ? TR_OK
-               : tr_fail(
-                     err, TR_USAGE,
-                     "task: \"contrastive\" cannot be trained yet; tranche evaluate "
-                     "DIR --data FILE --embeddings OUT.npy gives embeddings of "
-                     "texts");
+tr_status tr__run_resolve_groups(tr_run *run, tr_error *err) {
+    int64_t groups = run->request.train_batch_size;
+    const tr_batches *batches = &run->settings.batches;
+    if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type) ||
+        tr__model_group(run->own_model) == 0) {
+        return TR_OK;
+    }
+    if (batches->adaptive || batches->count > 0) {
+        return tr_fail(err, TR_USAGE,
+                       "task: \"contrastive\" needs one batch size for the whole run: "
+                       "leave out batch_schedule and adaptive_batch");
+    }
+    if (groups < 2 && tr__model_group(run->own_model) < 3) {
+        return tr_fail(
+            err, TR_USAGE,
+            "train_batch_size is %lld, and records have no negatives: a "
+            "positive is told from those of the other pairs of its batch, so "
+            "there must be some",
+            (long long)groups);
+    }
+    tr__model_set_groups(run->own_model, groups);
+    return TR_OK;
 }
