@@ -290,12 +290,9 @@ static const place places[] = {
     {"task", "classification", BERT("masked_lm")},
     {"data.fields.text_pair", "other", BERT("classification")},
     {"data.fields.label", "mood", BERT("classification")},
-    {"pooling", "cls", BERT("contrastive")},
     {"data.fields.anchor", "other", BERT("contrastive")},
     {"data.fields.positive", "other", BERT("contrastive")},
     {"data.fields.negative", "other", BERT("contrastive")},
-    {"contrastive.temperature", "0.5", BERT("contrastive")},
-    {"contrastive.symmetric", "false", BERT("contrastive")},
     {"mlm.probability", "0.5", BERT("masked_lm")},
     {"mlm.mask", "0.5", BERT("masked_lm")},
     {"mlm.random", "0.2", BERT("masked_lm")},
@@ -580,13 +577,22 @@ static void no_key_is_silent(void **state) {
     assert_int_equal(silent, 0);
 }
 
+// They change how embeddings are computed or compared, and neither the plan nor the
+// data: tests/cli/test_embeddings.c and the goldens "bert-pairs" and "roberta-triples"
+// show what they do.
+static bool is_of_embeddings(const char *path) {
+    return strcmp(path, "pooling") == 0 ||
+           strcmp(path, "contrastive.temperature") == 0 ||
+           strcmp(path, "contrastive.symmetric") == 0;
+}
+
 static void every_key_that_works_does_something(void **state) {
     int idle = 0;
     const tr_key *key;
     (void)state;
     for (size_t i = 0; (key = key_at(i)) != NULL; i++) {
         bool works = key->status == TR_KEY_WORKS && !strchr(key->path, '*');
-        if (works && in_place(key, false) != CHANGED) {
+        if (works && !is_of_embeddings(key->path) && in_place(key, false) != CHANGED) {
             print_error("%s: nothing shows what it does; where it does something is to "
                         "be said in `places`\n",
                         key->path);
