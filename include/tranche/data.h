@@ -101,10 +101,21 @@ typedef enum tr_header {
 } tr_header;
 
 // The names of a record's parts; NULL: "text", "prompt", "completion", "messages",
-// "text_pair".
+// "text_pair", "label", "anchor", "positive", "negative".
 typedef struct tr_data_fields {
-    const char *text, *prompt, *completion, *messages, *text_pair;
+    const char *text, *prompt, *completion, *messages, *text_pair, *label;
+    const char *anchor, *positive, *negative;
 } tr_data_fields;
+
+// Which tokens of texts are masked, to be told from the others (Devlin et al., arXiv
+// 1810.04805, section 3.1). It is drawn anew in each epoch: a function of the seed, the
+// epoch, the sample and the position alone.
+typedef struct tr_masking {
+    double probability; // that a token is chosen: it gets a label. 0: nothing is masked
+    double mask, random; // of the chosen: becomes the mask token; any token. The rest
+                         // stays as it is
+    bool whole_words;    // all tokens of a word are chosen together
+} tr_masking;
 
 // What the "data" object of a run file says, and what the model adds to it. All texts
 // are read during the call only. Zero or NULL: not given.
@@ -186,9 +197,25 @@ typedef struct tr_data_options {
     // text has a row of its own, else each is in one whole. A record is {"text"}, or
     // with {"text_pair"} two texts; of the format text, what document_separator
     // separates. Texts get the tokenizer's special tokens and types, which are below
-    // `token_types`; those of over sequence_length tokens are cut. They are held in
-    // memory. 0: samples are for a decoder.
+    // `token_types` (0: the model takes no types); those of over sequence_length tokens
+    // are cut. They are held in memory. 0: samples are for a decoder.
     int64_t row_texts, token_types;
+    // Of such texts, jsonl: what their labels are (tr_batch_labelled), how many classes
+    // or numbers there are, and the classes' names [label_count] (NULL: their numbers).
+    // A record calls its label "label": a name or a number; a list of either with
+    // TR_LABELS_SET.
+    tr_label_kind label_kind;
+    int64_t label_count;
+    const char *const *label_names;
+    // text, jsonl: a row has a label for each of its tokens (tr_batch_masked): the
+    // token that was there, where one is masked. tokens, with `labels`: sample i is
+    // entries [i*n, i*n + n), each with its own label.
+    bool masked;
+    tr_masking masking;
+    // jsonl: a sample is a group of so many texts, in the order of `fields.anchor`,
+    // `fields.positive`, `fields.negative`, each of sequence_length / group_texts
+    // tokens at most. 0: a record is one text or a pair.
+    int64_t group_texts;
     bool plain_special; // text, jsonl: special tokens written in it are text like any
                         // other
     int threads;        // text: that tokenize; 0: all cores
@@ -230,9 +257,10 @@ typedef struct tr_data_options {
 #define TR_DATA_OPTIONS_INIT                                                           \
     {                                                                                  \
         sizeof(tr_data_options), NULL, NULL, 0, NULL, 0, 0, NULL, 0, 0, NULL, NULL,    \
-            NULL, NULL, {NULL, NULL, NULL, NULL, NULL}, NULL, NULL, NULL, false, 0, 0, \
-            false, 0, NULL, NULL, NULL, NULL, false, TR_HEADER_AUTO, 0, 0, 0, 0, 0, 0, \
-            NULL, NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL, NULL                   \
+            NULL, NULL, {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}, NULL,  \
+            NULL, NULL, false, 0, 0, TR_LABELS_NONE, 0, NULL, false, {0, 0, 0, false}, \
+            0, false, 0, NULL, NULL, NULL, NULL, false, TR_HEADER_AUTO, 0, 0, 0, 0, 0, \
+            0, NULL, NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL, NULL                \
     }
 
 // Opens the data that the options name. *validation is NULL if they name no validation

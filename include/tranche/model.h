@@ -197,6 +197,12 @@ typedef struct tr_model {
     // The numbers of the embedding that inference gives for each text in place of
     // logits. 0: it gives logits.
     int64_t embedding_width;
+    // Of a model that gives each text labels: their kind, how many there are, which is
+    // what inference gives for each text in place of logits of tokens, and their names
+    // [labels] (NULL: numbers).
+    tr_label_kind label_kind;
+    int64_t labels;
+    const char *const *label_names;
     // Rows that say what stands in the place of ops of its units
     // (tranche/extend/rewrite.h), the last one without a function; they come before the
     // library's own. NULL: none.
@@ -213,7 +219,7 @@ typedef struct tr_model {
 #define TR_MODEL_INIT                                                                  \
     {                                                                                  \
         sizeof(tr_model), NULL, 0, NULL, TR_BATCH_TENSORS_INIT, 0, NULL, 0, false, 0,  \
-            NULL, 0, NULL, NULL, NULL, NULL                                            \
+            TR_LABELS_NONE, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL                   \
     }
 
 // The largest number of targets of one sample, in any one tensor.

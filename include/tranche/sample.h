@@ -184,8 +184,8 @@ TR_API void tr_evaluator_destroy(tr_evaluator *evaluator); // NULL-safe
 TR_API const tr_plan *tr_evaluator_plan(const tr_evaluator *evaluator);
 TR_API const tr_model *tr_evaluator_model(const tr_evaluator *evaluator);
 TR_API int64_t tr_evaluator_samples(const tr_evaluator *evaluator); // in all
-// Numbers of a target: the model's classes, or those of an embedding
-// (tr_model.embedding_width).
+// Numbers of a target: the model's classes, the labels of a text (tr_model.labels), or
+// those of an embedding (tr_model.embedding_width).
 TR_API int64_t tr_evaluator_width(const tr_evaluator *evaluator);
 // Of a model that embeds texts, the texts of its data; else 0.
 TR_API int64_t tr_evaluator_texts(const tr_evaluator *evaluator);
@@ -197,13 +197,15 @@ tr_evaluator_positions(const tr_evaluator *evaluator); // targets of a sample
 typedef struct tr_predictions {
     size_t size;            // of this struct; the library fills no more
     int64_t first, count;   // samples; count 0: all have been asked
-    const float *logits;    // [count, positions, width]: logits, or embeddings
+    const float *logits;    // [count, positions, width]: logits, embeddings or values
     const int32_t *targets; // [count, positions]; negative: none. Of embeddings, the
                             // number of the text in the data
+    const float *numbers;   // [count, positions, width] with TR_LABELS_SET and
+                            // TR_LABELS_VALUE, where `targets` are 0; else NULL
 } tr_predictions;
 
 #define TR_PREDICTIONS_INIT                                                            \
-    { sizeof(tr_predictions), 0, 0, NULL, NULL }
+    { sizeof(tr_predictions), 0, 0, NULL, NULL, NULL }
 
 // Computes the predictions for the next samples, in the order of the data. TR_DATA,
 // TR_IO. TR_NUMBERS: logits are NaN or infinite (-INFINITY excludes a class).
@@ -225,8 +227,9 @@ typedef struct tr_evaluated {
     size_t size; // of this struct; the library fills no more
     int64_t samples, targets;
     // Over all targets so far; NAN where there is none.
-    double loss;          // the mean cross-entropy, in nats
-    double perplexity;    // exp(loss)
+    double loss;       // the mean cross-entropy, in nats; with TR_LABELS_SET over all
+                       // labels of all texts; with TR_LABELS_VALUE the mean square
+    double perplexity; // exp(loss)
     double bits_per_byte; // loss / ln 2 where the data are bytes; else NAN
     double accuracy;      // the share of targets that have the largest logit; of equal
                           // logits the first counts

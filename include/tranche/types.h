@@ -172,6 +172,22 @@ TR_API tr_batch_tensors tr_batch_packed(int64_t length);
 // [length], "position_ids" I32 [length], "labels" I32 [texts]: one for each text that a
 // row may have, in their order; TR_NO_TARGET where there is no text.
 TR_API tr_batch_tensors tr_batch_texts(int64_t length, int64_t texts);
+// What the labels of texts are.
+typedef enum tr_label_kind {
+    TR_LABELS_NONE, // there are none: a text's number in the data stands in their place
+    TR_LABELS_CLASS, // one of several classes
+    TR_LABELS_SET,   // any of several classes: of each 0 or 1, or a share between
+    TR_LABELS_VALUE, // numbers
+} tr_label_kind;
+
+// As tr_batch_texts, with labels of this kind: I32 [texts] of classes, else F32 [texts,
+// labels], NAN where there is no text. types: false: "token_type_ids" are left out.
+TR_API tr_batch_tensors tr_batch_labelled(int64_t length, int64_t texts, bool types,
+                                          tr_label_kind kind, int64_t labels);
+
+// As tr_batch_texts, with "labels" I32 [length]: the token that was there, where one is
+// masked; else TR_NO_TARGET.
+TR_API tr_batch_tensors tr_batch_masked(int64_t length);
 // "features" F32 [features], "labels" I32 [] (one class for each sample).
 TR_API tr_batch_tensors tr_batch_features(int64_t features);
 // "pixel_values" F32 [height, width, channels], "labels" I32 [].

@@ -43,6 +43,25 @@ tr_batch_tensors tr_batch_texts(int64_t length, int64_t texts) {
                    tensor_of("labels", TR_ROLE_TARGET, TR_I32, TR_SHAPE1(texts))}};
 }
 
+tr_batch_tensors tr_batch_labelled(int64_t length, int64_t texts, bool types,
+                                   tr_label_kind kind, int64_t labels) {
+    tr_batch_tensors batch = tr_batch_texts(length, texts);
+    if (kind == TR_LABELS_SET || kind == TR_LABELS_VALUE) {
+        batch.tensor[3].desc = (tr_tensor_desc){TR_F32, TR_SHAPE2(texts, labels)};
+    }
+    if (!types) {
+        batch.tensor[1] = batch.tensor[2];
+        batch.tensor[2] = batch.tensor[3];
+        batch.count--;
+    }
+    return batch;
+}
+
+tr_batch_tensors tr_batch_masked(int64_t length) {
+    tr_batch_tensors batch = tr_batch_texts(length, length);
+    return batch;
+}
+
 tr_batch_tensors tr_batch_features(int64_t features) {
     return pair(tensor_of("features", TR_ROLE_INPUT, TR_F32, TR_SHAPE1(features)),
                 (tr_shape){0});

@@ -1,7 +1,7 @@
-// tranche predict: what a classifier says of each sample.
+// tranche predict: what a classifier, or a model of labels, says of each sample.
 #include "cli/cli.h"
 #include "cli/evaluate.h"
-#include "cli/json.h"
+#include "cli/predictor.h"
 #include "cli/run_options.h"
 
 #include <inttypes.h>
@@ -19,66 +19,18 @@ tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
                                   .messages = {.write = cli_say}};
 }
 
-static void print_head(int64_t classes) {
-    printf("sample,class");
-    for (int64_t v = 0; v < classes; v++) {
-        printf(",p%" PRId64, v);
-    }
-    putchar('\n');
-}
-
-// What is said of one sample.
-typedef struct prediction {
-    int64_t sample, best;
-    const double *probabilities; // [classes]
-    int64_t classes;
-} prediction;
-
-static tr_status print_row(const prediction *p, tr_error *err) {
-    (void)err;
-    printf("%" PRId64 ",%" PRId64, p->sample, p->best);
-    for (int64_t v = 0; v < p->classes; v++) {
-        printf(",%.6g", p->probabilities[v]);
-    }
-    putchar('\n');
-    return TR_OK;
-}
-
-static tr_status print_object(const prediction *p, tr_error *err) {
-    enum { DIGITS = 9 };
-    json_t *list = json_array();
-    for (int64_t v = 0; v < p->classes; v++) {
-        json_array_append_new(list, cli_json_number(p->probabilities[v]));
-    }
-    if (json_array_size(list) != (size_t)p->classes) { // no memory on the way
-        json_decref(list);
-        list = NULL;
-    }
-    tr_status status =
-        cli_json_line(json_pack("{s:I, s:I, s:o}", "sample", (json_int_t)p->sample,
-                                "class", (json_int_t)p->best, "probabilities", list),
-                      DIGITS, err);
-    putchar('\n');
-    return status;
-}
-
 // In the order of the data.
-static tr_status predict(tr_evaluator *e, bool json, double *probabilities,
-                         tr_error *err) {
-    int64_t classes = tr_evaluator_model(e)->classes;
+static tr_status predict(tr_evaluator *e, const cli_predictor *how, tr_error *err) {
     tr_predictions predictions = {.size = sizeof(tr_predictions), .count = 1};
     tr_status status = TR_OK;
-    if (!json) {
-        print_head(classes);
+    if (!how->json) {
+        cli_predictor_head(how);
     }
     while (status == TR_OK && predictions.count > 0 && !ferror(stdout)) {
         status = tr_evaluator_next(e, &predictions, err);
         for (int64_t i = 0; i < predictions.count && status == TR_OK; i++) {
-            const prediction p = {predictions.first + i,
-                                  tr_predict_class(predictions.logits + i * classes,
-                                                   classes, probabilities),
-                                  probabilities, classes};
-            status = (json ? print_object : print_row)(&p, err);
+            status = cli_predictor_row(how, predictions.first + i,
+                                       predictions.logits + i * how->width, err);
         }
     }
     return status;
@@ -86,18 +38,26 @@ static tr_status predict(tr_evaluator *e, bool json, double *probabilities,
 
 static tr_status ask(tr_evaluator *e, const char *path, bool json, tr_error *err) {
     const tr_model *model = tr_evaluator_model(e);
-    if (tr_evaluator_positions(e) > 1) {
+    if (model->embedding_width > 0) {
+        return tr_fail(
+            err, TR_USAGE,
+            "%.300s: the model gives embeddings of texts: use tranche evaluate "
+            "--embeddings",
+            path);
+    }
+    if (tr_evaluator_positions(e) > 1 || (model->labels == 0 && !model->classifier)) {
         return tr_fail(err, TR_USAGE,
                        "%.300s: a %s gives logits for every position, not a class for "
                        "each sample: use tranche sample, or tranche evaluate --logits",
                        path, model->type);
     }
-    double *probabilities = calloc((size_t)model->classes, sizeof *probabilities);
+    cli_predictor how = {model, tr_evaluator_width(e), json, NULL};
+    how.numbers = calloc((size_t)how.width, sizeof *how.numbers);
     tr_status status =
-        probabilities ? predict(e, json, probabilities, err)
-                      : tr_fail(err, TR_MEMORY, "no memory for %" PRId64 " classes",
-                                model->classes);
-    free(probabilities);
+        how.numbers
+            ? predict(e, &how, err)
+            : tr_fail(err, TR_MEMORY, "no memory for %" PRId64 " classes", how.width);
+    free(how.numbers);
     return status;
 }
 

@@ -66,7 +66,8 @@ static tr_status find_format(const char *name, const data_format **out, tr_error
 
 static bool names_fields(const tr_data_fields *fields) {
     return fields->text || fields->prompt || fields->completion || fields->messages ||
-           fields->text_pair;
+           fields->text_pair || fields->label || fields->anchor || fields->positive ||
+           fields->negative;
 }
 
 static tr_status check_uses(const tr_data_options *options, const data_format *format,
@@ -146,7 +147,9 @@ static tr_status check_ranges(const tr_data_options *options, tr_error *err) {
 // The first rows of packed documents have the most of them.
 static tr_split_kind split_of(const tr_data_options *options,
                               const data_format *format) {
-    return options->packing || options->row_texts > 0 ? TR_SPLIT_SPREAD : format->split;
+    bool rows = options->packing || options->row_texts > 0;
+    return rows && strcmp(format->name, "tokens") != 0 ? TR_SPLIT_SPREAD
+                                                       : format->split;
 }
 
 // Splits *train, or leaves it whole when the fraction is 0.
@@ -192,7 +195,9 @@ static tr_status open_parts(const tr_data_options *options, const data_format *f
         .leave_out = options->leave_out,
         .text = format->uses & OF_TEXT,
     };
-    tr_format_open *open = options->row_texts > 0 ? tr__texts_open : format->open;
+    bool windows = options->masked && strcmp(format->name, "tokens") == 0;
+    bool texts = (options->row_texts > 0 || options->masked) && !windows;
+    tr_format_open *open = texts ? tr__texts_open : format->open;
     tr_status status = open(options, &files, train, err);
     if (status != TR_OK || options->validation_path_count == 0) {
         return status == TR_OK ? split(options, format, train, validation, err)

@@ -17,6 +17,7 @@ static const char *const forms[] = {"out_in", "in_out", NULL}; // tr_linear_form
 static const char *const activations[] = {"none", "relu", NULL};
 static const char *const gelus[] = {"none", "tanh", NULL};
 static const char *const poolings[] = {"mean", "cls", "last", NULL}; // tr_text_pooling
+static const char *const losses[] = {"binary", "square", NULL}; // tr_element_loss_kind
 static const char *const scopes[] = {"effective_batch", "rank_batch", "micro_batch",
                                      NULL}; // tr_batch_scope
 static const char *const scalings[] = {"default", "linear", "llama3", "yarn",
@@ -84,6 +85,15 @@ static void relu(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_relu(g, c->in[0]);
 }
 
+static void hyperbolic_tangent(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_tanh(g, c->in[0]);
+}
+
+static void element_loss(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    (void)out; // it ends the last unit
+    tr_element_loss(g, (tr_element_loss_kind)c->value[0], c->in[0], c->in[1]);
+}
+
 static void dropout(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_dropout(g, c->in[0], (float)c->value[0]);
 }
@@ -98,7 +108,11 @@ static void normalize(tr_graph *g, const tr_call_given *c, tr_value *out) {
 
 static void contrastive(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = TR_NO_VALUE;
-    tr_contrastive(g, c->in[0], c->in[1], c->value[0] > 0);
+    const tr_contrastive_options options = {.normalize = c->value[0] > 0,
+                                            .symmetric = c->value[1] > 0,
+                                            .temperature = c->value[2],
+                                            .groups = (int64_t)c->value[3]};
+    tr_contrastive(g, c->in[0], c->in[1], &options);
 }
 
 static void rms_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
@@ -203,6 +217,7 @@ static const tr_call_row rows[] = {
     {"swiglu", {"h"}, 1, 1, {{0}}, swiglu},
     {"gelu", {"x"}, 1, 1, {CHOICE("approximate", gelus)}, gelu},
     {"relu", {"x"}, 1, 1, {{0}}, relu},
+    {"tanh", {"x"}, 1, 1, {{0}}, hyperbolic_tangent},
     {"dropout",
      {"x"},
      1,
@@ -216,7 +231,14 @@ static const tr_call_row rows[] = {
      {CHOICE("pooling", poolings), COUNT("texts", 1)},
      text_pool},
     {"normalize", {"x"}, 1, 1, {{0}}, normalize},
-    {"contrastive", {"x", "targets"}, 2, 0, {SWITCH("normalize", 0)}, contrastive},
+    {"contrastive",
+     {"x", "targets"},
+     2,
+     0,
+     {SWITCH("normalize", 0), SWITCH("symmetric", 0), NUMBER("temperature", 0.05),
+      COUNT("groups", 0)},
+     contrastive},
+    {"element_loss", {"x", "targets"}, 2, 0, {CHOICE("kind", losses)}, element_loss},
     {"rms_norm", {"x", "weight"}, 2, 1, {NUMBER("epsilon", 1e-6)}, rms_norm},
     {"head_norm",
      {"qkv", "weight"},

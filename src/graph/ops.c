@@ -7,6 +7,7 @@
 #include "ops/nn/contrastive/contrastive.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/dropout/dropout.h"
+#include "ops/nn/element_loss/element_loss.h"
 #include "ops/nn/embedding/embedding.h"
 #include "ops/nn/gelu/gelu.h"
 #include "ops/nn/layer_norm/layer_norm.h"
@@ -22,6 +23,7 @@
 #include "ops/nn/rope/rope.h"
 #include "ops/nn/shortcut/shortcut.h"
 #include "ops/nn/swiglu/swiglu.h"
+#include "ops/nn/tanh/tanh.h"
 #include "ops/nn/text_pool/text_pool.h"
 
 // Where the tokens of a packed batch stand in their documents; TR_NO_VALUE: each sample
@@ -147,6 +149,10 @@ tr_value tr_relu(tr_graph *graph, tr_value x) {
     return tr_graph_op(graph, &tr__op_relu, NULL, &x, 1, NULL);
 }
 
+tr_value tr_tanh(tr_graph *graph, tr_value x) {
+    return tr_graph_op(graph, &tr__op_tanh, NULL, &x, 1, NULL);
+}
+
 tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
     tr_dropout_attr attr = {probability, tr__graph_draw(graph)};
     if (probability == 0) {
@@ -164,9 +170,21 @@ tr_value tr_normalize(tr_graph *graph, tr_value x) {
     return tr_graph_op(graph, &tr__op_normalize, NULL, &x, 1, NULL);
 }
 
-void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets, bool normalize) {
-    tr_contrastive_attr attr = {normalize};
-    tr_graph_op(graph, &tr__op_contrastive, &attr, (tr_value[]){x, targets}, 2, NULL);
+void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
+                    const tr_contrastive_options *o) {
+    tr_contrastive_attr attr = {o->normalize, o->symmetric, o->temperature};
+    tr_contrastive_pool_attr pool = {o->groups};
+    tr_value all =
+        o->groups > 0 ? tr_graph_op(graph, &tr__op_contrastive_pool, &pool, &x, 1, NULL)
+                      : TR_NO_VALUE;
+    tr_graph_op(graph, &tr__op_contrastive, &attr, (tr_value[]){x, targets, all},
+                o->groups > 0 ? 3 : 2, NULL);
+}
+
+void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value x,
+                     tr_value targets) {
+    tr_element_loss_attr attr = {(int32_t)kind};
+    tr_graph_op(graph, &tr__op_element_loss, &attr, (tr_value[]){x, targets}, 2, NULL);
 }
 
 tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon) {

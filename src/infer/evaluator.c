@@ -132,6 +132,9 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
 static tr_status need_classes(const tr_model *model, tr_error *err) {
     int targets = 0;
     bool numbers = false;
+    if (model->labels > 0) {
+        return TR_OK;
+    }
     for (int i = 0; i < model->batch.count; i++) {
         const tr_batch_tensor *tensor = &model->batch.tensor[i];
         targets += tensor->role == TR_ROLE_TARGET;
@@ -162,9 +165,12 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
         return status;
     }
     e->samples = e->data ? tr_dataset_samples(e->data) : 0;
-    e->positions = tr_model_targets(e->model);
-    e->width =
-        e->model->embedding_width > 0 ? e->model->embedding_width : e->model->classes;
+    bool labels = e->model->labels > 0;
+    e->positions = labels ? tr_batch_target(&e->model->batch)->desc.shape.dim[0]
+                          : tr_model_targets(e->model);
+    e->width = e->model->embedding_width > 0 ? e->model->embedding_width
+               : labels                      ? e->model->labels
+                                             : e->model->classes;
     int64_t tokens = tr__model_reads_tokens(e->model)
                          ? tr_shape_count(tr_batch_input(&e->model->batch)->desc.shape)
                          : 1;
@@ -237,7 +243,11 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err
 static tr_status take_memory(tr_evaluator *e, tr_error *err) {
     e->index = tr__calloc((size_t)e->batch, sizeof *e->index);
     e->targets = tr__calloc((size_t)(e->batch * e->positions), sizeof *e->targets);
-    if (!e->index || !e->targets) {
+    if (tr__evaluator_has_numbers(e)) {
+        e->numbers = tr__calloc((size_t)(e->batch * e->positions * e->width),
+                                sizeof *e->numbers);
+    }
+    if (!e->index || !e->targets || (tr__evaluator_has_numbers(e) && !e->numbers)) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
     }
     tr_status status = tr__arenas_fit(e->plan, e->arenas, err);
@@ -300,6 +310,7 @@ void tr_evaluator_destroy(tr_evaluator *e) {
         tr_run_destroy(e->run);
         tr__free(e->index);
         tr__free(e->targets);
+        tr__free(e->numbers);
         tr__free(e);
     }
 }
@@ -316,7 +327,7 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
     void *rows[TR_BATCH_TENSORS_MAX];
     tr__batch_rows(data, &e->plan->batch, slot, e->batch, 0, rows);
     int32_t *wanted = rows[target];
-    rows[target] = e->targets;
+    rows[target] = tr__evaluator_has_numbers(e) ? (void *)e->numbers : e->targets;
     int64_t targets = e->batch * e->positions;
     memset(slot, 0, (size_t)e->plan->slot_bytes);
     for (int64_t i = 0; i < targets; i++) {
@@ -326,12 +337,16 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
+    bool numbers = tr__evaluator_has_numbers(e);
+    for (int64_t i = 0; numbers && i < count * e->positions; i++) {
+        e->targets[i] = isnan(e->numbers[i * e->width]) ? -1 : 0;
+    }
     if (status == TR_OK) {
         status = tr__ids_check_rows(from, e->model, rows,
                                     (tr_sample_list){e->index, count}, err);
     }
     // A sample of one position is answered for where it has a target: all are.
-    for (int64_t i = 0; i < targets && e->positions > 1; i++) {
+    for (int64_t i = 0; i < targets && e->positions > 1 && !numbers; i++) {
         wanted[i] = e->targets[i];
     }
     return status;
@@ -349,20 +364,6 @@ static tr_status check_logits(const tr_evaluator *e, const float *logits, int64_
         }
     }
     return TR_OK;
-}
-
-static void score_row(tr_evaluator *e, const float *logits, int32_t target) {
-    double total = 0;
-    int64_t classes = e->model->classes, best = 0;
-    for (int64_t v = 1; v < classes; v++) {
-        best = logits[v] > logits[best] ? v : best;
-    }
-    for (int64_t v = 0; v < classes; v++) {
-        total += exp((double)logits[v] - (double)logits[best]);
-    }
-    e->loss += log(total) + (double)logits[best] - (double)logits[target];
-    e->count += 1;
-    e->correct += best == target;
 }
 
 tr_status tr__evaluator_computes(const tr_evaluator *e, tr_error *err) {
@@ -415,10 +416,11 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
         if (e->targets[i] >= 0 && e->model->embedding_width > 0) {
             e->count += 1; // a text, with nothing to score
         } else if (e->targets[i] >= 0) {
-            score_row(e, logits + i * e->model->classes, e->targets[i]);
+            tr__evaluator_score(e, logits + i * e->width, i);
         }
     }
-    made = (tr_predictions){sizeof made, e->next, count, logits, e->targets};
+    made =
+        (tr_predictions){sizeof made, e->next, count, logits, e->targets, e->numbers};
     tr__give_sized(predictions, &made);
     e->next += count;
     return TR_OK;
@@ -440,14 +442,16 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
         return status;
     }
     bool embeds = e->model->embedding_width > 0;
+    bool values = e->model->label_kind == TR_LABELS_VALUE;
     double loss = embeds ? NAN : e->loss / e->count;
-    const tr_evaluated made = {.samples = e->next,
-                               .targets = (int64_t)e->count,
-                               .loss = loss,
-                               .perplexity = exp(loss),
-                               .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-                               .accuracy = embeds ? NAN : e->correct / e->count,
-                               .weights_rounded = e->rounded};
+    const tr_evaluated made = {
+        .samples = e->next,
+        .targets = (int64_t)e->count,
+        .loss = loss,
+        .perplexity = tr__evaluator_has_numbers(e) ? NAN : exp(loss),
+        .bits_per_byte = e->bytes ? loss / log(2) : NAN,
+        .accuracy = embeds || values ? NAN : e->correct / e->count,
+        .weights_rounded = e->rounded};
     tr__give_sized(result, &made);
     return TR_OK;
 }

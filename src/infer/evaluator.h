@@ -19,6 +19,7 @@ struct tr_evaluator {
     int64_t next;     // sample
     int64_t *index;   // [batch]
     int32_t *targets; // [batch, positions]
+    float *numbers;   // [batch, positions, width] where targets are numbers; NULL
     double loss, count, correct;
     bool bytes;
     bool rounded; // the weights were, when they were saved
@@ -32,5 +33,11 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
 // The logits of what the slot holds: samples [first, first + count).
 tr_status tr__evaluator_compute(tr_evaluator *e, int64_t first, int64_t count,
                                 const float **logits, tr_error *err);
+
+// ---- evaluator_score.c
+// Are targets numbers, several of each text perhaps?
+bool tr__evaluator_has_numbers(const tr_evaluator *e);
+// Adds the loss of target i, of these logits [width], to the sums.
+void tr__evaluator_score(tr_evaluator *e, const float *logits, int64_t i);
 
 #endif

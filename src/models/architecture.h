@@ -27,23 +27,32 @@ typedef struct tr_token_model {
     const char *const *tensors;
 } tr_token_model;
 
-// A model whose samples are rows of whole texts (tr_batch_texts), for one of several
-// tasks.
-typedef struct tr_encoder_model {
-    int64_t (*types)(const void *config);      // of tokens
-    tr_model_task (*task)(const void *config); // that the keys of its file name
-    void (*set_task)(void *config, tr_model_task task, tr_embedding_way way);
-} tr_encoder_model;
+struct tr_units; // models/units.h
+
+// A model that can do several tasks: samples of some are rows of whole texts
+// (tr_batch_texts).
+typedef struct tr_text_model {
+    const char *classes; // what the names of transformers' classes begin with
+    bool encoder;        // it sees both ways: it knows each task but causal_lm
+    int64_t (*types)(const void *config); // of tokens; NULL: it takes none
+    int64_t (*width)(const void *config); // of what its blocks give for a token
+    tr_task_settings *(*task)(void *config);
+    // Makes the units those of the task in its config.
+    void (*set_units)(struct tr_units *own);
+    // What the names of tensors begin with that files of a class for another task lack,
+    // NULL at the end.
+    const char *const *heads;
+} tr_text_model;
 
 typedef struct tr_architecture {
     const char *type; // "model_type"
     tr_status (*from_json)(const tr_model_keys *keys, bool strict, tr_model **out,
                            tr_error *err);
-    const tr_token_model *tokens;    // NULL: inputs are numbers
-    const tr_encoder_model *encoder; // NULL: it knows causal_lm, or no task, alone
-    const tr_model_preset *presets;  // ended by a name that is NULL; NULL: none
-    const tr_dropout_key *dropout;   // ended by a key that is NULL; NULL: none
-    const char *hugging_face;        // transformers' class; NULL: it has none
+    const tr_token_model *tokens;   // NULL: inputs are numbers
+    const tr_text_model *texts;     // NULL: it knows no task but its own
+    const tr_model_preset *presets; // ended by a name that is NULL; NULL: none
+    const tr_dropout_key *dropout;  // ended by a key that is NULL; NULL: none
+    const char *hugging_face;       // transformers' class; NULL: it has none
 } tr_architecture;
 
 extern const tr_architecture tr__architecture_gpt2, tr__architecture_llama,

@@ -2,12 +2,20 @@
 // and the head of the task.
 #include "models/bert.h"
 
+#include "models/label_head.h"
 #include "models/units.h"
 
 #include <stdio.h>
 
-const char *const tr__bert_token_tensors[] = {"embeddings.word_embeddings.weight",
-                                              NULL};
+#define WORDS        "embeddings.word_embeddings.weight"
+#define BERT_BIAS    "cls.predictions.bias"
+#define ROBERTA_BIAS "lm_head.bias"
+
+const char *const tr__bert_token_tensors[] = {
+    WORDS, "bert." WORDS, "roberta." WORDS, BERT_BIAS, ROBERTA_BIAS, NULL};
+
+const char *const tr__bert_heads[] = {"bert.pooler.", "classifier.", "cls.", "lm_head.",
+                                      NULL};
 
 static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};
@@ -17,6 +25,16 @@ static tr_value table(tr_graph *g, const tr_bert_config *c, const char *name,
                       int64_t rows) {
     return tr_graph_param(g, name, TR_SHAPE2(rows, c->hidden_size),
                           tr__init_normal(c->initializer_range));
+}
+
+// That of words, which the head of a masked model uses, too.
+static tr_value word_table(tr_graph *g, const tr_bert_config *c) {
+    if (c->task.task != TR_TASK_MASKED_LM) {
+        return table(g, c, WORDS, c->vocab_size);
+    }
+    return tr_graph_shared(g, c->pooler ? "bert." WORDS : "roberta." WORDS,
+                           TR_SHAPE2(c->vocab_size, c->hidden_size),
+                           tr__init_normal(c->initializer_range));
 }
 
 // x [..., in] -> [..., out]
@@ -49,7 +67,7 @@ static void build_embedding(tr_graph *g, const void *config) {
     tr_value ids = tr_graph_data(g, "input_ids");
     tr_value types = tr_graph_data(g, "token_type_ids");
     tr_value places = tr_graph_data(g, "position_ids");
-    tr_value words = table(g, c, "embeddings.word_embeddings.weight", c->vocab_size);
+    tr_value words = word_table(g, c);
     tr_value at = table(g, c, "embeddings.position_embeddings.weight",
                         c->max_position_embeddings);
     tr_value kinds =
@@ -101,14 +119,80 @@ static void build_block(tr_graph *g, const void *config) {
     tr_graph_output(g, add_and_norm(g, c, "output.LayerNorm", x, h));
 }
 
-// A row for each text of the labels: x [B, S, C], labels [B, texts].
+// A row for each text of the labels: x [B, S, C], labels [B, texts, ...].
+static tr_value pool(tr_graph *g, tr_text_pooling kind, tr_value labels) {
+    int texts = (int)tr_graph_desc(g, labels).shape.dim[1];
+    return tr_text_pool(g, tr_graph_input(g, 0), kind, texts);
+}
+
 static void build_embeddings_head(tr_graph *g, const void *config) {
     const tr_bert_config *c = config;
-    tr_value x = tr_graph_input(g, 0);
     tr_value labels = tr_graph_data(g, "labels");
-    int texts = (int)tr_graph_desc(g, labels).shape.dim[1];
-    tr_value pooled = tr_text_pool(g, x, c->embedding.pooling, texts);
-    tr_contrastive(g, pooled, labels, c->embedding.normalize);
+    tr_value pooled = pool(g, c->task.embedding.pooling, labels);
+    tr__embedding_head(g, &c->task, pooled, labels);
+}
+
+// BERT: the pooler, and a product. RoBERTa: as much, with dropout before it, too.
+static void build_classifier(tr_graph *g, const void *config) {
+    const tr_bert_config *c = config;
+    int64_t C = c->hidden_size;
+    float drop = (float)(c->classifier_dropout < 0 ? c->hidden_dropout_prob
+                                                   : c->classifier_dropout);
+    tr_value labels = tr_graph_data(g, "labels");
+    tr_value x = pool(g, TR_TEXT_CLS, labels);
+    x = c->pooler ? x : tr_dropout(g, x, drop);
+    x = project(g, c, c->pooler ? "bert.pooler.dense" : "classifier.dense", x, C, C);
+    x = tr_dropout(g, tr_tanh(g, x), drop);
+    const tr_label_head head = {c->pooler ? "classifier" : "classifier.out_proj", true,
+                                C, tr__init_normal(c->initializer_range)};
+    tr__label_head(g, &head, &c->task.labels, x, labels);
+}
+
+// A dense layer, and the embedding as the output projection.
+static void build_words(tr_graph *g, const void *config) {
+    const tr_bert_config *c = config;
+    int64_t C = c->hidden_size;
+    bool bert = c->pooler;
+    tr_value x = tr_graph_input(g, 0);
+    x = project(g, c, bert ? "cls.predictions.transform.dense" : "lm_head.dense", x, C,
+                C);
+    // RoBERTa's is always gelu.
+    x = tr_gelu(g, x, bert && c->gelu_tanh);
+    norm_params norm = norm_of(
+        g, c, bert ? "cls.predictions.transform.LayerNorm" : "lm_head.layer_norm");
+    x = tr_layer_norm(g, x, norm.weight, norm.bias, (float)c->layer_norm_eps);
+    tr_value words = word_table(g, c);
+    tr_value bias = tr_graph_param(g, bert ? BERT_BIAS : ROBERTA_BIAS,
+                                   TR_SHAPE1(c->vocab_size), zeros);
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, words, bias,
+                            tr_graph_data(g, "labels"));
+}
+
+// Classes with a head have the names of the bare model behind "bert.".
+static void set_units(tr_units *own, const tr_bert_config *c) {
+    int layers = (int)c->num_hidden_layers;
+    bool bare = c->task.task == TR_TASK_CONTRASTIVE;
+    const char *before = bare ? "" : c->pooler ? "bert." : "roberta.";
+    tr__units_set(
+        own, 0, (tr_model_unit){"embedding", "embedding", before, build_embedding, c});
+    for (int i = 0; i < layers; i++) {
+        char name[32], prefix[48];
+        snprintf(name, sizeof name, "layer.%d", i);
+        snprintf(prefix, sizeof prefix, "%sencoder.layer.%d.", before, i);
+        tr__units_set(own, i + 1,
+                      (tr_model_unit){name, "block", prefix, build_block, c});
+    }
+    tr__units_set(own, layers + 1,
+                  (tr_model_unit){"head", "head", "",
+                                  bare ? build_embeddings_head
+                                  : c->task.task == TR_TASK_CLASSIFICATION
+                                      ? build_classifier
+                                      : build_words,
+                                  c});
+}
+
+void tr__bert_set_units(tr_units *own) {
+    set_units(own, own->config);
 }
 
 tr_status tr__model_bert(const tr_architecture *type, const tr_bert_config *config,
@@ -119,21 +203,9 @@ tr_status tr__model_bert(const tr_architecture *type, const tr_bert_config *conf
         json_decref(json);
         return tr_fail(err, TR_MEMORY, "no memory for a model's units");
     }
-    const tr_bert_config *c = own->config;
-    tr__units_set(own, 0,
-                  (tr_model_unit){"embedding", "embedding", "", build_embedding, c});
-    for (int i = 0; i < layers; i++) {
-        char name[32], prefix[48];
-        snprintf(name, sizeof name, "layer.%d", i);
-        snprintf(prefix, sizeof prefix, "encoder.layer.%d.", i);
-        tr__units_set(own, i + 1,
-                      (tr_model_unit){name, "block", prefix, build_block, c});
-    }
-    tr__units_set(own, layers + 1,
-                  (tr_model_unit){"head", "head", "", build_embeddings_head, c});
+    set_units(own, own->config);
     own->model.batch =
-        tr_batch_texts(c->max_position_embeddings - c->first_position, 1);
-    own->model.classes = c->vocab_size;
-    own->model.embedding_width = c->hidden_size;
+        tr_batch_texts(config->max_position_embeddings - config->first_position, 1);
+    own->model.classes = config->vocab_size;
     return tr__units_finish(own, json, out, err);
 }

@@ -23,13 +23,13 @@ static const char *const known[] = {
 
 // Nor have these, but those who use the model read them.
 static const char *const kept[] = {
-    "bos_token_id",        "eos_token_id", "pad_token_id", "classifier_dropout",
-    "tie_word_embeddings", "id2label",     "label2id",     "problem_type"};
+    "bos_token_id",       "eos_token_id",        "pad_token_id",
+    "classifier_dropout", "tie_word_embeddings", "id2label",
+    "label2id",           "problem_type",        "num_labels"};
 
 // What of RoBERTa is another than of BERT.
 typedef struct bert_family {
     const tr_architecture *type;
-    const char *prefix; // of its classes: "BertModel"
     int64_t vocabulary, padding;
     bool behind_padding; // positions begin behind the row of padding
 } bert_family;
@@ -66,34 +66,13 @@ static tr_status check(const tr_model_keys *keys, const tr_bert_config *c,
                            : status;
 }
 
-// What the class is for that the file names; without one, what BERT was trained for.
-static tr_model_task task_of(const tr_model_keys *keys) {
-    static const struct {
-        const char *part;
-        tr_model_task task;
-    } parts[] = {{"ForMaskedLM", TR_TASK_MASKED_LM},
-                 {"ForPreTraining", TR_TASK_MASKED_LM},
-                 {"ForSequenceClassification", TR_TASK_CLASSIFICATION},
-                 {"Model", TR_TASK_CONTRASTIVE}};
-    const json_t *list = json_object_get(keys->object, "architectures");
-    const char *name = json_string_value(json_array_get(list, 0));
-    for (size_t i = 0; name && i < COUNT_OF(parts); i++) {
-        if (strstr(name, parts[i].part)) {
-            return parts[i].task;
-        }
-    }
-    return TR_TASK_MASKED_LM;
-}
-
 static json_t *to_json(const bert_family *family, const tr_bert_config *c,
                        int64_t padding) {
-    char name[64];
-    snprintf(name, sizeof name, "%sModel", family->prefix);
     return json_pack(
-        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:I}",
-        "model_type", family->type->type, "architectures", name, "vocab_size",
-        (json_int_t)c->vocab_size, "hidden_size", (json_int_t)c->hidden_size,
-        "num_hidden_layers", (json_int_t)c->num_hidden_layers, "num_attention_heads",
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:I}",
+        "model_type", family->type->type, "vocab_size", (json_int_t)c->vocab_size,
+        "hidden_size", (json_int_t)c->hidden_size, "num_hidden_layers",
+        (json_int_t)c->num_hidden_layers, "num_attention_heads",
         (json_int_t)c->num_attention_heads, "intermediate_size",
         (json_int_t)c->intermediate_size, "hidden_act",
         c->gelu_tanh ? "gelu_new" : "gelu", "hidden_dropout_prob",
@@ -132,6 +111,7 @@ static tr_status read_fields(const tr_model_keys *keys, tr_bert_config *c,
         {"hidden_dropout_prob", 0, 0.999, NULL, &c->hidden_dropout_prob},
         {"attention_probs_dropout_prob", 0, 0.999, NULL,
          &c->attention_probs_dropout_prob},
+        {"classifier_dropout", 0, 0.999, NULL, &c->classifier_dropout},
     };
     tr_status status = tr__fields_read(keys, fields, COUNT_OF(fields), err);
     if (status != TR_OK) {
@@ -157,8 +137,10 @@ static tr_status from_json(const tr_model_keys *keys, bool strict,
                         .initializer_range = 0.02,
                         .hidden_dropout_prob = 0.1,
                         .attention_probs_dropout_prob = 0.1,
-                        .task = task_of(keys),
-                        .embedding = {TR_TEXT_MEAN, true}};
+                        .classifier_dropout = -1,
+                        .pooler = !family->behind_padding,
+                        .task = {.task = tr__class_task(keys->object, true),
+                                 .embedding = {TR_TEXT_MEAN, true}}};
     tr_status status = strict ? check_names(keys, err) : TR_OK;
     if (status == TR_OK) {
         status = read_fields(keys, &c, &padding, err);
@@ -172,14 +154,13 @@ static tr_status from_json(const tr_model_keys *keys, bool strict,
 
 static tr_status bert_from_json(const tr_model_keys *keys, bool strict, tr_model **out,
                                 tr_error *err) {
-    static const bert_family bert = {&tr__architecture_bert, "Bert", 30522, 0, false};
+    static const bert_family bert = {&tr__architecture_bert, 30522, 0, false};
     return from_json(keys, strict, &bert, out, err);
 }
 
 static tr_status roberta_from_json(const tr_model_keys *keys, bool strict,
                                    tr_model **out, tr_error *err) {
-    static const bert_family roberta = {&tr__architecture_roberta, "Roberta", 50265, 1,
-                                        true};
+    static const bert_family roberta = {&tr__architecture_roberta, 50265, 1, true};
     return from_json(keys, strict, &roberta, out, err);
 }
 
@@ -198,14 +179,12 @@ static int64_t types(const void *config) {
     return ((const tr_bert_config *)config)->type_vocab_size;
 }
 
-static tr_model_task task(const void *config) {
-    return ((const tr_bert_config *)config)->task;
+static int64_t width(const void *config) {
+    return ((const tr_bert_config *)config)->hidden_size;
 }
 
-static void set_task(void *config, tr_model_task task, tr_embedding_way way) {
-    tr_bert_config *c = config;
-    c->task = task;
-    c->embedding = way;
+static tr_task_settings *task(void *config) {
+    return &((tr_bert_config *)config)->task;
 }
 
 #define PRESET(type, vocabulary, layers, width, heads, inner, more)                    \
@@ -238,20 +217,30 @@ static const tr_token_model tokens = {.vocabulary = vocabulary,
                                       .positions = positions,
                                       .tensors = tr__bert_token_tensors};
 
-static const tr_encoder_model encoder = {
-    .types = types, .task = task, .set_task = set_task};
+static const tr_text_model bert_texts = {.classes = "Bert",
+                                         .encoder = true,
+                                         .types = types,
+                                         .width = width,
+                                         .task = task,
+                                         .set_units = tr__bert_set_units,
+                                         .heads = tr__bert_heads};
+static const tr_text_model roberta_texts = {.classes = "Roberta",
+                                            .encoder = true,
+                                            .types = types,
+                                            .width = width,
+                                            .task = task,
+                                            .set_units = tr__bert_set_units,
+                                            .heads = tr__bert_heads};
 
 const tr_architecture tr__architecture_bert = {.type = "bert",
                                                .from_json = bert_from_json,
                                                .tokens = &tokens,
-                                               .encoder = &encoder,
+                                               .texts = &bert_texts,
                                                .presets = bert_presets,
-                                               .dropout = dropout,
-                                               .hugging_face = "BertModel"};
+                                               .dropout = dropout};
 const tr_architecture tr__architecture_roberta = {.type = "roberta",
                                                   .from_json = roberta_from_json,
                                                   .tokens = &tokens,
-                                                  .encoder = &encoder,
+                                                  .texts = &roberta_texts,
                                                   .presets = roberta_presets,
-                                                  .dropout = dropout,
-                                                  .hugging_face = "RobertaModel"};
+                                                  .dropout = dropout};

@@ -1,5 +1,6 @@
 #include "models/gpt2.h"
 
+#include "models/label_head.h"
 #include "models/models.h"
 #include "models/units.h"
 #include "models/vocabulary.h"
@@ -89,6 +90,26 @@ static void build_head(tr_graph *g, const void *config) {
     tr__vocabulary_head(g, &v, n);
 }
 
+// Its parameters have their full names: that of the labels is not the transformer's.
+static void build_text_head(tr_graph *g, const void *config) {
+    const tr_gpt2_config *c = config;
+    tr_shape shape = TR_SHAPE1(c->n_embd);
+    tr_value w = tr_graph_param(g, "transformer.ln_f.weight", shape, ones);
+    tr_value b = tr_graph_param(g, "transformer.ln_f.bias", shape, zeros);
+    tr_value x =
+        tr_layer_norm(g, tr_graph_input(g, 0), w, b, (float)c->layer_norm_epsilon);
+    tr__text_head(g, &c->task, x, tr__init_normal(c->initializer_range));
+}
+
+static void set_units(tr_units *own) {
+    const tr_gpt2_config *c = own->config;
+    bool texts = c->task.task != TR_TASK_CAUSAL_LM;
+    tr__units_set(own, (int)c->n_layer + 1,
+                  texts
+                      ? (tr_model_unit){"head", "head", "", build_text_head, c}
+                      : (tr_model_unit){"head", "head", "transformer.", build_head, c});
+}
+
 // ---- the model
 
 static json_t *to_json(const tr_gpt2_config *c) {
@@ -123,8 +144,7 @@ tr_status tr__model_gpt2(const tr_gpt2_config *config, tr_model **out, tr_error 
         tr__units_set(own, i + 1,
                       (tr_model_unit){name, "block", prefix, build_block, c});
     }
-    tr__units_set(own, (int)c->n_layer + 1,
-                  (tr_model_unit){"head", "head", "transformer.", build_head, c});
+    set_units(own);
     own->model.batch = tr_batch_tokens(c->n_positions);
     own->model.classes = c->vocab_size;
     return tr__units_finish(own, to_json(c), out, err);
@@ -152,7 +172,11 @@ static const char *const kept[] = {"bos_token_id",
                                    "summary_activation",
                                    "summary_proj_to_labels",
                                    "summary_first_dropout",
-                                   "task_specific_params"};
+                                   "task_specific_params",
+                                   "id2label",
+                                   "label2id",
+                                   "problem_type",
+                                   "num_labels"};
 
 static tr_status check_names(const tr_model_keys *keys, tr_error *err) {
     const char *names[COUNT_OF(known) + COUNT_OF(kept)];
@@ -276,10 +300,27 @@ static const tr_token_model tokens = {
     .tensors = token_tensors,
 };
 
+static int64_t width(const void *config) {
+    return ((const tr_gpt2_config *)config)->n_embd;
+}
+
+static tr_task_settings *task(void *config) {
+    return &((tr_gpt2_config *)config)->task;
+}
+
+static const char *const heads[] = {"score.", NULL};
+
+static const tr_text_model texts = {.classes = "GPT2",
+                                    .width = width,
+                                    .task = task,
+                                    .set_units = set_units,
+                                    .heads = heads};
+
 const tr_architecture tr__architecture_gpt2 = {
     .type = "gpt2",
     .from_json = from_json,
     .tokens = &tokens,
+    .texts = &texts,
     .presets = presets,
     .dropout = dropout,
 };

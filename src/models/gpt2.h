@@ -2,7 +2,7 @@
 #ifndef TR_MODELS_GPT2_H
 #define TR_MODELS_GPT2_H
 
-#include <tranche/extend/graph.h>
+#include "models/task.h"
 
 typedef struct tr_gpt2_config {
     int64_t n_layer, n_embd, n_head, n_positions, vocab_size;
@@ -11,6 +11,7 @@ typedef struct tr_gpt2_config {
     double layer_norm_epsilon, initializer_range;
     double resid_pdrop, embd_pdrop, attn_pdrop;
     int vocabulary_slices; // the token embedding is used in so many; 0: 1
+    tr_task_settings task;
 } tr_gpt2_config;
 
 // From an architecture's own numbers. The caller destroys the model.

@@ -2,6 +2,7 @@
 #include "models/llama.h"
 
 #include "base/checked.h"
+#include "models/label_head.h"
 #include "models/rope_json.h"
 #include "models/units.h"
 #include "models/vocabulary.h"
@@ -132,6 +133,12 @@ static void build_windowed_block(tr_graph *g, const void *config) {
     build_layer(g, config, ((const tr_llama_config *)config)->window);
 }
 
+static void build_text_head(tr_graph *g, const void *config) {
+    const tr_llama_config *c = config;
+    tr_value x = norm(g, c, "model.norm.weight", tr_graph_input(g, 0));
+    tr__text_head(g, &c->task, x, tr__init_normal(c->initializer_range));
+}
+
 static void build_head(tr_graph *g, const void *config) {
     const tr_llama_config *c = config;
     tr_vocabulary_tensors v = vocabulary_of(c);
@@ -172,6 +179,14 @@ void tr__llama_set_layer(tr_units *own, int i, bool windowed) {
                                   windowed ? build_windowed_block : build_block, c});
 }
 
+void tr__llama_set_units(tr_units *own) {
+    const tr_llama_config *c = own->config;
+    bool texts = c->task.task != TR_TASK_CAUSAL_LM;
+    tr__units_set(
+        own, (int)c->num_hidden_layers + 1,
+        (tr_model_unit){"head", "head", "", texts ? build_text_head : build_head, c});
+}
+
 tr_status tr__model_llama(const tr_architecture *family, const tr_llama_config *config,
                           tr_model **out, tr_error *err) {
     int layers = (int)config->num_hidden_layers;
@@ -185,7 +200,7 @@ tr_status tr__model_llama(const tr_architecture *family, const tr_llama_config *
     for (int i = 0; i < layers; i++) {
         tr__llama_set_layer(own, i, i >= c->first_windowed);
     }
-    tr__units_set(own, layers + 1, (tr_model_unit){"head", "head", "", build_head, c});
+    tr__llama_set_units(own);
     own->model.batch =
         tr_batch_tokens(tr__min_i64(c->max_position_embeddings, CONTEXT));
     own->model.classes = c->vocab_size;

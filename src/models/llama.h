@@ -20,6 +20,7 @@ typedef struct tr_llama_config {
     bool tied;            // the token embedding is also the output projection
     tr_rope_options rope; // but for the heads
     int vocabulary_slices;
+    tr_task_settings task;
 } tr_llama_config;
 
 // From an architecture's own numbers. The caller destroys the model.
@@ -30,6 +31,9 @@ struct tr_units; // models/units.h
 // Makes layer i of such a model one of those with a window, where the model has any, or
 // one without.
 void tr__llama_set_layer(struct tr_units *own, int i, bool windowed);
+
+// The units of a model whose config has another task now.
+void tr__llama_set_units(struct tr_units *own);
 
 // Tensors whose rows are tokens, NULL at the end.
 extern const char *const tr__llama_token_tensors[];

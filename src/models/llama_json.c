@@ -26,14 +26,16 @@ static const char *const common[] = {
 // Keys without a meaning here, which those who use the trained model read; and those of
 // single families, which are read and kept as they are.
 static const char *const kept[] = {
-    "bos_token_id",    "eos_token_id",       "pad_token_id",      "use_cache",
-    "pretraining_tp",  "attention_bias",     "mlp_bias",          "sliding_window",
-    "layer_types",     "use_sliding_window", "max_window_layers", "is_llama_config",
-    "rope_interleaved"};
+    "bos_token_id",     "eos_token_id",       "pad_token_id",      "use_cache",
+    "pretraining_tp",   "attention_bias",     "mlp_bias",          "sliding_window",
+    "layer_types",      "use_sliding_window", "max_window_layers", "is_llama_config",
+    "rope_interleaved", "id2label",           "label2id",          "problem_type",
+    "num_labels"};
 
 // Those of the keys above that every family has.
 static const char *const for_others[] = {"bos_token_id", "eos_token_id", "pad_token_id",
-                                         "use_cache"};
+                                         "use_cache",    "id2label",     "label2id",
+                                         "problem_type", "num_labels"};
 
 // Keys of one family, beside those that all have; NULL at the end.
 static const char *const llama_keys[] = {"attention_bias",   "mlp_bias",
@@ -317,23 +319,46 @@ static const tr_token_model tokens = {
     .tensors = tr__llama_token_tensors,
 };
 
+static int64_t width(const void *config) {
+    return ((const tr_llama_config *)config)->hidden_size;
+}
+
+static tr_task_settings *task(void *config) {
+    return &((tr_llama_config *)config)->task;
+}
+
+static const char *const heads[] = {"score.", NULL};
+
+#define TEXTS(name)                                                                    \
+    {                                                                                  \
+        .classes = (name), .width = width, .task = task,                               \
+        .set_units = tr__llama_set_units, .heads = heads                               \
+    }
+static const tr_text_model llama_texts = TEXTS("Llama"),
+                           mistral_texts = TEXTS("Mistral"),
+                           qwen2_texts = TEXTS("Qwen2"), qwen3_texts = TEXTS("Qwen3");
+
 const tr_architecture tr__architecture_llama = {.type = "llama",
                                                 .from_json = llama_from_json,
                                                 .tokens = &tokens,
+                                                .texts = &llama_texts,
                                                 .dropout = dropout,
                                                 .hugging_face = "LlamaForCausalLM"};
 const tr_architecture tr__architecture_mistral = {.type = "mistral",
                                                   .from_json = mistral_from_json,
                                                   .tokens = &tokens,
+                                                  .texts = &mistral_texts,
                                                   .dropout = dropout,
                                                   .hugging_face = "MistralForCausalLM"};
 const tr_architecture tr__architecture_qwen2 = {.type = "qwen2",
                                                 .from_json = qwen2_from_json,
                                                 .tokens = &tokens,
+                                                .texts = &qwen2_texts,
                                                 .dropout = dropout,
                                                 .hugging_face = "Qwen2ForCausalLM"};
 const tr_architecture tr__architecture_qwen3 = {.type = "qwen3",
                                                 .from_json = qwen3_from_json,
                                                 .tokens = &tokens,
+                                                .texts = &qwen3_texts,
                                                 .dropout = dropout,
                                                 .hugging_face = "Qwen3ForCausalLM"};

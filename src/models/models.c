@@ -13,10 +13,7 @@ static const tr_architecture *const architectures[] = {
     &tr__architecture_qwen2,  &tr__architecture_qwen3, &tr__architecture_mlp,
     &tr__architecture_resnet, &tr__architecture_bert,  &tr__architecture_roberta,
 };
-enum {
-    COUNT = sizeof architectures / sizeof *architectures,
-    TOKENS_OF_TEXT = 8, // at least, of the texts that share a row, on the average
-};
+enum { COUNT = sizeof architectures / sizeof *architectures };
 
 // How many rows of the vocabulary are tokens, where files have more.
 static const char unpadded[] = "unpadded_vocab_size";
@@ -203,63 +200,6 @@ char *tr__model_config(const tr_model *model, tr_dtype weights) {
 int64_t tr__model_positions(const tr_model *model) {
     const tr_units *own = model->owned;
     return own->architecture->tokens->positions(own->config);
-}
-
-void tr__model_set_length(tr_model *model, int64_t tokens, bool packed) {
-    if (tr__model_is_encoder(model)) {
-        int64_t texts = packed && tokens > TOKENS_OF_TEXT ? tokens / TOKENS_OF_TEXT : 1;
-        model->batch = tr_batch_texts(tokens, texts);
-        return;
-    }
-    model->batch = packed ? tr_batch_packed(tokens) : tr_batch_tokens(tokens);
-}
-
-// ---- encoders
-
-const char *const tr__task_names[TR_TASKS] = {"causal_lm", "masked_lm",
-                                              "classification", "contrastive"};
-
-static const tr_encoder_model *encoder_of(const tr_model *model) {
-    const tr_architecture *architecture = find(model->type);
-    return architecture ? architecture->encoder : NULL;
-}
-
-bool tr__model_is_encoder(const tr_model *model) {
-    return encoder_of(model) != NULL;
-}
-
-int64_t tr__model_types(const tr_model *model) {
-    const tr_units *own = model->owned;
-    return encoder_of(model)->types(own->config);
-}
-
-tr_model_task tr__model_task(const tr_model *model) {
-    const tr_encoder_model *encoder = encoder_of(model);
-    const tr_units *own = model->owned;
-    return encoder ? encoder->task(own->config) : TR_TASK_CAUSAL_LM;
-}
-
-tr_status tr__model_set_task(tr_model *model, tr_model_task task, tr_embedding_way way,
-                             tr_error *err) {
-    const tr_encoder_model *encoder = encoder_of(model);
-    const tr_units *own = model->owned;
-    if (!encoder && task == TR_TASK_CAUSAL_LM) {
-        return TR_OK;
-    }
-    if (!encoder) {
-        return tr_fail(err, TR_USAGE,
-                       "task: \"%s\" is not there for a model of type %s, which knows "
-                       "causal_lm alone",
-                       tr__task_names[task], model->type);
-    }
-    if (task != TR_TASK_CONTRASTIVE) {
-        return tr_fail(err, TR_USAGE,
-                       "task: \"%s\" is not there yet for a model of type %s; "
-                       "\"contrastive\" is, which gives embeddings of texts",
-                       tr__task_names[task], model->type);
-    }
-    encoder->set_task(own->config, task, way);
-    return TR_OK;
 }
 
 tr_status tr__model_slice(tr_model *model, int slices, tr_error *err) {

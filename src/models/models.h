@@ -37,19 +37,31 @@ tr_status tr__model_resize(tr_model *model, int64_t vocabulary, int64_t rows,
 // Of a model that reads tokens: the positions that it has, and how many tokens a sample
 // takes of them, which is all at first (of llama and its kin, 2,048 at most).
 int64_t tr__model_positions(const tr_model *model);
-// packed: samples are of several documents (tr_batch_packed). Samples of an encoder are
-// rows of texts (tr_batch_texts): packed, one for every 8 tokens at most, else one.
+// packed: samples are of several documents (tr_batch_packed). Where they are rows of
+// texts (tr_batch_texts): packed, one for every 8 tokens at most, else one.
 void tr__model_set_length(tr_model *model, int64_t tokens, bool packed);
 
-// Is it an encoder, whose samples are rows of texts? Of one: how many types tokens may
-// have.
+// Is it an encoder? How many types tokens may have; 0: the model takes none.
 bool tr__model_is_encoder(const tr_model *model);
 int64_t tr__model_types(const tr_model *model);
-// The task that its file names; of a model that is no encoder, causal_lm.
+// Are its samples rows of whole texts, as those of all tasks but causal_lm?
+bool tr__model_reads_texts(const tr_model *model);
+bool tr__model_is_masked(const tr_model *model); // is its task masked_lm?
+// The texts of a sample where embeddings are trained; else 0. Sets how many samples an
+// optimizer step has at most, which its loss is over.
+int64_t tr__model_group(const tr_model *model);
+void tr__model_set_groups(tr_model *model, int64_t groups);
+// The task that the class in its file is for; without one, that of its type.
 tr_model_task tr__model_task(const tr_model *model);
-// Has an encoder do a task. way: of embeddings. TR_USAGE: it cannot.
-tr_status tr__model_set_task(tr_model *model, tr_model_task task, tr_embedding_way way,
+// The labels that its file names (models/labels.h). The caller releases them. TR_USAGE.
+tr_status tr__model_labels(const tr_model *model, tr_task_labels *out, tr_error *err);
+// Has a model do a task. Labels are copied; they have names. TR_USAGE: it cannot.
+tr_status tr__model_set_task(tr_model *model, const tr_task_settings *settings,
                              tr_error *err);
+// What the class is for that a config.json names.
+tr_model_task tr__class_task(const json_t *keys, bool encoder);
+// May files of a class for another task lack this tensor, which belongs to a head?
+bool tr__model_may_lack(const tr_model *model, const char *name);
 
 // From the keys of a Hugging Face config.json (or those of an "mlp"). `origin` names
 // them in messages ("model", or a file). With `strict`, a key that is unknown is an

@@ -7,7 +7,7 @@
 typedef enum tr_model_task {
     TR_TASK_CAUSAL_LM,      // each token from those before it
     TR_TASK_MASKED_LM,      // masked tokens from all others
-    TR_TASK_CLASSIFICATION, // a class for each text
+    TR_TASK_CLASSIFICATION, // labels for each text
     TR_TASK_CONTRASTIVE,    // an embedding for each text
     TR_TASKS
 } tr_model_task;
@@ -20,5 +20,29 @@ typedef struct tr_embedding_way {
     tr_text_pooling pooling;
     bool normalize; // to length 1
 } tr_embedding_way;
+
+// The labels of texts: their kind, how many there are, and their names [count] (NULL:
+// they have none).
+typedef struct tr_task_labels {
+    tr_label_kind kind;
+    int64_t count;
+    char **names;
+} tr_task_labels;
+
+// How embeddings are trained: groups of `texts` (an anchor, its positive and perhaps a
+// negative) a sample, `groups` samples a step at most. texts 0: they are not.
+typedef struct tr_contrastive_way {
+    double temperature;
+    bool symmetric;
+    int64_t texts, groups;
+} tr_contrastive_way;
+
+// A task, and what it needs to know.
+typedef struct tr_task_settings {
+    tr_model_task task;
+    tr_embedding_way embedding; // contrastive
+    tr_contrastive_way contrast;
+    tr_task_labels labels; // classification
+} tr_task_settings;
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "files/safetensors/json.h"
 #include "models/adapter.h"
+#include "models/labels.h"
 #include "models/models.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ static void release(tr_model *model) {
     tr__free(own->config_json);
     tr__adapter_destroy(own->adapter);
     json_decref(own->others);
+    tr__labels_release(&own->labels);
     tr__free(own);
 }
 
@@ -97,6 +99,16 @@ tr_status tr__units_set_key(tr_units *own, const char *key, int64_t value,
         good = json_object_set_new(keys, key, json_integer(value)) == 0;
     }
     return put_config(own, keys, good, err);
+}
+
+tr_status tr__units_set_json(tr_units *own, const char *key, json_t *value,
+                             tr_error *err) {
+    json_t *keys = value ? json_loads(own->config_json, 0, NULL) : NULL;
+    if (!keys) {
+        json_decref(value);
+    }
+    return put_config(own, keys, keys && json_object_set_new(keys, key, value) == 0,
+                      err);
 }
 
 tr_status tr__model_keep(tr_model *model, const json_t *object,

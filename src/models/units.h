@@ -11,10 +11,11 @@ typedef struct tr_units {
     tr_model_unit *units;
     char (*texts)[3][64]; // [units]: name, kind, prefix
     char *config_json;
-    json_t *others; // the keys of a file, for its checkpoints; NULL: none
-    void *config;   // the architecture's own numbers
+    json_t *others;        // the keys of a file, for its checkpoints; NULL: none
+    void *config;          // the architecture's own numbers
+    tr_task_labels labels; // of its task
     struct tr_adapter_config *adapter; // beside its linear layers; NULL: none
-    void *parts; // what single units are made from, where that differs
+    void *parts;           // what single units are made from, where that differs
 } tr_units;
 
 // `count` units of a model with a copy of `config` [bytes]. NULL: no memory. Destroyed
@@ -33,6 +34,10 @@ tr_status tr__units_finish(tr_units *units, json_t *json, tr_model **out,
 // Writes a number into config.json; -1: there is none.
 tr_status tr__units_set_key(tr_units *units, const char *key, int64_t value,
                             tr_error *err);
+
+// Sets a key in config.json; takes `value`, NULL: there was no memory for it.
+tr_status tr__units_set_json(tr_units *units, const char *key, json_t *value,
+                             tr_error *err);
 
 // How weights are drawn.
 static inline tr_init tr__init_normal(double deviation) {

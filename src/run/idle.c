@@ -91,7 +91,24 @@ bool tr__idle_state_on_device(const void *object) {
 
 bool tr__idle_no_encoder(const void *object) {
     const tr_run *run = object;
-    return !run->own_model || !tr__model_is_encoder(run->own_model);
+    return !run->own_model || !tr__model_reads_texts(run->own_model);
+}
+
+bool tr__idle_no_embeddings(const void *object) {
+    const tr_run *run = object;
+    return run->model->embedding_width == 0;
+}
+
+bool tr__idle_no_labels(const void *object) {
+    const tr_run *run = object;
+    return run->model->label_kind == TR_LABELS_NONE;
+}
+
+// Masks are drawn for texts; windows of ids have their labels.
+bool tr__idle_no_masks(const void *object) {
+    const tr_run *run = object;
+    return !run->own_model || !tr__model_is_masked(run->own_model) ||
+           strcmp(tr__config_text(run->config, "data.format"), "tokens") == 0;
 }
 
 bool tr__idle_nothing_recomputed(const void *object) {

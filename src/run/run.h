@@ -78,8 +78,8 @@ tr_status tr__run_check_adapter(const tr_run *run, const tr_plan *plan, tr_error
 // What the model is for; called by tr__run_resolve_model. *length: tokens of a text, as
 // the model's folder says; 0: it does not.
 tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err);
-// TR_USAGE: the task is one that cannot be trained.
-tr_status tr__run_check_trained(const tr_run *run, tr_error *err);
+// What a contrastive loss has to know of the batch. TR_USAGE: it does not fit.
+tr_status tr__run_resolve_groups(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_data(tr_run *run, tr_error *err);
 // Does the run file say what the samples are?
 bool tr__run_names_data(const tr_run *run);

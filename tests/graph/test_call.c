@@ -95,7 +95,7 @@ static void by_functions(tr_graph *g) {
     a = tr_rope(g, a, &yarn);
     a = tr_rms_norm(g, a, o.vector, 1e-6f);
     a = tr_linear_relu(g, TR_LINEAR_OUT_IN, a, o.square, o.vector);
-    a = tr_gelu(g, tr_relu(g, a), true);
+    a = tr_gelu(g, tr_tanh(g, tr_relu(g, a)), true);
     a = tr_dropout(g, a, 0.75f);
     tr_value h = tr_swiglu(g, a);
     (void)h;
@@ -138,7 +138,8 @@ static void by_names(tr_graph *g) {
              a);
     a = CALL("rms_norm", "{}", a, o.vector);
     a = CALL("linear", "{\"activation\": \"relu\"}", a, o.square, o.vector);
-    a = CALL("gelu", "{\"approximate\": \"tanh\"}", CALL("relu", NULL, a));
+    a = CALL("gelu", "{\"approximate\": \"tanh\"}",
+             CALL("tanh", NULL, CALL("relu", NULL, a)));
     a = CALL("dropout", "{\"p\": 0.75}", a);
     CALL("swiglu", NULL, a);
     tr_value i = CALL("conv2d", "{\"padding\": 1}", o.image, o.filter, o.vector);

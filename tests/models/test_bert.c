@@ -42,7 +42,7 @@ static void keys_are_hugging_faces(void **state) {
         json_t *config = json_loads(model->config_json, 0, NULL);
         assert_int_equal(model->classes, types[i].vocabulary);
         assert_int_equal(model->unit_count, 14);
-        assert_int_equal(model->embedding_width, 768);
+        assert_int_equal(model->embedding_width, 0);
         assert_int_equal(tr__model_positions(model), types[i].positions);
         assert_int_equal(tr__model_types(model), 2);
         assert_int_equal(json_integer_value(json_object_get(config, "pad_token_id")),
@@ -59,6 +59,10 @@ static void keys_are_hugging_faces(void **state) {
 static void rows_have_labels_for_texts(void **state) {
     (void)state;
     tr_model *model = made("{\"model_type\": \"bert\"}");
+    const tr_task_settings embeds = {.task = TR_TASK_CONTRASTIVE};
+    tr_error err = {0};
+    assert_int_equal(tr__model_set_task(model, &embeds, &err), TR_OK);
+    assert_int_equal(model->embedding_width, 768);
     for (int packed = 0; packed < 2; packed++) {
         tr__model_set_length(model, 64, packed);
         assert_int_equal(tr_model_targets(model), packed ? 8 : 1);
@@ -87,13 +91,32 @@ static void task_is_that_of_the_class(void **state) {
                  classes[i].class);
         tr_model *model = made(text);
         assert_int_equal(tr__model_task(model), classes[i].task);
-        tr_status status =
-            tr__model_set_task(model, classes[i].task, (tr_embedding_way){0}, &err);
-        bool there = classes[i].task == TR_TASK_CONTRASTIVE;
-        assert_int_equal(status, there ? TR_OK : TR_USAGE);
-        assert_true(there || strstr(err.message, "not there yet"));
+        char *names[] = {"no", "yes"};
+        tr_task_settings settings = {.task = classes[i].task};
+        settings.labels = (tr_task_labels){TR_LABELS_CLASS, 2, names};
+        assert_int_equal(tr__model_set_task(model, &settings, &err), TR_OK);
+        bool labels = classes[i].task == TR_TASK_CLASSIFICATION;
+        assert_int_equal(model->labels, labels ? 2 : 0);
+        assert_true(!labels || strcmp(model->label_names[1], "yes") == 0);
+        assert_true(!labels || strstr(model->config_json, "\"yes\": 1"));
         tr_model_destroy(model);
     }
+}
+
+static void no_causal_encoder(void **state) {
+    const tr_task_settings causal = {.task = TR_TASK_CAUSAL_LM};
+    const tr_task_settings masked = {.task = TR_TASK_MASKED_LM};
+    tr_error err = {0};
+    (void)state;
+    tr_model *model = made("{\"model_type\": \"bert\"}");
+    assert_int_equal(tr__model_set_task(model, &causal, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "see those behind them"));
+    tr_model_destroy(model);
+    err = (tr_error){0};
+    model = made("{\"model_type\": \"gpt2\"}");
+    assert_int_equal(tr__model_set_task(model, &masked, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "see only those before them"));
+    tr_model_destroy(model);
 }
 
 static void refuses(const char *keys, const char *says) {
@@ -135,6 +158,7 @@ int main(void) {
         cmocka_unit_test(keys_are_hugging_faces),
         cmocka_unit_test(rows_have_labels_for_texts),
         cmocka_unit_test(task_is_that_of_the_class),
+        cmocka_unit_test(no_causal_encoder),
         cmocka_unit_test(bad_keys),
         cmocka_unit_test(positions_behind_padding),
     };

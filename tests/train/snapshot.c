@@ -168,9 +168,13 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-// Is this an element of a key bias: the middle third of attn.c_attn.bias?
+// Is this an element of a key bias, whose true gradient is 0: the middle third of
+// attn.c_attn.bias, or all of BERT's?
 static bool left_out(const snapshot_tensor *tensor, int64_t i) {
     int64_t third = tensor->count / 3;
+    if (ends_with(tensor->name, "self.key.bias")) {
+        return true;
+    }
     return ends_with(tensor->name, "attn.c_attn.bias") && i >= third && i < 2 * third;
 }
 

@@ -30,6 +30,18 @@ static const char *const cuts[][SETTINGS] = {
      "activation_checkpointing.number_checkpoints=1"},
 };
 
+// Where the loss is over the whole step, all its micro-batches are there at once.
+static const char *const whole_cuts[][SETTINGS] = {
+    {"train_micro_batch_size_per_gpu=6", "execution.wave=1",
+     "activation_checkpointing.number_checkpoints=0"},
+    {"train_micro_batch_size_per_gpu=1", "execution.wave=6",
+     "activation_checkpointing.number_checkpoints=2"},
+    {"train_micro_batch_size_per_gpu=2", "execution.wave=3",
+     "activation_checkpointing.number_checkpoints=0"},
+    {"train_micro_batch_size_per_gpu=4", "execution.wave=2",
+     "activation_checkpointing.number_checkpoints=1"},
+};
+
 static void go_to(const char *golden) {
     char path[1024];
     snprintf(path, sizeof path, "%s/goldens/%s", TR_TEST_DATA, golden);
@@ -136,6 +148,20 @@ static void ten_updates(void **state) {
     json_decref(all);
 }
 
+static void ten_updates_of_whole_steps(void **state) {
+    const char *golden = *state;
+    json_error_t error;
+    go_to(golden);
+    json_t *all = json_load_file("expected.json", 0, &error);
+    const json_t *expected = json_object_get(all, "steps");
+    assert_int_equal(json_array_size(expected), STEPS);
+    for (size_t i = 0; i < sizeof whole_cuts / sizeof *whole_cuts; i++) {
+        check_cut(golden, whole_cuts[i], 0, false, expected);
+    }
+    check_cut(golden, whole_cuts[3], 0, true, expected);
+    json_decref(all);
+}
+
 // ---- logits
 
 typedef struct forward {
@@ -184,6 +210,8 @@ static void logits(void **state) {
 
 #define TEN_UPDATES(folder)                                                            \
     { "ten_updates: " folder, ten_updates, NULL, NULL, folder }
+#define WHOLE_STEPS(folder)                                                            \
+    { "ten_updates: " folder, ten_updates_of_whole_steps, NULL, NULL, folder }
 #define LOGITS(folder)                                                                 \
     { "logits: " folder, logits, NULL, NULL, folder }
 
@@ -202,6 +230,16 @@ int main(void) {
         TEN_UPDATES("qwen3"),
         TEN_UPDATES("gpt2-packed"),
         TEN_UPDATES("mistral-packed"),
+        TEN_UPDATES("bert-class"),
+        TEN_UPDATES("roberta-class"),
+        TEN_UPDATES("gpt2-class"),
+        TEN_UPDATES("qwen3-class"),
+        TEN_UPDATES("bert-set"),
+        TEN_UPDATES("roberta-value"),
+        TEN_UPDATES("bert-masked"),
+        TEN_UPDATES("roberta-masked"),
+        WHOLE_STEPS("bert-pairs"),
+        WHOLE_STEPS("roberta-triples"),
         TEN_UPDATES("mlp"),
         TEN_UPDATES("mlp-npy"),
         TEN_UPDATES("mlp-adam"),

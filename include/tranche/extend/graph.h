@@ -68,6 +68,7 @@ TR_API tr_value tr_bidirectional_attention(tr_graph *graph, tr_value qkv, int he
                                            int kv_heads, float dropout);
 TR_API tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
 TR_API tr_value tr_relu(tr_graph *graph, tr_value x);
+TR_API tr_value tr_tanh(tr_graph *graph, tr_value x);
 TR_API tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight,
                             float epsilon);
 // The same for each head of queries and of keys in qkv [B, S, (queries + 2 keys)
@@ -133,11 +134,30 @@ TR_API tr_value tr_text_pool(tr_graph *graph, tr_value x, tr_text_pooling kind,
                              int texts);
 // x [..., C] -> rows of length 1.
 TR_API tr_value tr_normalize(tr_graph *graph, tr_value x);
+typedef struct tr_contrastive_options {
+    bool normalize;     // inference gives rows of length 1
+    bool symmetric;     // half the loss is that of positives among anchors
+    double temperature; // that products are divided by
+    // T, groups of an optimizer step at most, over all ranks. Every micro-batch of it
+    // is then in memory at once. 0: the model is not trained, and its loss is that of
+    // each micro-batch alone.
+    int64_t groups;
+} tr_contrastive_options;
 // Ends the last unit of a model that embeds texts: x [B, texts, C] f32, targets [B,
-// texts]. Inference gives x in its place, with rows of length 1 if `normalize`. It
-// cannot be trained.
+// texts]. To be trained, a sample is a group of 2 or 3 texts: an anchor, its positive
+// and perhaps a negative; the loss is the cross-entropy of the positive among the
+// positives and negatives of all groups. Inference gives x in its place.
 TR_API void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
-                           bool normalize);
+                           const tr_contrastive_options *options);
+// A loss of numbers one by one.
+typedef enum tr_element_loss_kind {
+    TR_ELEMENTS_BINARY, // the cross-entropy of 1 / (1 + e^-x) and a share in [0, 1]
+    TR_ELEMENTS_SQUARE, // (x - target)^2
+} tr_element_loss_kind;
+// Ends the last unit: the mean over all elements of x [...] whose target [...] f32 is
+// not NAN. Inference gives x.
+TR_API void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value x,
+                            tr_value targets);
 // The loss: product and cross-entropy in one op. It ends the last unit.
 TR_API void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                                     tr_value weight, tr_value bias, tr_value targets);

@@ -46,4 +46,17 @@ static inline tr_vf tr_v_erf(tr_vf x) {
     return (tr_vf)((tr_vi)value | ((tr_vi)x & sign));
 }
 
+// tanh x within a few units in the last place. Below 5/8, where 1 - 2 / (e^2x + 1)
+// would cancel: the first five terms of Lambert's continued fraction x / (1 + x^2 / (3
+// + x^2 / (5 + ...))). NaN stays.
+static inline tr_vf tr_v_tanh(tr_vf x) {
+    const tr_vi sign = (tr_vi)tr_v_set(-0.0f);
+    tr_vf size = (tr_vf)((tr_vi)x & ~sign), z = x * x;
+    tr_vf small = x * ((z + 105.0f) * z + 945.0f) / ((15.0f * z + 420.0f) * z + 945.0f);
+    tr_vf e = tr_v_exp(2.0f * tr_v_min(tr_v_set(20.0f), size)); // NaN stays
+    tr_vf large = 1.0f - 2.0f / (e + 1.0f);
+    large = (tr_vf)((tr_vi)large | ((tr_vi)x & sign));
+    return tr_v_select(size < tr_v_set(0.625f), small, large);
+}
+
 #endif

@@ -1,6 +1,9 @@
 #include "data/encoder/text_list.h"
 
 #include "data/chat/json_lines.h"
+#include "data/encoder/documents.h"
+#include "data/encoder/groups.h"
+#include "data/encoder/labels.h"
 #include "data/sources/tell.h"
 #include "data/text/text_once.h"
 
@@ -19,6 +22,9 @@ static tr_status no_memory(tr_error *err) {
 
 static tr_status check_types(const tr_text_reading *r, tr_error *err) {
     int64_t most = r->options->token_types;
+    if (most == 0) {
+        return TR_OK; // the model takes none
+    }
     for (size_t i = 0; i < r->types.count; i++) {
         if (r->types.id[i] >= TYPES_MAX || r->types.id[i] >= most) {
             return tr_fail(err, TR_DATA,
@@ -51,6 +57,14 @@ static tr_status keep(tr_text_list *list, const tr_text_reading *r, tr_error *er
 static tr_status add_text(tr_text_reading *r, const tr_text_pair *texts,
                           tr_text_list *list, tr_error *err) {
     bool cut = false;
+    if (r->options->masked && texts->second) {
+        return tr_fail(err, TR_DATA,
+                       "the record is a pair of texts, and a masked model reads single "
+                       "ones (mlm.next_sentence is not there)");
+    }
+    if (r->options->masked) {
+        return tr__document_add(r, texts->first, texts->first_bytes, list, err);
+    }
     r->ids.count = r->types.count = 0;
     tr_status status =
         tr_encoder_encode_pair(r->encoder, texts, &r->ids, &r->types, &cut, err);
@@ -65,9 +79,10 @@ static tr_status add_text(tr_text_reading *r, const tr_text_pair *texts,
 }
 
 static tr_text_pair pair_of(const tr_text_reading *r) {
+    int64_t texts = r->options->group_texts > 0 ? r->options->group_texts : 1;
     return (tr_text_pair){.size = sizeof(tr_text_pair),
                           .plain_special = r->options->plain_special,
-                          .most = (size_t)r->options->sequence_length};
+                          .most = (size_t)(r->options->sequence_length / texts)};
 }
 
 // ---- jsonl
@@ -88,12 +103,57 @@ static tr_status read_field(const json_t *record, const char *name, const char *
     return TR_OK;
 }
 
+// The label of the text that comes next.
+static tr_status add_label(tr_text_reading *r, const json_t *record, tr_text_list *list,
+                           tr_error *err) {
+    const tr_data_options *o = r->options;
+    size_t each = o->label_kind == TR_LABELS_CLASS ? 0 : (size_t)o->label_count;
+    size_t at = (size_t)list->count;
+    bool room = tr__grow((void **)&list->classes, &list->classes_room, at + 1,
+                         sizeof *list->classes) &&
+                tr__grow((void **)&list->numbers, &list->numbers_room,
+                         (at + 1) * each + 1, sizeof *list->numbers);
+    return room ? tr__label_parse(o, record, list->classes + at,
+                                  list->numbers + at * each, err)
+                : no_memory(err);
+}
+
+// The texts of a group, one after the other.
+static tr_status add_group(tr_text_reading *r, const json_t *record, tr_text_list *list,
+                           tr_error *err) {
+    tr_status status = TR_OK;
+    for (int64_t k = 0; k < r->options->group_texts && status == TR_OK; k++) {
+        const char *field = tr__group_field(r->options, k);
+        tr_text_pair text = pair_of(r);
+        status = read_field(record, field, &text.first, &text.first_bytes, err);
+        if (status == TR_OK && !text.first) {
+            return tr_fail(err, TR_DATA,
+                           "the record has no \"%.60s\", which each of a contrastive "
+                           "run's has; data.fields says what records call their texts",
+                           field);
+        }
+        status = status == TR_OK ? add_text(r, &text, list, err) : status;
+    }
+    const char *negative = tr__group_field(r->options, 2);
+    if (status == TR_OK && r->options->group_texts < 3 &&
+        json_object_get(record, negative)) {
+        return tr_fail(err, TR_DATA,
+                       "the record has a \"%.60s\", and the first record has none: "
+                       "all have one, or none",
+                       negative);
+    }
+    return status;
+}
+
 static tr_status add_record(tr_text_reading *r, const json_t *record,
                             tr_text_list *list, tr_error *err) {
     const tr_data_fields *fields = &r->options->fields;
     const char *first = fields->text ? fields->text : "text";
     const char *second = fields->text_pair ? fields->text_pair : "text_pair";
     tr_text_pair texts = pair_of(r);
+    if (r->options->group_texts > 0) {
+        return add_group(r, record, list, err);
+    }
     tr_status status = read_field(record, first, &texts.first, &texts.first_bytes, err);
     if (status == TR_OK) {
         status = read_field(record, second, &texts.second, &texts.second_bytes, err);
@@ -103,6 +163,9 @@ static tr_status add_record(tr_text_reading *r, const json_t *record,
                        "the record has no \"%.60s\", which an encoder reads; "
                        "data.fields.text says what records call their text",
                        first);
+    }
+    if (status == TR_OK && r->options->label_kind != TR_LABELS_NONE) {
+        status = add_label(r, record, list, err);
     }
     return status == TR_OK ? add_text(r, &texts, list, err) : status;
 }
@@ -186,6 +249,14 @@ static tr_status read_files(tr_text_reading *r, tr_text_list *list, tr_error *er
 tr_status tr__text_list_read(tr_text_reading *r, tr_text_list *list, tr_error *err) {
     bool records = strcmp(r->options->format, "jsonl") == 0;
     tr_status status = tr_encoder_create(r->by->tokenizer, &r->encoder, err);
+    r->words = r->options->masked ? (int)tr__word_form(r->by->tokenizer) : 0;
+    if (status == TR_OK && r->options->masking.whole_words &&
+        r->words == TR_WORDS_UNKNOWN) {
+        status = tr_fail(err, TR_DATA,
+                         "mlm.whole_words: %s does not mark the tokens that begin a "
+                         "word, or go on with it (\"##\", a space): leave it out",
+                         r->by->file);
+    }
     if (status == TR_OK) {
         status = records ? read_records(r, list, err) : read_files(r, list, err);
     }
@@ -193,6 +264,7 @@ tr_status tr__text_list_read(tr_text_reading *r, tr_text_list *list, tr_error *e
     r->encoder = NULL;
     tr_token_ids_release(&r->ids);
     tr_token_ids_release(&r->types);
+    tr_token_ids_release(&r->frame);
     return status;
 }
 
@@ -200,10 +272,14 @@ void tr__text_list_release(tr_text_list *list) {
     tr_token_ids_release(&list->ids);
     tr__free(list->type);
     tr__free(list->first);
+    tr__free(list->classes);
+    tr__free(list->numbers);
     *list = (tr_text_list){0};
 }
 
 int64_t tr__text_list_bytes(const tr_text_list *list) {
     return (int64_t)(list->ids.capacity * sizeof *list->ids.id + list->type_room +
-                     list->first_room * sizeof *list->first);
+                     list->first_room * sizeof *list->first +
+                     list->classes_room * sizeof *list->classes +
+                     list->numbers_room * sizeof *list->numbers);
 }

@@ -11,6 +11,9 @@ typedef struct tr_text_list { // zero-initialized: empty
     size_t type_room;
     int64_t *first; // [count + 1] where each text begins
     size_t first_room;
+    int32_t *classes; // [count] where texts have a class each
+    float *numbers;   // [count * label_count] where they have numbers
+    size_t classes_room, numbers_room;
     int64_t count, cut; // texts; those that are longer than a row
 } tr_text_list;
 
@@ -21,6 +24,8 @@ typedef struct tr_text_reading {
     const tr_joined *files;
     tr_encoder *encoder;
     tr_token_ids ids, types; // of the text that was encoded last
+    tr_token_ids frame;      // of masked models: the special tokens around a text
+    int words;               // likewise: tr_word_form
 } tr_text_reading;
 
 // Reads the texts of all files. TR_DATA names file and line.

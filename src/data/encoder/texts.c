@@ -1,15 +1,18 @@
 #include "data/encoder/texts.h"
 
+#include "data/encoder/masking.h"
 #include "data/encoder/text_list.h"
 #include "data/sources/dataset.h"
 #include "data/text/pack.h"
 #include "data/text/text_files.h"
+#include "text/tokenizer/folder.h"
 
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +24,11 @@ typedef struct texts {
     tr_text_list list;
     tr_packing packing;
     int64_t length, slots; // of a row: tokens, texts at most
+    bool types;            // the model takes types
+    tr_label_kind kind;
+    int64_t labels; // numbers of a text's label
+    bool masked;
+    tr_masker masker;
 } texts;
 
 // ---- reading
@@ -29,17 +37,38 @@ static int64_t length_of(const texts *t, int64_t text) {
     return t->list.first[text + 1] - t->list.first[text];
 }
 
-// A row's place in each tensor of the batch (tr_batch_texts).
+// A row's place in each tensor of the batch (tr_batch_labelled).
 typedef struct row_places {
-    int32_t *ids, *types, *places, *labels;
+    int32_t *ids, *types, *places; // types NULL: there are none
+    void *labels;
 } row_places;
 
 static void read_text(const texts *t, int64_t text, int64_t at, row_places to) {
     int64_t first = t->list.first[text], count = length_of(t, text);
     memcpy(to.ids + at, t->list.ids.id + first, (size_t)count * sizeof *to.ids);
     for (int64_t i = 0; i < count; i++) {
-        to.types[at + i] = t->list.type[first + i];
         to.places[at + i] = (int32_t)i;
+    }
+    for (int64_t i = 0; to.types && i < count; i++) {
+        to.types[at + i] = t->masked ? 0 : t->list.type[first + i];
+    }
+    for (int64_t i = 0; t->masked && i < count; i++) {
+        ((int32_t *)to.labels)[at + i] = (int8_t)t->list.type[first + i]; // its role
+    }
+}
+
+// The label of the text in a slot of a row; text -1: there is none.
+static void read_label(const texts *t, int64_t text, int64_t slot, void *labels) {
+    int32_t *class = labels;
+    float *number = (float *)labels + slot * t->labels;
+    if (t->kind == TR_LABELS_NONE) {
+        class[slot] = text < 0 ? TR_NO_TARGET : (int32_t)text;
+    } else if (t->kind == TR_LABELS_CLASS) {
+        class[slot] = text < 0 ? TR_NO_TARGET : t->list.classes[text];
+    } else {
+        for (int64_t i = 0; i < t->labels; i++) {
+            number[i] = text < 0 ? NAN : t->list.numbers[text * t->labels + i];
+        }
     }
 }
 
@@ -48,27 +77,41 @@ static void read_row(const texts *t, int64_t row, row_places to) {
     for (int64_t i = t->packing.first[row]; i < last; i++) {
         int64_t text = t->packing.document[i];
         read_text(t, text, at, to);
-        to.labels[slot++] = (int32_t)text;
+        if (!t->masked) {
+            read_label(t, text, slot++, to.labels);
+        }
         at += length_of(t, text);
     }
-    for (; slot < t->slots; slot++) {
-        to.labels[slot] = TR_NO_TARGET;
+    for (; slot < t->slots && !t->masked; slot++) {
+        read_label(t, -1, slot, to.labels);
     }
     for (; at < t->length; at++) { // each a text of its own, that nothing reads
-        to.ids[at] = to.types[at] = to.places[at] = 0;
+        to.ids[at] = to.places[at] = 0;
+        if (to.types) {
+            to.types[at] = 0;
+        }
+        if (t->masked) {
+            ((int32_t *)to.labels)[at] = TR_MASK_NEVER;
+        }
     }
 }
 
 static tr_status read_rows(void *user, const int64_t *index, int64_t count,
                            void *const *rows, tr_error *err) {
     const texts *t = user;
+    int next = t->types ? 2 : 1; // of the positions
+    bool numbers = t->kind == TR_LABELS_SET || t->kind == TR_LABELS_VALUE;
+    int64_t label_bytes = t->slots * (numbers ? t->labels : 1) * 4;
     (void)err;
     for (int64_t i = 0; i < count; i++) {
-        int64_t at = i * t->length;
-        read_row(t, index[i],
-                 (row_places){(int32_t *)rows[0] + at, (int32_t *)rows[1] + at,
-                              (int32_t *)rows[2] + at,
-                              (int32_t *)rows[3] + i * t->slots});
+        int64_t at = i * t->length, all = t->packing.rows, row = index[i] % all;
+        const row_places to = {
+            (int32_t *)rows[0] + at, t->types ? (int32_t *)rows[1] + at : NULL,
+            (int32_t *)rows[next] + at, (char *)rows[next + 1] + i * label_bytes};
+        read_row(t, row, to);
+        if (t->masked) {
+            tr__mask_row(&t->masker, index[i] / all, row, t->length, to.ids, to.labels);
+        }
     }
     return TR_OK;
 }
@@ -82,18 +125,21 @@ static void destroy(void *user) {
 
 // ---- rows
 
-// A row for each text.
-static tr_status pad(texts *t, tr_error *err) {
-    int64_t count = t->list.count;
-    t->packing.first = tr__calloc((size_t)count + 1, sizeof *t->packing.first);
+// A row for each text, or for each group of `each`.
+static tr_status pad(texts *t, int64_t each, tr_error *err) {
+    int64_t count = t->list.count, rows = count / each;
+    t->packing.first = tr__calloc((size_t)rows + 1, sizeof *t->packing.first);
     t->packing.document = tr__calloc((size_t)count, sizeof *t->packing.document);
     if (!t->packing.first || !t->packing.document) {
         return tr_fail(err, TR_MEMORY, "no memory for rows of texts");
     }
     for (int64_t i = 0; i < count; i++) {
-        t->packing.document[i] = t->packing.first[i] = i;
+        t->packing.document[i] = i;
     }
-    t->packing.first[count] = t->packing.rows = count;
+    for (int64_t i = 0; i <= rows; i++) {
+        t->packing.first[i] = i * each;
+    }
+    t->packing.rows = rows;
     return TR_OK;
 }
 
@@ -134,10 +180,26 @@ static void say(const texts *t, const tr_data_options *options, const char *key)
 
 static tr_status hash(const tr_data_options *options, const tr_text_tokenizer *by,
                       const tr_joined *files, uint64_t *out, tr_error *err) {
-    uint64_t numbers[] = {TEXTS_VERSION, (uint64_t)options->sequence_length,
-                          (uint64_t)options->row_texts, options->plain_special, 0};
+    uint64_t numbers[] = {TEXTS_VERSION,
+                          (uint64_t)options->sequence_length,
+                          (uint64_t)options->row_texts,
+                          options->plain_special,
+                          0,
+                          (uint64_t)options->label_kind,
+                          options->masked,
+                          (uint64_t)options->group_texts};
     tr_status status = tr__hash_file(by->file, &numbers[4], err);
     *out = tr__hash_more(0, numbers, sizeof numbers);
+    if (options->masked) {
+        const double how[] = {options->masking.probability, options->masking.mask,
+                              options->masking.random, options->masking.whole_words,
+                              (double)options->seed};
+        *out = tr__hash_more(*out, how, sizeof how);
+    }
+    for (int64_t i = 0; options->label_names && i < options->label_count; i++) {
+        const char *name = options->label_names[i];
+        *out = tr__hash_more(*out, name, strlen(name) + 1);
+    }
     return status == TR_OK ? tr__text_files_hash(options, files, out, err) : status;
 }
 
@@ -145,19 +207,44 @@ static tr_status check(const tr_data_options *options, tr_error *err) {
     bool records = strcmp(options->format, "jsonl") == 0;
     if (!records && strcmp(options->format, "text") != 0) {
         return tr_fail(err, TR_USAGE,
-                       "data.format: the model is an encoder, which reads whole texts: "
+                       "data.format: the model reads whole texts: "
                        "set it to \"jsonl\" or \"text\", not \"%s\"",
                        options->format);
     }
     if (options->loss_on || options->chat_template || options->date ||
         options->eos_token) {
-        return tr_fail(err, TR_USAGE, "%s: has no meaning for an encoder; remove it",
+        return tr_fail(err, TR_USAGE,
+                       "%s: has no meaning for a model of whole texts; remove it",
                        options->loss_on         ? "data.loss_on"
                        : options->chat_template ? "data.chat_template"
                        : options->date          ? "data.date"
                                                 : "data.eos_token");
     }
+    if ((options->label_kind != TR_LABELS_NONE || options->group_texts > 0) &&
+        !records) {
+        return tr_fail(
+            err, TR_USAGE,
+            "data.format: texts with labels, or in pairs, are records: set it to "
+            "\"jsonl\", not \"%s\"",
+            options->format);
+    }
     return TR_OK;
+}
+
+static tr_status find_mask(texts *t, const tr_data_options *options,
+                           const tr_text_tokenizer *by, tr_error *err) {
+    t->masker = (tr_masker){.how = options->masking,
+                            .vocabulary = tr_tokenizer_vocabulary(by->tokenizer),
+                            .seed = options->seed};
+    tr_status status =
+        tr__tokenizer_mask(by->tokenizer, by->folder, &t->masker.mask, err);
+    return status == TR_OK && t->masker.mask < 0
+               ? tr_fail(err, TR_DATA,
+                         "data.tokenizer: %s has no token that stands for a masked one "
+                         "(mask_token of tokenizer_config.json, \"[MASK]\", "
+                         "\"<mask>\"), which task \"masked_lm\" needs",
+                         by->file)
+               : status;
 }
 
 static tr_status read_texts(texts *t, const tr_data_options *options,
@@ -165,14 +252,23 @@ static tr_status read_texts(texts *t, const tr_data_options *options,
                             const char *key, tr_error *err) {
     tr_text_reading reading = {.options = options, .by = by, .files = files};
     t->length = options->sequence_length;
-    t->slots = options->row_texts;
+    t->masked = options->masked;
+    t->slots = t->masked ? t->length : options->row_texts;
+    t->types = options->token_types > 0;
+    t->kind = options->label_kind;
+    t->labels = options->label_count;
     tr_status status = tr__text_list_read(&reading, &t->list, err);
     if (status == TR_OK && t->list.count == 0) {
         return tr_fail(err, TR_DATA, "%s: the files have no text, only blank lines",
                        key);
     }
     if (status == TR_OK) {
-        status = t->slots > 1 ? pack(t, err) : pad(t, err);
+        bool group = options->group_texts > 0;
+        bool packed = t->masked ? options->packing : t->slots > 1 && !group;
+        status = packed ? pack(t, err) : pad(t, group ? options->group_texts : 1, err);
+    }
+    if (status == TR_OK && t->masked) {
+        status = find_mask(t, options, by, err);
     }
     if (status == TR_OK) {
         say(t, options, key);
@@ -191,9 +287,13 @@ static tr_status wrap(texts *t, const tr_data_options *options, const tr_joined 
     const tr_dataset_source source = {
         .about = about,
         .samples = rows,
-        .tensors = tr_batch_texts(t->length, t->slots),
+        .tensors = t->masked ? tr_batch_masked(t->length)
+                             : tr_batch_labelled(t->length, t->slots, t->types, t->kind,
+                                                 t->labels),
         .vocabulary = options->vocabulary,
-        .classes = count,
+        .classes = t->masked                   ? options->vocabulary
+                   : t->kind == TR_LABELS_NONE ? count
+                                               : t->labels,
         .hash = hash,
         .bytes = (int64_t)sizeof *t + tr__text_list_bytes(&t->list) +
                  (rows + 1 + count) * (int64_t)sizeof(int64_t),
@@ -201,7 +301,12 @@ static tr_status wrap(texts *t, const tr_data_options *options, const tr_joined 
         .destroy = destroy,
         .user = t,
     };
-    return tr__dataset_create(&source, out, err); // destroys it on failure
+    bool masked = t->masked;
+    tr_status status = tr__dataset_create(&source, out, err); // destroys it on failure
+    if (status == TR_OK && masked) {
+        tr__dataset_mark_epochs(*out);
+    }
+    return status;
 }
 
 static tr_status open_texts(const tr_data_options *options, const tr_text_tokenizer *by,

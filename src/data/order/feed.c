@@ -49,10 +49,13 @@ struct tr_feed {
 static tr_status read_rows(tr_feed *feed, char *slot, int64_t row, int64_t count,
                            int64_t global, tr_error *err) {
     int64_t index[PIECE], per_epoch = feed->options.batcher.samples;
+    bool epochs = tr__dataset_has_epochs(feed->options.dataset);
+    int64_t all = epochs ? tr_dataset_samples(feed->options.dataset) : 0;
     void *rows[TR_BATCH_TENSORS_MAX];
     for (int64_t i = 0; i < count; i++) {
         index[i] = tr__order_sample(&feed->options.order, global / per_epoch,
-                                    global % per_epoch + i);
+                                    global % per_epoch + i) +
+                   global / per_epoch * all;
     }
     tr__batch_rows(tr_dataset_tensors(feed->options.dataset), &feed->batch, slot,
                    feed->options.micro_batch, row, rows);

@@ -53,6 +53,10 @@ static int64_t translate(const split_part *part, int64_t index) {
     return part->validation ? drawn(part, index) : spread_train(part, index);
 }
 
+static int64_t samples_of(const split_part *part) {
+    return part->validation ? part->held : part->samples - part->held;
+}
+
 static tr_status read_part(void *user, const int64_t *index, int64_t count,
                            void *const *rows, tr_error *err) {
     const split_part *self = user;
@@ -62,7 +66,8 @@ static tr_status read_part(void *user, const int64_t *index, int64_t count,
         void *to[TR_BATCH_TENSORS_MAX];
         int64_t inner[PIECE], here = tr__min_i64(PIECE, count - done);
         for (int64_t i = 0; i < here; i++) {
-            inner[i] = translate(self, index[done + i]);
+            int64_t each = samples_of(self), at = index[done + i];
+            inner[i] = translate(self, at % each) + at / each * self->samples;
         }
         tr__rows_move(tensors, done, rows, to);
         status = tr_dataset_read(self->whole, inner, here, to, err);
@@ -93,7 +98,7 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
     int64_t shared = self->validation ? 0 : tr_dataset_bytes(self->whole);
     tr_dataset_source source = {
         .about = tr_dataset_about(self->whole),
-        .samples = self->validation ? self->held : self->samples - self->held,
+        .samples = samples_of(self),
         .tensors = *tr_dataset_tensors(self->whole),
         .vocabulary = tr_dataset_vocabulary(self->whole),
         .classes = tr_dataset_classes(self->whole),
@@ -108,6 +113,9 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
         tr__dataset_identify(*out, &identity);
         if (tr__dataset_has_chats(self->whole)) {
             tr__dataset_mark_chats(*out);
+        }
+        if (tr__dataset_has_epochs(self->whole)) {
+            tr__dataset_mark_epochs(*out);
         }
     }
     return status;

@@ -9,7 +9,7 @@ struct tr_dataset {
     tr_dataset_source source; // about: owned
     tr_data_identity identity;
     _Atomic int users;
-    bool chats;
+    bool chats, epochs;
 };
 
 tr_status tr__dataset_create(const tr_dataset_source *source, tr_dataset **out,
@@ -49,6 +49,14 @@ void tr__dataset_mark_chats(tr_dataset *dataset) {
 
 bool tr__dataset_has_chats(const tr_dataset *dataset) {
     return dataset->chats;
+}
+
+void tr__dataset_mark_epochs(tr_dataset *dataset) {
+    dataset->epochs = true;
+}
+
+bool tr__dataset_has_epochs(const tr_dataset *dataset) {
+    return dataset->epochs;
 }
 
 void tr__dataset_names(tr_dataset *dataset, uint64_t names) {
@@ -94,7 +102,7 @@ tr_status tr_dataset_read(tr_dataset *dataset, const int64_t *index, int64_t cou
     }
     const tr_dataset_source *source = &dataset->source;
     for (int64_t i = 0; i < count; i++) {
-        if (index[i] < 0 || index[i] >= source->samples) {
+        if (index[i] < 0 || (index[i] >= source->samples && !dataset->epochs)) {
             return tr_fail(err, TR_USAGE,
                            "sample %lld was asked for, and the dataset has %lld",
                            (long long)index[i], (long long)source->samples);

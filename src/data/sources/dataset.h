@@ -26,6 +26,9 @@ const tr_data_identity *tr__dataset_identity(const tr_dataset *dataset);
 // Its samples are conversations.
 void tr__dataset_mark_chats(tr_dataset *dataset);
 bool tr__dataset_has_chats(const tr_dataset *dataset);
+// Its samples are others in each epoch: in epoch e sample i is read as e * samples + i.
+void tr__dataset_mark_epochs(tr_dataset *dataset);
+bool tr__dataset_has_epochs(const tr_dataset *dataset);
 // Formats tell the hash of names; without this it is the dataset's own hash.
 void tr__dataset_names(tr_dataset *dataset, uint64_t names);
 void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity);

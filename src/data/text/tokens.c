@@ -32,6 +32,14 @@ tr_status tr__tokens_open(const tr_data_options *options, const tr_data_files *f
         .entries = "tokens",
         .data = options,
     };
+    if (options->masked && !files->labels) {
+        return tr_fail(
+            err, TR_USAGE,
+            "data.format: windows of tokens are masked by their labels "
+            "(%s), of which there are none; masks are drawn for \"text\" and "
+            "\"jsonl\"",
+            files->labels_key);
+    }
     tr_status status = parse_dtype(options->dtype, &windows.width, err);
     return status == TR_OK ? tr__windows_open(&windows, files, out, err) : status;
 }

@@ -27,6 +27,28 @@ static tr_status read_window(const tr_windows *self, int64_t window, int32_t *in
     return tr__windows_read_ids(self, first + n, 1, target + n - 1, err);
 }
 
+// Each with its own label.
+static tr_status read_masked(void *user, const int64_t *index, int64_t count,
+                             void *const *rows, tr_error *err) {
+    const tr_windows *self = user;
+    int64_t n = self->options.length;
+    tr_status status = TR_OK;
+    memset(rows[1], 0, (size_t)(count * n) * sizeof(int32_t)); // types
+    for (int64_t i = 0; status == TR_OK && i < count; i++) {
+        int32_t *places = (int32_t *)rows[2] + i * n;
+        for (int64_t k = 0; k < n; k++) {
+            places[k] = (int32_t)k;
+        }
+        status = tr__windows_read_ids(self, index[i] * n, n, (int32_t *)rows[0] + i * n,
+                                      err);
+        status = status == TR_OK
+                     ? tr__windows_read_labels(self, index[i] * n, n,
+                                               (int32_t *)rows[3] + i * n, err)
+                     : status;
+    }
+    return status;
+}
+
 static tr_status read_windows(void *user, const int64_t *index, int64_t count,
                               void *const *rows, tr_error *err) {
     const tr_windows *self = user;
@@ -109,7 +131,7 @@ static tr_status open_labels(tr_windows *self, const char *path, const char *key
 static tr_status check_length(const tr_windows *self, const tr_data_files *files,
                               tr_error *err) {
     int64_t entries = tr__joined_count(&self->text), n = self->options.length;
-    if (entries > n) {
+    if (entries > n || (entries == n && self->options.data->masked)) {
         return TR_OK;
     }
     return tr_fail(err, TR_DATA,
@@ -124,7 +146,7 @@ static tr_status identify(const tr_windows *self, uint64_t *content, uint64_t *n
                           tr_error *err) {
     const tr_windows_options *options = &self->options;
     int64_t numbers[] = {options->width, options->length, options->vocabulary,
-                         self->labels.width};
+                         self->labels.width, options->data->masked};
     uint64_t hash = tr__hash_more(0, options->entries, strlen(options->entries));
     hash = tr__hash_more(hash, numbers, sizeof numbers);
     *content = hash;
@@ -160,16 +182,18 @@ static tr_status wrap(tr_windows *self, uint64_t content, uint64_t names,
     const tr_windows_options *options = &self->options;
     char about[256];
     int64_t entries = tr__joined_count(&self->text);
+    bool masked = options->data->masked;
     print_about(self, about, sizeof about);
     tr_dataset_source source = {
         .about = about,
-        .samples = (entries - 1) / options->length,
-        .tensors = tr_batch_tokens(options->length),
+        .samples = (masked ? entries : entries - 1) / options->length,
+        .tensors = masked ? tr_batch_masked(options->length)
+                          : tr_batch_tokens(options->length),
         .vocabulary = options->vocabulary,
         .classes = options->vocabulary,
         .hash = content,
         .bytes = tr__joined_bytes(&self->text) + (int64_t)sizeof *self,
-        .read = read_windows,
+        .read = masked ? read_masked : read_windows,
         .destroy = destroy_windows,
         .user = self,
     };

@@ -65,7 +65,8 @@ tr_status tr__tensor_read_f32(const tr_tensor_set *set, const tr_stored_tensor *
 
 const tr_stored_tensor *tr__tensor_set_find_prefixed(const tr_tensor_set *set,
                                                      const char *name) {
-    static const char *const prefixes[] = {"transformer.", "bert.", "roberta."};
+    static const char *const prefixes[] = {"transformer.", "model.", "bert.",
+                                           "roberta."};
     const tr_stored_tensor *found = tr__tensor_set_find(set, name);
     for (size_t i = 0; !found && i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t length = strlen(prefixes[i]);

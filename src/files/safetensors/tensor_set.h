@@ -41,8 +41,8 @@ const tr_stored_tensor *tr__tensor_set_at(const tr_tensor_set *set, size_t i);
 // NULL when there is none of that name.
 const tr_stored_tensor *tr__tensor_set_find(const tr_tensor_set *set, const char *name);
 // The same, but where `name` itself is missing, with or without a leading
-// "transformer.", "bert." or "roberta.": files of a bare GPT2Model, BertModel or
-// RobertaModel leave it out.
+// "transformer.", "model.", "bert." or "roberta.": files of a bare GPT2Model,
+// LlamaModel, BertModel or RobertaModel leave it out.
 const tr_stored_tensor *tr__tensor_set_find_prefixed(const tr_tensor_set *set,
                                                      const char *name);
 

@@ -120,8 +120,15 @@ static tr_status match_tensors(const matching *m) {
 
 tr_status tr__data_match(const tr_dataset *data, const tr_model *model, tr_error *err) {
     tr_status status = match_tensors(&(matching){data, model, err});
-    // The labels of embeddings are numbers of texts.
-    int64_t classes = model->embedding_width > 0 ? 0 : tr_dataset_classes(data);
+    // The labels of texts are numbers of texts, or have a count of their own.
+    bool texts = model->embedding_width > 0 || model->labels > 0;
+    int64_t classes = texts ? 0 : tr_dataset_classes(data);
+    if (status == TR_OK && model->labels > 0 &&
+        tr_dataset_classes(data) > model->labels) {
+        return tr_fail(err, TR_DATA, "the data (%s) has %lld labels, the model %lld",
+                       tr_dataset_about(data), (long long)tr_dataset_classes(data),
+                       (long long)model->labels);
+    }
     classes = tr__max_i64(classes, tr_dataset_vocabulary(data));
     if (status == TR_OK && classes > model->classes) {
         return tr_fail(err, TR_DATA,

@@ -38,9 +38,7 @@ static tr_status resolve_keys(tr_run *run, tr_error *err) {
         }
         bool here = keep(&problems, &found), model = false, batch = false;
         if (here) { // else nothing is to be said before
-            if (tr__run_resolve_model(run, &found) == TR_OK) {
-                tr__run_check_trained(run, &found);
-            }
+            tr__run_resolve_model(run, &found);
             model = keep(&problems, &found);
         }
         if (model) {
@@ -48,6 +46,10 @@ static tr_status resolve_keys(tr_run *run, tr_error *err) {
             keep(&problems, &found);
             tr__run_resolve_batch(run, &found);
             batch = keep(&problems, &found);
+            if (batch) {
+                tr__run_resolve_groups(run, &found);
+                batch = keep(&problems, &found);
+            }
         }
         tr__run_resolve_precision(run, &found);
         keep(&problems, &found);

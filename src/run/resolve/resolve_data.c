@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/sources/paths.h"
 #include "models/models.h"
+#include "run/resolve/data_options.h"
 #include "run/resolve/match_data.h"
 #include "run/run.h"
 
@@ -77,7 +78,18 @@ static tr_data_fields data_fields(const tr_config *config) {
                             .prompt = of_records(config, "data.fields.prompt"),
                             .completion = of_records(config, "data.fields.completion"),
                             .messages = of_records(config, "data.fields.messages"),
-                            .text_pair = of_records(config, "data.fields.text_pair")};
+                            .text_pair = of_records(config, "data.fields.text_pair"),
+                            .label = of_records(config, "data.fields.label"),
+                            .anchor = of_records(config, "data.fields.anchor"),
+                            .positive = of_records(config, "data.fields.positive"),
+                            .negative = of_records(config, "data.fields.negative")};
+}
+
+static tr_masking masking_of(const tr_config *config) {
+    return (tr_masking){.probability = tr__config_number(config, "mlm.probability"),
+                        .mask = tr__config_number(config, "mlm.mask"),
+                        .random = tr__config_number(config, "mlm.random"),
+                        .whole_words = tr__config_bool(config, "mlm.whole_words")};
 }
 
 static tr_data_options data_options(tr_run *run) {
@@ -89,12 +101,19 @@ static tr_data_options data_options(tr_run *run) {
     if (run->labels_optional && features == 0 && !tokens) {
         features = tr_shape_count(*shape);
     }
-    bool encoder = run->own_model && tr__model_is_encoder(run->own_model);
+    bool texts = run->own_model && tr__model_reads_texts(run->own_model);
+    bool masked = texts && tr__model_is_masked(run->own_model);
     const tr_batch_tensor *labels = tr_batch_target(&run->model->batch);
     return (tr_data_options){
         .size = sizeof(tr_data_options),
-        .row_texts = encoder ? tr_shape_count(labels->desc.shape) : 0,
-        .token_types = encoder ? tr__model_types(run->own_model) : 0,
+        .row_texts = texts && !masked ? labels->desc.shape.dim[0] : 0,
+        .group_texts = texts ? tr__model_group(run->own_model) : 0,
+        .masked = masked,
+        .masking = masking_of(config),
+        .token_types = texts ? tr__model_types(run->own_model) : 0,
+        .label_kind = run->model->label_kind,
+        .label_count = run->model->labels,
+        .label_names = run->model->label_names,
         .labels_optional = run->labels_optional,
         .image_height = image->dim[0],
         .image_width = image->dim[1],
@@ -235,23 +254,30 @@ static tr_status open_files(tr_run *run, tr_error *err) {
     return status;
 }
 
-static bool is_random(const tr_run *run) {
-    return strcmp(tr__config_text(run->config, "data.format"), "random") == 0;
-}
-
-bool tr__run_names_data(const tr_run *run) {
-    return is_random(run) || tr__config_count(run->config, "data.train") > 0;
-}
-
-bool tr__run_is_fed(const tr_run *run) {
-    const tr_model *model = run->given.parts.model;
-    return model && !tr_batch_target(&model->batch) && !run->given.parts.train &&
-           !tr__run_names_data(run);
-}
-
-static bool is_complete(const tr_run *run) {
-    return tr__run_names_data(run) &&
-           (!is_random(run) || tr__config_is_set(run->config, "data.samples"));
+tr_status tr__run_survey_labels(tr_run *run, tr_label_kind kind, tr_label_survey *out,
+                                tr_error *err) {
+    path_list train = {0};
+    const char *format = tr__config_text(run->config, "data.format");
+    bool known = tr__config_count(run->config, "data.train") > 0;
+    if (!known || strcmp(format, "jsonl") != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "task: \"classification\" takes the labels of the model's "
+                       "id2label or, where there is none, of records: %s",
+                       known ? "set data.format to \"jsonl\", or give the model an "
+                               "id2label"
+                             : "name these in data.train, or give the model an "
+                               "id2label");
+    }
+    tr_status status = read_paths(run, "data.train", &train, err);
+    const tr_data_options options = {.size = sizeof(tr_data_options),
+                                     .format = format,
+                                     .paths = train.paths,
+                                     .path_count = train.count,
+                                     .leave_out = run->settings.out,
+                                     .fields = data_fields(run->config)};
+    status = status == TR_OK ? tr__label_survey(&options, kind, out, err) : status;
+    tr__free(train.paths);
+    return status;
 }
 
 // A path of the data that leads nowhere; NULL: none does.
@@ -269,6 +295,46 @@ static const char *missing_path(const tr_run *run) {
         }
     }
     return NULL;
+}
+
+tr_status tr__run_survey_groups(tr_run *run, int64_t *texts, tr_error *err) {
+    path_list train = {0};
+    const char *format = tr__config_text(run->config, "data.format");
+    *texts = 2;
+    if (tr__config_count(run->config, "data.train") == 0 ||
+        strcmp(format, "jsonl") != 0 ||
+        (run->settings.plan_only && missing_path(run))) {
+        return TR_OK; // another function says what is wrong, if anything is
+    }
+    tr_status status = read_paths(run, "data.train", &train, err);
+    const tr_data_options options = {.size = sizeof(tr_data_options),
+                                     .format = format,
+                                     .paths = train.paths,
+                                     .path_count = train.count,
+                                     .leave_out = run->settings.out,
+                                     .fields = data_fields(run->config)};
+    status = status == TR_OK ? tr__group_survey(&options, texts, err) : status;
+    tr__free(train.paths);
+    return status;
+}
+
+static bool is_random(const tr_run *run) {
+    return strcmp(tr__config_text(run->config, "data.format"), "random") == 0;
+}
+
+bool tr__run_names_data(const tr_run *run) {
+    return is_random(run) || tr__config_count(run->config, "data.train") > 0;
+}
+
+bool tr__run_is_fed(const tr_run *run) {
+    const tr_model *model = run->given.parts.model;
+    return model && !tr_batch_target(&model->batch) && !run->given.parts.train &&
+           !tr__run_names_data(run);
+}
+
+static bool is_complete(const tr_run *run) {
+    return tr__run_names_data(run) &&
+           (!is_random(run) || tr__config_is_set(run->config, "data.samples"));
 }
 
 // A plan needs the size of the data where epochs are to be steps, and else nothing.

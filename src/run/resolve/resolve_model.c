@@ -169,7 +169,12 @@ static tr_status slice_model(tr_run *run, tr_error *err) {
 }
 
 // Do documents share samples? The caller's own data have the tensors that they have.
+// Texts that are given labels have rows of their own, so that answers are in the order
+// of the data.
 static bool is_packed(const tr_run *run) {
+    if (run->vocabulary_fixed && run->own_model && run->own_model->labels > 0) {
+        return false;
+    }
     return run->given.parts.train
                ? tr_batch_positions(tr_dataset_tensors(run->given.parts.train)) != NULL
                : tr__config_bool(run->config, "data.packing");

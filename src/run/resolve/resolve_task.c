@@ -1,6 +1,8 @@
 // "task" and "pooling": what the model is for, and what its folder says of that.
+#include "models/labels.h"
 #include "models/models.h"
 #include "models/sentence.h"
+#include "run/resolve/data_options.h"
 #include "run/run.h"
 
 #include <string.h>
@@ -17,84 +19,162 @@ static int index_of(const char *const *names, int count, const char *name) {
     return at;
 }
 
-// The keys of a model that is not one of the library's, or no encoder.
-static tr_status without_encoder(const tr_run *run, tr_error *err) {
-    if (tr__config_is_given(run->config, pooling_key)) {
-        return tr_fail(err, TR_USAGE,
-                       "pooling: has no meaning for a model of type %s, which gives no "
-                       "embeddings of texts; remove it",
-                       run->model->type);
-    }
-    if (!tr__config_is_given(run->config, task_key)) {
-        return TR_OK;
-    }
-    if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type)) {
-        return tr_fail(err, TR_USAGE,
-                       "task: has no meaning for a model of type %s; remove it",
-                       run->model->type);
-    }
-    const char *name = tr__config_text(run->config, task_key);
-    int task = index_of(tr__task_names, TR_TASKS, name);
-    return tr__model_set_task(run->own_model, (tr_model_task)task,
-                              (tr_embedding_way){0}, err);
+// The keys of a model that is not one of the library's, or reads no tokens.
+static tr_status without_texts(const tr_run *run, tr_error *err) {
+    const char *key = tr__config_is_given(run->config, pooling_key) ? pooling_key
+                      : tr__config_is_given(run->config, task_key)  ? task_key
+                                                                    : NULL;
+    return !key ? TR_OK
+                : tr_fail(err, TR_USAGE,
+                          "%s: has no meaning for a model of type %s, which reads no "
+                          "texts; remove it",
+                          key, run->model->type);
 }
 
-static tr_status record(tr_run *run, tr_model_task task, const tr_sentence *sentence,
-                        tr_error *err) {
+static tr_model_task task_of(const tr_run *run) {
+    if (!tr__config_is_given(run->config, task_key)) {
+        return tr__model_task(run->own_model);
+    }
+    const char *name = tr__config_text(run->config, task_key);
+    return (tr_model_task)index_of(tr__task_names, TR_TASKS, name);
+}
+
+// ---- what is read
+
+// Those of the training records, which make the labels of a model that has none.
+static tr_status survey_labels(tr_run *run, tr_task_labels *labels, tr_error *err) {
+    tr_label_survey found = {0};
+    tr_status status = tr__run_survey_labels(run, labels->kind, &found, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_task_labels made = {found.kind, found.count, found.names};
+    bool good = found.names ? tr__labels_copy(&made, labels)
+                            : tr__labels_number(labels, found.count);
+    labels->kind = found.kind;
+    tr__label_survey_release(&found);
+    return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for the names of labels");
+}
+
+static tr_status read_labels(tr_run *run, tr_task_labels *labels, tr_error *err) {
+    tr_status status = tr__model_labels(run->own_model, labels, err);
+    if (status == TR_OK && labels->count == 0) {
+        status = survey_labels(run, labels, err);
+    }
+    labels->kind = labels->kind == TR_LABELS_NONE ? TR_LABELS_CLASS : labels->kind;
+    return status;
+}
+
+static tr_status read_way(tr_run *run, tr_sentence *sentence, tr_error *err) {
+    tr_status status =
+        run->model_folder ? tr__sentence_read(run->model_folder, sentence, err) : TR_OK;
+    if (status == TR_OK && tr__config_is_given(run->config, pooling_key)) {
+        const char *name = tr__config_text(run->config, pooling_key);
+        sentence->way.pooling = (tr_text_pooling)index_of(poolings, 3, name);
+    }
+    return status;
+}
+
+// ---- what is recorded
+
+static tr_status record_packing(tr_run *run, tr_model_task task, tr_error *err) {
+    const char *format = tr__config_text(run->config, "data.format");
+    bool texts = strcmp(format, "jsonl") == 0 || strcmp(format, "text") == 0;
+    if (!texts || tr__config_is_given(run->config, "data.packing")) {
+        return TR_OK;
+    }
+    return tr__config_resolve_bool(
+        run->config, "data.packing", task != TR_TASK_CLASSIFICATION, TR_ORIGIN_DERIVED,
+        task == TR_TASK_CLASSIFICATION ? "a sample is a text"
+                                       : "an encoder sees each text alone",
+        err);
+}
+
+static tr_status record(tr_run *run, const tr_task_settings *settings,
+                        const tr_sentence *sentence, tr_error *err) {
     tr_status status = TR_OK;
     if (!tr__config_is_given(run->config, task_key)) {
-        status =
-            tr__config_resolve_text(run->config, task_key, tr__task_names[task],
-                                    TR_ORIGIN_DERIVED, "of the model's class", err);
+        status = tr__config_resolve_text(
+            run->config, task_key, tr__task_names[settings->task], TR_ORIGIN_DERIVED,
+            "of the model's class", err);
     }
-    if (status == TR_OK && !tr__config_is_given(run->config, pooling_key)) {
+    if (status == TR_OK && settings->task == TR_TASK_CONTRASTIVE &&
+        !tr__config_is_given(run->config, pooling_key)) {
         status = tr__config_resolve_text(
             run->config, pooling_key, poolings[sentence->way.pooling],
             TR_ORIGIN_DERIVED, sentence->there ? "the model's folder" : "left out",
             err);
     }
-    const char *format = tr__config_text(run->config, "data.format");
-    bool texts = strcmp(format, "jsonl") == 0 || strcmp(format, "text") == 0;
-    if (status == TR_OK && texts && !tr__config_is_given(run->config, "data.packing")) {
-        status = tr__config_resolve_bool(run->config, "data.packing", true,
-                                         TR_ORIGIN_DERIVED,
-                                         "an encoder sees each text alone", err);
-    }
-    return status;
+    return status == TR_OK ? record_packing(run, settings->task, err) : status;
 }
 
 tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
     tr_sentence sentence = {.way = {TR_TEXT_MEAN, true}};
+    tr_task_settings settings = {0};
     *length = 0;
-    if (!run->own_model || !tr__model_is_encoder(run->own_model)) {
-        return without_encoder(run, err);
+    if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type)) {
+        return without_texts(run, err);
     }
-    tr_status status = run->model_folder
-                           ? tr__sentence_read(run->model_folder, &sentence, err)
-                           : TR_OK;
-    if (status != TR_OK) {
-        return status;
+    settings.task = task_of(run);
+    tr_status status = TR_OK;
+    if (settings.task != TR_TASK_CONTRASTIVE &&
+        tr__config_is_given(run->config, pooling_key)) {
+        return tr_fail(err, TR_USAGE,
+                       "pooling: has no meaning for task \"%s\" of a model of type %s; "
+                       "remove it",
+                       tr__task_names[settings.task], run->model->type);
     }
-    if (tr__config_is_given(run->config, pooling_key)) {
-        const char *name = tr__config_text(run->config, pooling_key);
-        sentence.way.pooling = (tr_text_pooling)index_of(poolings, 3, name);
+    if (settings.task == TR_TASK_CONTRASTIVE) {
+        status = read_way(run, &sentence, err);
+        if (status == TR_OK && !run->vocabulary_fixed) {
+            status = tr__run_survey_groups(run, &settings.contrast.texts, err);
+        }
+        settings.contrast.temperature =
+            tr__config_number(run->config, "contrastive.temperature");
+        settings.contrast.symmetric =
+            tr__config_bool(run->config, "contrastive.symmetric");
+        *length = sentence.length;
+    } else if (settings.task == TR_TASK_CLASSIFICATION) {
+        status = read_labels(run, &settings.labels, err);
     }
-    tr_model_task task = tr__model_task(run->own_model);
-    if (tr__config_is_given(run->config, task_key)) {
-        const char *name = tr__config_text(run->config, task_key);
-        task = (tr_model_task)index_of(tr__task_names, TR_TASKS, name);
+    settings.embedding = sentence.way;
+    double told = tr__config_number(run->config, "mlm.mask") +
+                  tr__config_number(run->config, "mlm.random");
+    if (status == TR_OK && told > 1) {
+        status = tr_fail(err, TR_USAGE,
+                         "mlm.mask and mlm.random are %g together, and shares of one "
+                         "whole: at most 1",
+                         told);
     }
-    *length = sentence.length;
-    status = tr__model_set_task(run->own_model, task, sentence.way, err);
-    return status == TR_OK ? record(run, task, &sentence, err) : status;
+    if (status == TR_OK) {
+        status = tr__model_set_task(run->own_model, &settings, err);
+    }
+    tr__labels_release(&settings.labels);
+    return status == TR_OK && settings.task != TR_TASK_CAUSAL_LM
+               ? record(run, &settings, &sentence, err)
+               : status;
 }
 
-tr_status tr__run_check_trained(const tr_run *run, tr_error *err) {
-    return run->model->embedding_width == 0
-               ? TR_OK
-               : tr_fail(
-                     err, TR_USAGE,
-                     "task: \"contrastive\" cannot be trained yet; tranche evaluate "
-                     "DIR --data FILE --embeddings OUT.npy gives embeddings of "
-                     "texts");
+tr_status tr__run_resolve_groups(tr_run *run, tr_error *err) {
+    int64_t groups = run->request.train_batch_size;
+    const tr_batches *batches = &run->settings.batches;
+    if (!run->own_model || !tr__model_type_reads_tokens(run->own_model->type) ||
+        tr__model_group(run->own_model) == 0) {
+        return TR_OK;
+    }
+    if (batches->adaptive || batches->count > 0) {
+        return tr_fail(err, TR_USAGE,
+                       "task: \"contrastive\" needs one batch size for the whole run: "
+                       "leave out batch_schedule and adaptive_batch");
+    }
+    if (groups < 2 && tr__model_group(run->own_model) < 3) {
+        return tr_fail(
+            err, TR_USAGE,
+            "train_batch_size is %lld, and records have no negatives: a "
+            "positive is told from those of the other pairs of its batch, so "
+            "there must be some",
+            (long long)groups);
+    }
+    tr__model_set_groups(run->own_model, groups);
+    return TR_OK;
 }

@@ -148,18 +148,20 @@ static tr_status read_id(const tr_tokenizer *t, const tr_node *node, int32_t *id
 // transformers writes a model_max_length of 10^30.
 enum { TEXTS = JSON_DECODE_INT_AS_REAL };
 
-tr_status tr__tokenizer_eos(const tr_tokenizer *tokenizer, const char *folder,
-                            int32_t *id, tr_error *err) {
-    static const struct {
-        const char *file, *key;
-        tr_status (*read)(const tr_tokenizer *, const tr_node *, int32_t *, tr_error *);
-        size_t flags;
-    } places[] = {{"tokenizer_config.json", "eos_token", read_token, TEXTS},
-                  {"special_tokens_map.json", "eos_token", read_token, TEXTS},
-                  {"config.json", "eos_token_id", read_id, 0}};
+// Where a folder names a token.
+typedef struct named_in {
+    const char *file, *key;
+    tr_status (*read)(const tr_tokenizer *, const tr_node *, int32_t *, tr_error *);
+    size_t flags;
+} named_in;
+
+// *id: -1: none of the places [count] names it.
+static tr_status find_named(const tr_tokenizer *tokenizer, const char *folder,
+                            const named_in *places, size_t count, int32_t *id,
+                            tr_error *err) {
     tr_status status = TR_OK;
     *id = -1;
-    for (size_t i = 0; i < 3 && folder[0] && *id < 0 && status == TR_OK; i++) {
+    for (size_t i = 0; i < count && folder[0] && *id < 0 && status == TR_OK; i++) {
         char path[PATH_MAX];
         json_t *root = NULL;
         status = tr__path_join(path, sizeof path, folder, places[i].file, err);
@@ -172,6 +174,28 @@ tr_status tr__tokenizer_eos(const tr_tokenizer *tokenizer, const char *folder,
             status = places[i].read(tokenizer, &member, id, err);
         }
         json_decref(root);
+    }
+    return status;
+}
+
+tr_status tr__tokenizer_eos(const tr_tokenizer *tokenizer, const char *folder,
+                            int32_t *id, tr_error *err) {
+    static const named_in places[] = {
+        {"tokenizer_config.json", "eos_token", read_token, TEXTS},
+        {"special_tokens_map.json", "eos_token", read_token, TEXTS},
+        {"config.json", "eos_token_id", read_id, 0}};
+    return find_named(tokenizer, folder, places, 3, id, err);
+}
+
+tr_status tr__tokenizer_mask(const tr_tokenizer *tokenizer, const char *folder,
+                             int32_t *id, tr_error *err) {
+    static const named_in places[] = {
+        {"tokenizer_config.json", "mask_token", read_token, TEXTS},
+        {"special_tokens_map.json", "mask_token", read_token, TEXTS}};
+    static const char *const usual[] = {"[MASK]", "<mask>"};
+    tr_status status = find_named(tokenizer, folder, places, 2, id, err);
+    for (size_t i = 0; i < 2 && *id < 0 && status == TR_OK; i++) {
+        *id = tr_tokenizer_find(tokenizer, usual[i]);
     }
     return status;
 }

@@ -23,4 +23,9 @@ tr_status tr__tokenizer_folder(const char *path, char *folder, tr_error *err);
 tr_status tr__tokenizer_eos(const tr_tokenizer *tokenizer, const char *folder,
                             int32_t *id, tr_error *err);
 
+// The token that stands in the place of a masked one, likewise, or what is usual:
+// "[MASK]", "<mask>". -1: there is none.
+tr_status tr__tokenizer_mask(const tr_tokenizer *tokenizer, const char *folder,
+                             int32_t *id, tr_error *err);
+
 #endif

@@ -23,6 +23,9 @@ typedef struct tr_weights_source {
     // Of a run with an adapter: the base alone, or what is trained alone.
     enum { TR_READS_ALL, TR_READS_FROZEN, TR_READS_TRAINED } reads;
     bool drawn; // an adapter's tensors that are not there stay what they are
+    // Heads that the set does not have (tr__model_may_lack) stay what they are. NULL:
+    // all is needed.
+    const tr_model *may_lack;
 } tr_weights_source;
 
 // Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "models/models.h"
 #include "train/engine.h"
 #include "train/state/read_tensors.h"
 
@@ -114,20 +115,54 @@ static void warn_of_unused(const tr_engine *engine, const tr_tensor_set *set,
     }
 }
 
-// Of a vocabulary that has grown, the rows that the files have lie over drawn ones.
+// ---- tensors that the model has and a folder lacks
+
+// How many, of heads: those of a class for another task.
+static size_t count_lacking(const tr_engine *engine, const tr_tensor_set *set,
+                            const char **first) {
+    const tr_plan *plan = engine->plan;
+    const tr_model *own = engine->run->own_model;
+    size_t lacking = 0;
+    *first = NULL;
+    for (size_t i = 0; own && i < plan->param_count; i++) {
+        const char *name = plan->params[i].stored;
+        if (tr__model_may_lack(own, name) && !tr__tensor_set_find_prefixed(set, name)) {
+            *first = *first ? *first : name;
+            lacking++;
+        }
+    }
+    return lacking;
+}
+
+static void say_lacking(const tr_engine *engine, const char *folder, size_t count,
+                        const char *first) {
+    if (count > 0) {
+        tr__note(tr__run_log(engine->run),
+                 "%s has no head for this task: %zu tensor%s drawn; the first is %s",
+                 folder, count, count == 1 ? " is" : "s are", first);
+    }
+}
+
+// Of a vocabulary that has grown, the rows that the files have lie over drawn ones, as
+// do all tensors where some are lacking.
 static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *err) {
     tr_tensor_set *set = NULL;
     const tr_run *run = engine->run;
     bool grown = run->tokens_read > 0 && run->tokens_read < run->model->classes;
-    tr_status status = grown ? draw_all(engine, err) : TR_OK;
+    const char *first = NULL;
+    size_t lacking = 0;
+    tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = tr__tensor_set_open(folder, &set, err);
+        lacking = count_lacking(engine, set, &first);
+        status = grown || lacking > 0 ? draw_all(engine, err) : TR_OK;
     }
     if (status == TR_OK) {
+        say_lacking(engine, folder, lacking, first);
         tr_weights_source from = {.set = set,
                                   .path = folder,
                                   .rows = run->rows_read,
-                                  .used = grown ? run->tokens_read : 0};
+                                  .used = grown ? run->tokens_read : 0,
+                                  .may_lack = run->own_model};
         status =
             tr__read_parameters(&from, engine->plan, engine->executor, -1, NULL, err);
     }

@@ -95,7 +95,8 @@ static bool takes_text(const tr_engine *engine) {
 static void say_next(const tr_summary *s, const tr_engine *engine,
                      tr_progress_line *line) {
     const tr_model *model = engine->plan->request.model;
-    bool text = !model->classifier && tr__model_reads_tokens(model);
+    bool labels = model->labels > 0 || model->embedding_width > 0;
+    bool text = !model->classifier && !labels && tr__model_reads_tokens(model);
     bool per_sample = tr_model_targets(model) == 1;
     const char *read_as = tr__config_text(engine->run->config, "data.format");
     // Of samples that were drawn there are no others.

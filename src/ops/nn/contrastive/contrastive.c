@@ -4,25 +4,120 @@
 
 #include <string.h>
 
-static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                       tr_error *err) {
-    tr_status status = tr__operand_count(node, 2, 2, err);
-    if (status == TR_OK && node->in[0].dtype != TR_F32) {
+extern const tr_kernel tr__contrastive_reference, tr__contrastive_backward_reference,
+    tr__contrastive_pool_reference, tr__contrastive_pool_backward_reference;
+
+static tr_status check_x(const tr_op_node *node, int i, tr_error *err) {
+    char text[TR_SHAPE_TEXT];
+    if (node->in[i].dtype == TR_BF16 || node->in[i].dtype == TR_F16) {
         return tr_fail(err, TR_USAGE,
                        "%s: embeddings of texts are computed in f32 alone, not in %s: "
                        "leave out bf16 and fp16",
-                       node->op->name, tr_dtype_name(node->in[0].dtype));
+                       node->op->name, tr_dtype_name(node->in[i].dtype));
     }
-    status = status == TR_OK ? tr__operand_real(node, 0, err) : status;
+    tr_status status = tr__operand_dtype(node, i, TR_F32, err);
+    return status == TR_OK && node->in[i].shape.rank != 3
+               ? tr_fail(err, TR_USAGE, "%s: x has the shape %s, not [B, texts, C]",
+                         node->op->name, tr__shape_text(node->in[i].shape, text))
+               : status;
+}
+
+static tr_shape pool_shape(int64_t groups, tr_shape x) {
+    return TR_SHAPE3(groups, x.dim[1], x.dim[2] + 1);
+}
+
+static bool has_pool(const tr_op_node *node) {
+    return node->in_count > 2 && node->in[2].dtype != TR_NONE;
+}
+
+static tr_status check(const tr_op_node *node, tr_error *err) {
+    tr_status status = tr__operand_count(node, 2, 3, err);
+    status = status == TR_OK ? check_x(node, 0, err) : status;
     if (status == TR_OK) {
         status =
             tr__operand_shape(node, 1, TR_I32, tr__shape_lead(node->in[0].shape), err);
     }
+    if (status != TR_OK || !has_pool(node)) {
+        return status;
+    }
+    int64_t texts = node->in[0].shape.dim[1];
+    if (texts < 2 || texts > 3) {
+        return tr_fail(err, TR_USAGE,
+                       "%s: groups of %lld texts; they have an anchor, a positive and "
+                       "perhaps a negative",
+                       node->op->name, (long long)texts);
+    }
+    return tr__operand_shape(
+        node, 2, TR_F32, pool_shape(node->in[2].shape.dim[0], node->in[0].shape), err);
+}
+
+static const tr_tensor_desc sums = {TR_F64, {1, {TR_SUMS}}};
+
+static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                       tr_error *err) {
+    out[0] = sums;
+    *out_count = 1;
+    return check(node, err);
+}
+
+static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
+                                int *out_count, tr_error *err) {
+    tr_status status = check(node, err);
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F64, TR_SHAPE1(TR_SUMS)};
+        out[0] = node->in[0];
+        out[1] = has_pool(node) ? node->in[2] : (tr_tensor_desc){0};
+        out[2] = sums;
+        *out_count = 3;
+    }
+    return status;
+}
+
+static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    if (!has_pool(node)) {
+        return 0; // it is not trained
+    }
+    rules[0] = (tr_rule){.op = &tr__op_contrastive_backward,
+                         .in = {TR_IN(0), TR_IN(1), TR_IN(2)},
+                         .out = {TR_GRAD_IN(0), TR_GRAD_IN(2), TR_OUT(0)}};
+    memcpy(rules[0].attr, node->attr, sizeof(tr_contrastive_attr));
+    return 1;
+}
+
+static tr_status pool_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                            tr_error *err) {
+    tr_contrastive_pool_attr attr;
+    memcpy(&attr, node->attr, sizeof attr);
+    tr_status status = tr__operand_count(node, 1, 1, err);
+    status = status == TR_OK ? check_x(node, 0, err) : status;
+    if (status == TR_OK) {
+        out[0] = (tr_tensor_desc){TR_F32, pool_shape(attr.groups, node->in[0].shape)};
         *out_count = 1;
     }
     return status;
+}
+
+static tr_status pool_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
+                                     int *out_count, tr_error *err) {
+    tr_status status = tr__operand_count(node, 2, 2, err);
+    status = status == TR_OK ? check_x(node, 1, err) : status;
+    status = status == TR_OK
+                 ? tr__operand_shape(
+                       node, 0, TR_F32,
+                       pool_shape(node->in[0].shape.dim[0], node->in[1].shape), err)
+                 : status;
+    if (status == TR_OK) {
+        out[0] = node->in[1];
+        *out_count = 1;
+    }
+    return status;
+}
+
+static int pool_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    (void)node;
+    rules[0] = (tr_rule){.op = &tr__op_contrastive_pool_backward,
+                         .in = {TR_GRAD_OUT(0), TR_IN(0)},
+                         .out = {TR_GRAD_IN(0)}};
+    return 1;
 }
 
 const tr_op tr__op_contrastive = {
@@ -30,5 +125,31 @@ const tr_op tr__op_contrastive = {
     .attr_bytes = sizeof(tr_contrastive_attr),
     .flags = TR_OP_LOSS,
     .no_gradient = 1 << 1,
+    .train_only = 1 << 2,
     .infer = infer,
+    .backward = backward,
+    .reference = &tr__contrastive_reference,
+};
+
+const tr_op tr__op_contrastive_backward = {
+    .name = "contrastive_backward",
+    .attr_bytes = sizeof(tr_contrastive_attr),
+    .infer = backward_infer,
+    .reference = &tr__contrastive_backward_reference,
+};
+
+const tr_op tr__op_contrastive_pool = {
+    .name = "contrastive_pool",
+    .attr_bytes = sizeof(tr_contrastive_pool_attr),
+    .wave_outputs = 1,
+    .infer = pool_infer,
+    .backward = pool_backward,
+    .reference = &tr__contrastive_pool_reference,
+};
+
+const tr_op tr__op_contrastive_pool_backward = {
+    .name = "contrastive_pool_backward",
+    .shape_only = 1 << 1,
+    .infer = pool_backward_infer,
+    .reference = &tr__contrastive_pool_backward_reference,
 };

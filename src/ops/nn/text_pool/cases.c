@@ -33,6 +33,7 @@ static bool get(int index, tr_case *out) {
                 .fill = TR_FILL_PLACES,
                 .bound = cases[index].longest}},
         .tolerance = 1e-6,
+        .half_tolerance = 1,
         .gradient_tolerance = cases[index].gradient_tolerance,
     };
     memcpy(out->attr, &attr, sizeof attr);

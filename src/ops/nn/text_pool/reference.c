@@ -1,46 +1,11 @@
-#include "ops/nn/positions.h"
-#include "ops/nn/text_pool/text_pool.h"
+#include "ops/nn/text_pool/texts.h"
 
 #include <string.h>
 
 extern const tr_kernel tr__text_pool_reference, tr__text_pool_backward_reference;
 
-// Text k of a sample: the tokens whose rows count, and what each counts.
-typedef struct text {
-    int64_t begin, end; // an empty one is not there
-    double weight;
-} text;
-
-// Where the text behind the one that begins at `begin` begins. places: [S], NULL: the
-// sample is one text.
-static int64_t next_begin(const int32_t *places, int64_t begin, int64_t length) {
-    int64_t at = begin < length ? begin + 1 : length;
-    while (at < length && (!places || places[at] > 0)) {
-        at++;
-    }
-    return at;
-}
-
-// The text that begins at `begin`.
-static text text_at(const tr_text_pool_attr *attr, const int32_t *places, int64_t begin,
-                    int64_t length) {
-    int64_t end = next_begin(places, begin, length);
-    text t = {begin, end, 1};
-    if (begin == end) {
-        return t;
-    }
-    if (attr->kind == TR_TEXT_MEAN) {
-        t.weight = 1 / (double)(end - begin);
-    } else if (attr->kind == TR_TEXT_CLS) {
-        t.end = begin + 1;
-    } else {
-        t.begin = end - 1;
-    }
-    return t;
-}
-
 // x: [length, width] of a sample; y: [width] of the text.
-static void pool_text(const text *t, const float *x, int64_t width, bool add,
+static void pool_text(const tr_pooled_text *t, const float *x, int64_t width, bool add,
                       float *y) {
     for (int64_t c = 0; c < width; c++) {
         double sum = 0;
@@ -65,9 +30,9 @@ static void pool(const tr_op_desc *desc, void *state, const tr_launch *launch) {
         int64_t begin = 0;
         for (int64_t k = 0; k < attr.texts; k++) {
             float *y = (float *)launch->out[0] + (b * attr.texts + k) * width;
-            text t = text_at(&attr, places, begin, length);
+            tr_pooled_text t = tr__text_at(&attr, places, begin, length);
             pool_text(&t, x, width, launch->accumulate & 1, y);
-            begin = next_begin(places, begin, length);
+            begin = tr__text_next(places, begin, length);
         }
     }
 }
@@ -90,11 +55,11 @@ static void pool_backward(const tr_op_desc *desc, void *state,
         for (int64_t k = 0; k < attr.texts; k++) {
             const float *dy =
                 (const float *)launch->in[0] + (i * attr.texts + k) * width;
-            text t = text_at(&attr, places, begin, length);
+            tr_pooled_text t = tr__text_at(&attr, places, begin, length);
             for (int64_t at = t.begin * width; at < t.end * width; at++) {
                 dx[at] += (float)(t.weight * dy[at % width]);
             }
-            begin = next_begin(places, begin, length);
+            begin = tr__text_next(places, begin, length);
         }
     }
 }
