@@ -12,14 +12,14 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common import HAS_TORCH, SOURCE, needs_torch
-from test_module import Modules, config, rows
+from test_module import Modules, config
 
 import tranche
 
 if HAS_TORCH:
     import torch
     import torch.nn.functional as F
-    from test_module import Text, text
+    from test_module import Text, rows, text
     from torch import nn
 
 USAGE, IO = tranche.Status.USAGE, tranche.Status.IO
