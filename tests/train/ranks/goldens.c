@@ -16,6 +16,11 @@ static tr_comm *comm;
 static const char *const folders[] = {"gpt2-odd", "gpt2-frozen", "llama", "llama3",
                                       "mistral",  "qwen2",       "qwen3"};
 
+// Models of whole texts, and of masked tokens: they have no slices of a vocabulary, and
+// the loss of pairs is over the whole wave.
+static const char *const encoders[] = {"qwen3-class", "bert-masked", "bert-pairs",
+                                       "roberta-triples"};
+
 #define STAGE      "zero_optimization.stage="
 #define OPTIMIZER  "zero_optimization.offload_optimizer.device="
 #define PARAMETERS "zero_optimization.offload_param.device="
@@ -29,7 +34,7 @@ static const char *const ways[][SETTINGS] = {
     {STAGE "3", OPTIMIZER "nvme", PARAMETERS "nvme", "memory.nvme.path=/tmp", NULL},
     {STAGE "3", "execution.reproducible=true", "execution.vocabulary_slices=3", NULL},
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { WAYS = sizeof ways / sizeof *ways, OF_WAVES = 2, OF_NVME = 5 };
 
 static double number(const json_t *object, const char *name) {
     return json_number_value(json_object_get(object, name));
@@ -64,20 +69,29 @@ static void check_way(const char *folder, int way, const json_t *steps) {
     }
 }
 
+static void check_ways(const char *folder, int ways_of, int left_out) {
+    char path[1024];
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/goldens/%s", TR_TEST_DATA, folder);
+    assert_int_equal(chdir(path), 0);
+    json_t *expected = json_load_file("expected.json", 0, &error);
+    const json_t *steps = json_object_get(expected, "steps");
+    assert_int_equal(json_array_size(steps), STEPS);
+    for (int way = 0; way < ways_of; way++) {
+        if (way != left_out) {
+            check_way(folder, way, steps);
+        }
+    }
+    json_decref(expected);
+}
+
 static void as_pytorch(void **state) {
     (void)state;
     for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
-        char path[1024];
-        json_error_t error;
-        snprintf(path, sizeof path, "%s/goldens/%s", TR_TEST_DATA, folders[f]);
-        assert_int_equal(chdir(path), 0);
-        json_t *expected = json_load_file("expected.json", 0, &error);
-        const json_t *steps = json_object_get(expected, "steps");
-        assert_int_equal(json_array_size(steps), STEPS);
-        for (int way = 0; way < WAYS; way++) {
-            check_way(folders[f], way, steps);
-        }
-        json_decref(expected);
+        check_ways(folders[f], WAYS, -1);
+    }
+    for (size_t f = 0; f < sizeof encoders / sizeof *encoders; f++) {
+        check_ways(encoders[f], OF_NVME, OF_WAVES);
     }
 }
 

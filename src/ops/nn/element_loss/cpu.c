@@ -29,9 +29,11 @@ static void backward(const tr_op_desc *desc, void *state, const tr_launch *launc
     double seed = launch->run->loss_seed;
     for (int64_t i = 0; i < count; i++) {
         double at = tr_r_get(x[i]), t = targets[i];
-        double slope = isnan(t) ? 0 : tr__element_slope(kind, at, t) * seed;
-        double before = launch->accumulate & 1 ? tr_r_get(dx[i]) : 0;
-        dx[i] = tr_r_of((float)(before + slope));
+        if (dx) { // else the sums alone are wanted
+            double slope = isnan(t) ? 0 : tr__element_slope(kind, at, t) * seed;
+            double before = launch->accumulate & 1 ? tr_r_get(dx[i]) : 0;
+            dx[i] = tr_r_of((float)(before + slope));
+        }
         tr__element_add(kind, at, t, launch->out[1]);
     }
 }

@@ -24,7 +24,9 @@ static void backward(const tr_op_desc *desc, void *state, const tr_launch *launc
         double slope = isnan(targets[i]) ? 0
                                          : tr__element_slope(kind, x[i], targets[i]) *
                                                launch->run->loss_seed;
-        dx[i] = (float)(launch->accumulate & 1 ? dx[i] + slope : slope);
+        if (dx) { // else the sums alone are wanted
+            dx[i] = (float)(launch->accumulate & 1 ? dx[i] + slope : slope);
+        }
         tr__element_add(kind, x[i], targets[i], launch->out[1]);
     }
 }
