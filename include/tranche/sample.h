@@ -29,10 +29,13 @@ typedef struct tr_sampler_options {
     // Makes only the plans, for tr_sampler_prompt_plan and tr_sampler_token_plan:
     // allocates no tensor memory, reads no weights, and gives no logits.
     bool plan_only;
+    // Of a folder with an adapter: where its base is; NULL: where adapter_config.json
+    // says.
+    const char *base;
 } tr_sampler_options;
 
 #define TR_SAMPLER_OPTIONS_INIT                                                        \
-    { sizeof(tr_sampler_options), NULL, 0, NULL, 0, TR_NONE, false, 0, false }
+    { sizeof(tr_sampler_options), NULL, 0, NULL, 0, TR_NONE, false, 0, false, NULL }
 
 // Loads a model. The caller destroys *out. Not collective. TR_IO. TR_USAGE: not a
 // language model; no such device; a struct of an unknown size. TR_BUDGET: the machine,
@@ -161,14 +164,15 @@ typedef struct tr_evaluator_options {
     const tr_model *own_model;
     tr_dataset *own_data;
     tr_messages messages;
+    // Of a folder with an adapter: where its base is; NULL: where adapter_config.json
+    // says.
+    const char *base;
 } tr_evaluator_options;
 
 #define TR_EVALUATOR_OPTIONS_INIT                                                      \
     {                                                                                  \
         sizeof(tr_evaluator_options), NULL, NULL, 0, NULL, NULL, 0, false, 0, false,   \
-            false, NULL, NULL, {                                                       \
-            NULL, NULL                                                                 \
-        }                                                                              \
+            false, NULL, NULL, {NULL, NULL}, NULL                                      \
     }
 
 typedef struct tr_evaluator tr_evaluator;

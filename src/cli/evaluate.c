@@ -168,6 +168,8 @@ int cli_evaluate(const cli_command *command, int argc, char **argv) {
          "files, folders or globs (default: the run's validation data)"},
         {"--format", CLI_TEXT, &asked.format, "F",
          "format of the data, in place of data.format"},
+        {"--base", CLI_TEXT, &asked.base, "DIR",
+         "of an adapter: its base, where that has moved"},
         {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
         {"--logits", CLI_TEXT, &w.logits, "FILE.npy",

@@ -8,7 +8,7 @@
 #include <tranche/sample.h>
 
 typedef struct cli_ask {
-    const char *path, *format;
+    const char *path, *format, *base;
     cli_list data, set;
     bool json;
 } cli_ask;

@@ -16,7 +16,8 @@ tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
                                   .format = asked->format,
                                   .set = asked->set.items,
                                   .set_count = asked->set.count,
-                                  .messages = {.write = cli_say}};
+                                  .messages = {.write = cli_say},
+                                  .base = asked->base};
 }
 
 // In the order of the data.
@@ -71,6 +72,8 @@ int cli_predict(const cli_command *command, int argc, char **argv) {
          "files, folders or globs; labels may be missing"},
         {"--format", CLI_TEXT, &asked.format, "F",
          "format of the data, in place of data.format"},
+        {"--base", CLI_TEXT, &asked.base, "DIR",
+         "of an adapter: its base, where that has moved"},
         {"--set", CLI_LIST, &asked.set, "KEY.PATH=VALUE",
          "changes one key of the run file; may be given again"},
         {"--json", CLI_FLAG, &asked.json, NULL,

@@ -17,7 +17,7 @@ enum {
 
 typedef struct request {
     const char *prompt, *tokenizer, *dtype; // prompt: NULL: not given
-    const char *system, *device;
+    const char *system, *device, *base;     // base: of an adapter, NULL: its own
     int64_t tokens, seed, threads, top_k;
     double temperature, top_p;
     bool ignore_eos, plan, chat;
@@ -111,6 +111,7 @@ static tr_status open_sampler(const char *path, const request *r, int64_t length
     options.path = path;
     options.length = length + r->tokens;
     options.device = r->device;
+    options.base = r->base;
     options.threads = (int)r->threads;
     options.plan_only = r->plan;
     tr_status status = read_dtype(r->dtype, &options.compute, err);
@@ -317,6 +318,8 @@ int cli_sample(const cli_command *command, int argc, char **argv) {
          "computes in f32 (default), bf16 or fp16"},
         {"--device", CLI_TEXT, &r.device, "DEVICE",
          "computes on cpu (default), cuda, or cuda:1, the second GPU"},
+        {"--base", CLI_TEXT, &r.base, "DIR",
+         "of an adapter: its base, where that has moved"},
         {"--plan", CLI_FLAG, &r.plan, NULL,
          "prints the plans of a piece of the prompt and of a token, with their memory, "
          "and reads no weights"},

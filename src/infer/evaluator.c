@@ -88,6 +88,9 @@ static tr_status set_keys(tr_run *run, const tr_evaluator_options *o,
     if (status == TR_OK && read_as) {
         status = tr_run_set(run, "data.format", read_as, err);
     }
+    if (status == TR_OK && o->base) {
+        status = tr_run_set_text(run, "base", o->base, err);
+    }
     for (size_t i = 0; i < o->set_count && status == TR_OK; i++) {
         status = tr_run_assign(run, o->set[i], err);
     }
@@ -225,9 +228,10 @@ static bool are_rounded(const tr_evaluator *e, const tr_tensor_set *set,
     return rounded;
 }
 
-static tr_status read_weights(tr_evaluator *e, const char *folder, tr_error *err) {
+static tr_status read_weights(tr_evaluator *e, const char *folder, const char *base,
+                              tr_error *err) {
     tr_tensor_set *set = NULL;
-    tr_status status = tr__tensor_set_open(folder, &set, err);
+    tr_status status = tr__tensor_set_open_over(base, folder, &set, err);
     if (status == TR_OK) {
         status = tr__read_parameters(&(tr_weights_source){.set = set, .path = folder},
                                      e->plan, e->executor, -1, NULL, err);
@@ -275,7 +279,7 @@ static tr_status load(tr_evaluator *e, const tr_evaluator_options *o, tr_error *
     if (status == TR_OK) {
         status = take_memory(e, err);
     }
-    return status == TR_OK ? read_weights(e, folder, err) : status;
+    return status == TR_OK ? read_weights(e, folder, o->base, err) : status;
 }
 
 tr_status tr_evaluator_create(const tr_evaluator_options *options, tr_evaluator **out,

@@ -53,7 +53,7 @@ static tr_status open_all(merge *m, const char *path, const char *base, tr_error
                       : tr__adapter_base(m->folder, m->base, err);
     }
     if (status == TR_OK) {
-        status = tr__model_from_folder(m->base, &m->model, err);
+        status = tr__model_from_folder(m->base, NULL, &m->model, err);
     }
     if (status == TR_OK) {
         status = tr__adapter_from_folder(m->folder, m->model->type, &m->adapter, err);

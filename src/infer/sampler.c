@@ -53,10 +53,11 @@ static int64_t context_for(int64_t most, int64_t length) {
     return tr__min_i64(context, most);
 }
 
-static tr_status read_weights(tr_sampler *s, const char *folder, tr_error *err) {
+static tr_status read_weights(tr_sampler *s, const char *folder, const char *base,
+                              tr_error *err) {
     tr_tensor_set *set = NULL;
     const way *w = &s->piece;
-    tr_status status = tr__tensor_set_open(folder, &set, err);
+    tr_status status = tr__tensor_set_open_over(base, folder, &set, err);
     if (status == TR_OK) {
         status = tr__read_parameters(&(tr_weights_source){.set = set, .path = folder},
                                      w->plan, w->executor, -1, NULL, err);
@@ -145,7 +146,7 @@ static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o, tr_error
 
 static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *folder,
                       tr_error *err) {
-    tr_status status = tr__model_from_folder(folder, &s->loaded, err);
+    tr_status status = tr__model_from_folder(folder, o->base, &s->loaded, err);
     if (status != TR_OK) {
         return status;
     }
@@ -163,7 +164,7 @@ static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *fo
         return status;
     }
     status = take_memory(s, err);
-    return status == TR_OK ? read_weights(s, folder, err) : status;
+    return status == TR_OK ? read_weights(s, folder, o->base, err) : status;
 }
 
 tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,

@@ -38,13 +38,15 @@ static tr_status from_plain_folder(const char *folder, tr_model **out, tr_error 
 }
 
 // The base's model with the folder's adapter.
-static tr_status from_adapter_folder(const char *folder, tr_model **out,
-                                     tr_error *err) {
-    char base[PATH_MAX];
+static tr_status from_adapter_folder(const char *folder, const char *base,
+                                     tr_model **out, tr_error *err) {
+    char own[PATH_MAX];
     tr_model *model = NULL;
     tr_adapter_config *adapter = NULL;
-    tr_status status = tr__adapter_base(folder, base, err);
-    status = status == TR_OK ? from_plain_folder(base, &model, err) : status;
+    tr_status status = base ? TR_OK : tr__adapter_base(folder, own, err);
+    if (status == TR_OK) {
+        status = from_plain_folder(base ? base : own, &model, err);
+    }
     if (status == TR_OK) {
         status = tr__adapter_from_folder(folder, model->type, &adapter, err);
     }
@@ -57,9 +59,15 @@ static tr_status from_adapter_folder(const char *folder, tr_model **out,
     return TR_OK;
 }
 
-tr_status tr__model_from_folder(const char *folder, tr_model **out, tr_error *err) {
-    return tr__is_adapter_folder(folder) ? from_adapter_folder(folder, out, err)
-                                         : from_plain_folder(folder, out, err);
+tr_status tr__model_from_folder(const char *folder, const char *base, tr_model **out,
+                                tr_error *err) {
+    if (tr__is_adapter_folder(folder)) {
+        return from_adapter_folder(folder, base, out, err);
+    }
+    return base ? tr_fail(err, TR_USAGE,
+                          "%s: holds no adapter, so there is no base of it to name",
+                          folder)
+                : from_plain_folder(folder, out, err);
 }
 
 bool tr__is_token_tensor(const tr_model *model, const char *name) {

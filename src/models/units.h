@@ -15,7 +15,7 @@ typedef struct tr_units {
     void *config;          // the architecture's own numbers
     tr_task_labels labels; // of its task
     struct tr_adapter_config *adapter; // beside its linear layers; NULL: none
-    void *parts;           // what single units are made from, where that differs
+    void *parts; // what single units are made from, where that differs
 } tr_units;
 
 // `count` units of a model with a copy of `config` [bytes]. NULL: no memory. Destroyed

@@ -5,6 +5,7 @@
 #include "snapshot.h"
 
 #include <tranche/checkpoint.h>
+#include <tranche/sample.h>
 
 #include <jansson.h>
 #include <limits.h>
@@ -217,6 +218,54 @@ static void another_base_is_refused(void **state) {
     trial_close(&t);
 }
 
+// ---- asking
+
+// The samples of the first step, whose loss the golden has, as a file.
+static void first_samples(const char *model, const char *to) {
+    enum { BYTES = 8 * 32 + 1 };
+    char path[PATH_MAX], bytes[BYTES];
+    snprintf(path, sizeof path, "%s/%s/text.bin", ADAPTERS, model);
+    FILE *in = fopen(path, "rb"), *out = fopen(to, "wb");
+    assert_non_null(in);
+    assert_non_null(out);
+    assert_int_equal(fread(bytes, 1, BYTES, in), BYTES);
+    assert_int_equal(fwrite(bytes, 1, BYTES, out), BYTES);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+// PEFT's folder names a base that is not there.
+static void the_base_may_have_moved(void **state) {
+    char base[PATH_MAX], adapter[PATH_MAX], text[PATH_MAX];
+    const char *const data[] = {text};
+    const char *const set[] = {"data.max_length=32", "data.format=bytes"};
+    for (int m = 0; m < MODELS; m++) {
+        tr_evaluator_options options = TR_EVALUATOR_OPTIONS_INIT;
+        tr_evaluated result = TR_EVALUATED_INIT;
+        tr_error err = {0};
+        json_t *golden = adapter_golden(models[m]);
+        snprintf(base, sizeof base, "%s/%s/base", ADAPTERS, models[m]);
+        snprintf(adapter, sizeof adapter, "%s/%s/adapter", ADAPTERS, models[m]);
+        snprintf(text, sizeof text, "%s", scratch_path(state, models[m]));
+        first_samples(models[m], text);
+        options.path = adapter;
+        options.data = data;
+        options.data_count = 1;
+        options.set = set;
+        options.set_count = 2;
+        assert_int_equal(tr_evaluate(&options, &result, &err), TR_IO);
+        if (!strstr(err.message, "the adapter's base, \"base\", is no folder")) {
+            fail_msg("%s", err.message);
+        }
+        options.base = base;
+        trial_ok(tr_evaluate(&options, &result, &err), &err);
+        assert_true(fabs(result.loss - loss_of(golden, 0)) < 1e-5);
+        options.path = base;
+        assert_int_equal(tr_evaluate(&options, &result, &err), TR_USAGE);
+        json_decref(golden);
+    }
+}
+
 // ---- merging
 
 static void merged_is_pefts(void **state) {
@@ -296,6 +345,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumed_is_as_trained_at_once, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(another_base_is_refused, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(the_base_may_have_moved, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(merged_is_pefts, scratch_make, scratch_remove),
         cmocka_unit_test(mistakes_are_named),

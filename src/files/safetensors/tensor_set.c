@@ -402,6 +402,9 @@ tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
 
 tr_status tr__tensor_set_open_over(const char *base, const char *folder,
                                    tr_tensor_set **out, tr_error *err) {
+    if (!base) {
+        return tr__tensor_set_open(folder, out, err);
+    }
     tr_tensor_set *set = tr__calloc(1, sizeof *set);
     tr_status status = set ? open_adapter(set, base, folder, err)
                            : tr_fail(err, TR_MEMORY, "no memory to open %s", folder);

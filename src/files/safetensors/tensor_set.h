@@ -30,7 +30,8 @@ tr_status tr__tensor_set_open(const char *path, tr_tensor_set **out, tr_error *e
 // The same of the tensors of one kind that `folder` has.
 tr_status tr__tensor_set_open_files(const char *folder, tr_tensor_files files,
                                     tr_tensor_set **out, tr_error *err);
-// The same, the base being in the folder `base`.
+// Of a folder with an adapter, the base being in the folder `base`; NULL: where the
+// adapter says. Of any other folder as tr__tensor_set_open.
 tr_status tr__tensor_set_open_over(const char *base, const char *folder,
                                    tr_tensor_set **out, tr_error *err);
 void tr__tensor_set_close(tr_tensor_set *set);

@@ -9,6 +9,11 @@ static const tr_key keys[] = {
      .doc = "\"auto\": from the newest checkpoint in the out folder, if there is one; "
             "\"never\"; or a checkpoint's folder, or an out folder, whose latest "
             "checkpoint is meant"},
+    {.path = "base",
+     .types = TR_KEY_TEXT,
+     .status = TR_KEY_OF_CALL,
+     .doc = "of a model that is a folder with an adapter: where its base is, in place "
+            "of where the adapter says"},
     {.path = "ranks",
      .types = TR_KEY_INT,
      .status = TR_KEY_OF_CALL,

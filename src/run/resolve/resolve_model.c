@@ -65,7 +65,8 @@ static tr_status from_folder(tr_run *run, const char *path, tr_error *err) {
         status = tr_checkpoint_locate(path, folder, sizeof folder, err);
     }
     if (status == TR_OK) {
-        status = tr__model_from_folder(folder, &run->own_model, err);
+        status = tr__model_from_folder(folder, tr__config_text(run->config, "base"),
+                                       &run->own_model, err);
     }
     if (status == TR_OK) {
         status = keep_folder(run, folder, err);

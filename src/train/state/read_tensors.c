@@ -84,9 +84,9 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
         }
         tr__tensor_name(plan, (int)i, state_name, name);
         const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
-        bool missing_may_be = (from->drawn && tr__is_adapter_tensor(name)) ||
-                              (from->may_lack &&
-                               tr__model_may_lack(from->may_lack, name));
+        bool missing_may_be =
+            (from->drawn && tr__is_adapter_tensor(name)) ||
+            (from->may_lack && tr__model_may_lack(from->may_lack, name));
         if (!stored && missing_may_be) {
             continue;
         }
