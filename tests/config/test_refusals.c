@@ -44,8 +44,10 @@ static void test_foreign(void **state) {
             WORDS("mean \"data.max_length\"?"));
     refused("{\"per_device_train_batch_size\": 128}", NULL,
             WORDS("mean \"train_micro_batch_size_per_gpu\"?"));
-    refused("{\"lora\": {\"r\": 8}}", NULL, WORDS("lora: no such key; ", "\"freeze\""));
-    refused("{\"peft\": {\"r\": 8}}", NULL, WORDS("peft: no such key; ", "\"freeze\""));
+    refused("{\"lora\": {\"r\": 8}}", NULL,
+            WORDS("lora: no such key; ", "\"adapter.type\""));
+    refused("{\"peft\": {\"r\": 8}}", NULL,
+            WORDS("peft: no such key; ", "\"adapter.type\""));
 }
 
 // Each of these names is no key, and stands for one that is there.

@@ -146,9 +146,12 @@ static tr_status identify(const tr_windows *self, uint64_t *content, uint64_t *n
                           tr_error *err) {
     const tr_windows_options *options = &self->options;
     int64_t numbers[] = {options->width, options->length, options->vocabulary,
-                         self->labels.width, options->data->masked};
+                         self->labels.width};
     uint64_t hash = tr__hash_more(0, options->entries, strlen(options->entries));
     hash = tr__hash_more(hash, numbers, sizeof numbers);
+    if (options->data->masked) {
+        hash = tr__hash_more(hash, "masked", 6);
+    }
     *content = hash;
     *names = tr__file_list_names(&self->labels.files,
                                  tr__file_list_names(&self->text.files, hash));
