@@ -97,8 +97,10 @@ static void test_old_names_of_choices(void **state) {
     tr_state was;
     tr_manifest manifest;
     char *text = NULL;
+    // Without measurements, which other programs could disturb.
     run_file(state, classifier_run,
-             ", \"memory\": {\"device\": \"1GiB\", \"host\": \"1GiB\"}");
+             ", \"memory\": {\"device\": \"1GiB\", \"host\": \"1GiB\"}, "
+             "\"execution\": {\"reproducible\": true}");
     outcome o = run(state, LIST("train", "run.json"));
     assert_int_equal(o.status, 0);
     assert_non_null(strstr(o.err, "no offload"));
