@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -272,7 +273,10 @@ class ModuleEngine:
         if self._client is None and self.lr_scheduler is None:
             self.optimizer.param_groups[-1]["lr"] = result.lr
         if self.lr_scheduler is not None and not result.skipped:
-            self.lr_scheduler.step()
+            with warnings.catch_warnings():
+                # The update was the engine's: torch has seen no optimizer.step().
+                warnings.filterwarnings("ignore", "Detected call of")
+                self.lr_scheduler.step()
 
     # ---- a step in parts
 

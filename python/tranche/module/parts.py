@@ -3,21 +3,17 @@ and takes their gradients."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
-from ctypes import byref, c_void_p
 from typing import Any
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
-from tranche import _declarations as c
-from tranche._handle import sized
 from tranche.callbacks import StepResult
-from tranche.engine import Engine, step_result
+from tranche.engine import Engine
 from tranche.error import Error, Status
 from tranche.module.feed import columns
 from tranche.module.lower import Lowering, Tensor
-from tranche.module.regions import tensor_at
 
 
 class _Bridge(torch.autograd.Function):
@@ -55,7 +51,6 @@ class Parts:
         self.waiting = False  # for the gradients of the last one
         self.done = 0  # micro-batches of the step
         self.came: list[Any] | None = None
-        self._shapes: list[Any] = []
 
     def forward(self, batch: Mapping[str, Any], rows: int) -> Any:
         """What the module returns for these rows."""
@@ -66,20 +61,13 @@ class Parts:
                 "are not trained on",
             )
         given = columns(self._lowering, self._tensors, batch, rows)
-        options, found = sized(c.tr_forward_options), sized(c.tr_outputs)
-        inputs = (c_void_p * len(given))(*(column.data_ptr() for column in given))
-        options.inputs, options.rows = inputs, rows
-        self._engine._call("tr_engine_forward", byref(options), byref(found))
+        names = [tensor.name for tensor in self._tensors]
+        found = self._engine.forward(dict(zip(names, given, strict=True)))
         self.number += 1
         self.waiting, self.came = True, None
-        outputs = [self._output(found.output[i]) for i in range(found.count)]
+        outputs = [from_dlpack(output) for output in found]
         made = _Bridge.apply(self, self._leaf, *outputs)
         return self._as_returned(batch, rows, made)
-
-    def _output(self, output: Any) -> Any:
-        desc = output.desc
-        shape = list(desc.shape.dim[: desc.shape.rank])
-        return tensor_at(output.data, desc.dtype, shape)
 
     def _as_returned(self, batch: Mapping[str, Any], rows: int, made: Any) -> Any:
         lowering = self._lowering
@@ -116,28 +104,16 @@ class Parts:
                 "no output of the last forward leads to this loss; the forward still "
                 "waits for its backward",
             )
-        self._give(self.came, float(loss.detach()))
+        self._engine.backward(self.came, float(loss.detach()))
         self.waiting, self.came = False, None
         self.done += 1
 
-    def _give(self, gradients: Sequence[Any], loss: float) -> None:
-        kind = ctypes.POINTER(ctypes.c_float)
-        kept = [None if g is None else g.float().contiguous() for g in gradients]
-        given = (kind * len(kept))(
-            *(
-                ctypes.cast(g.data_ptr(), kind) if g is not None else kind()
-                for g in kept
-            )
-        )
-        self._engine._call("tr_engine_backward", given, loss)
-
     def update(self) -> StepResult:
-        result = sized(c.tr_step_result)
-        self._engine._call("tr_engine_update", byref(result))
+        result = self._engine.update()
         self.done = 0
-        return step_result(result)
+        return result
 
     def drop(self) -> None:
         """The micro-batches of a step so far are forgotten."""
-        self._engine._call("tr_engine_drop")
+        self._engine.drop()
         self.done, self.waiting, self.came = 0, False, None
