@@ -43,6 +43,11 @@ typedef struct row_places {
     void *labels;
 } row_places;
 
+// A role, which may be negative, is kept in a byte as a type is.
+static int32_t role_of(uint8_t kept) {
+    return kept < 128 ? kept : kept - 256;
+}
+
 static void read_text(const texts *t, int64_t text, int64_t at, row_places to) {
     int64_t first = t->list.first[text], count = length_of(t, text);
     memcpy(to.ids + at, t->list.ids.id + first, (size_t)count * sizeof *to.ids);
@@ -53,7 +58,7 @@ static void read_text(const texts *t, int64_t text, int64_t at, row_places to) {
         to.types[at + i] = t->masked ? 0 : t->list.type[first + i];
     }
     for (int64_t i = 0; t->masked && i < count; i++) {
-        ((int32_t *)to.labels)[at + i] = (int8_t)t->list.type[first + i]; // its role
+        ((int32_t *)to.labels)[at + i] = role_of(t->list.type[first + i]);
     }
 }
 

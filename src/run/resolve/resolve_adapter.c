@@ -116,6 +116,11 @@ tr_status tr__run_resolve_adapter(tr_run *run, tr_error *err) {
     bool from = tr__config_is_given(run->config, "adapter.path");
     bool asked = from || tr__config_is_given(run->config, "adapter.type") ||
                  first_given(run, path);
+    if (tr__config_is_given(run->config, "base") && !run->model->adapter) {
+        return tr_fail(err, TR_USAGE,
+                       "base: the model is no folder with an adapter, so there is no "
+                       "base of it to name");
+    }
     if (run->model->adapter && run->vocabulary_fixed) {
         return TR_OK; // of a folder that is asked, and not trained on
     }
