@@ -55,8 +55,8 @@ static tr_status find_frame(tr_text_reading *r, size_t *before, tr_error *err) {
         tr_encoder_encode_pair(r->encoder, &empty, &frame, &r->types, NULL, err);
     r->frame = frame;
     *before = 0;
-    for (size_t p = 0; status == TR_OK && p <= frame.count && whole >= frame.count;
-         p++) {
+    bool framed = frame.count > 0 && whole >= frame.count;
+    for (size_t p = 0; status == TR_OK && framed && p <= frame.count; p++) {
         size_t behind = frame.count - p;
         size_t head = p * sizeof *frame.id, tail = behind * sizeof *frame.id;
         if (memcmp(r->ids.id, frame.id, head) == 0 &&
