@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MAX = 1 << 20, RANK_MOST = 1 << 16, TRAINED_OWN = 2 };
+enum { CONFIG_MAX = 1 << 20, RANK_MOST = 1 << 16, TRAINED_OWN = 2, PATTERN_MOST = 512 };
 
 struct tr_adapter_config {
     tr_adapter adapter; // first: what the graph has is this
@@ -198,12 +198,31 @@ static bool is_list_of_texts(const json_t *value) {
     return good;
 }
 
+// Counted repetitions and references to what has matched take the C library's matcher
+// any time and memory, and a file may be anybody's.
+static bool is_tame(const char *pattern) {
+    size_t length = strlen(pattern);
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (pattern[i] == '\\' && pattern[i + 1] >= '0' && pattern[i + 1] <= '9') {
+            return false;
+        }
+    }
+    return length <= PATTERN_MOST && !strchr(pattern, '{');
+}
+
 static tr_status compile(tr_adapter_config *self, const char *origin, tr_error *err) {
     const char *text = json_string_value(self->targets);
     if (!text || strcmp(text, all_linear) == 0) {
         return TR_OK;
     }
     char why[128];
+    if (!is_tame(text)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "%s: target_modules \"%.100s\" has a counted repetition ({n}), a "
+            "reference (\\1), or more than %d bytes; a list of names is there",
+            origin, text, (int)PATTERN_MOST);
+    }
     int failed = regcomp(&self->regex, text, REG_EXTENDED);
     if (failed) {
         regerror(failed, &self->regex, why, sizeof why);

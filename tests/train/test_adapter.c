@@ -311,6 +311,8 @@ static void mistakes_are_named(void **state) {
          "adapter.target_modules: \"nothing\" names no linear layer"},
         {"\"target_modules\": \"x.*\"", "", "names no linear layer"},
         {"\"target_modules\": \"(\"", "", "is no regular expression"},
+        {"\"target_modules\": \"(a{9}){9}\"", "", "has a counted repetition"},
+        {"\"target_modules\": \"(a*)\\\\1\"", "", "has a counted repetition"},
         {"\"target_modules\": []", "", "target_modules is a list of layers' names"},
         {"\"modules_to_save\": [\"nothing\"]", "", "adapter.modules_to_save"},
         {"\"lora_dropout\": 1", "", "adapter.lora_dropout"},
