@@ -1,6 +1,5 @@
 #include "models/adapter.h"
 
-#include "base/files.h"
 #include "base/hub.h"
 #include "base/memory.h"
 #include "files/safetensors/adapter.h"
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MAX = 1 << 20, RANK_MOST = 1 << 16, TRAINED_OWN = 2, PATTERN_MOST = 512 };
+enum { RANK_MOST = 1 << 16, TRAINED_OWN = 2, PATTERN_MOST = 512 };
 
 struct tr_adapter_config {
     tr_adapter adapter; // first: what the graph has is this
@@ -342,21 +341,12 @@ tr_status tr__adapter_from_json(const json_t *object, const char *origin,
 tr_status tr__adapter_from_folder(const char *folder, const char *type,
                                   tr_adapter_config **out, tr_error *err) {
     char path[PATH_MAX];
-    char *text = NULL;
-    size_t bytes = 0;
-    json_t *object = NULL;
-    tr_status status = tr__path_join(path, sizeof path, folder, TR_ADAPTER_CONFIG, err);
+    json_t *keys = NULL;
+    tr_status status = tr__adapter_keys(folder, path, &keys, err);
     if (status == TR_OK) {
-        status = tr__file_read(path, CONFIG_MAX, &text, &bytes, err);
+        status = tr__adapter_from_json(keys, path, type, out, err);
     }
-    if (status == TR_OK) {
-        status = tr__json_parse(path, text, bytes, &object, err);
-    }
-    if (status == TR_OK) {
-        status = tr__adapter_from_json(object, path, type, out, err);
-    }
-    json_decref(object);
-    tr__free(text);
+    json_decref(keys);
     return status;
 }
 

@@ -43,7 +43,7 @@ bool tr__patterns_match(const tr_patterns *patterns, const char *name) {
     return false;
 }
 
-static bool matches_any(const tr_plan *plan, const char *pattern) {
+bool tr__pattern_names_any(const tr_plan *plan, const char *pattern) {
     for (size_t i = 0; i < plan->param_count; i++) {
         if (tr__glob_match(pattern, plan->params[i].stored)) {
             return true;
@@ -85,7 +85,7 @@ static tr_status fail_unmatched(const tr_plan *plan, const char *key,
 tr_status tr__patterns_check(const tr_patterns *patterns, const tr_plan *plan,
                              const char *key, tr_error *err) {
     for (size_t p = 0; p < patterns->count; p++) {
-        if (!matches_any(plan, patterns->globs[p])) {
+        if (!tr__pattern_names_any(plan, patterns->globs[p])) {
             return fail_unmatched(plan, key, patterns->globs[p], err);
         }
     }

@@ -15,6 +15,8 @@ typedef struct tr_patterns {
 tr_status tr__patterns_read(const json_t *from, tr_patterns *out, tr_error *err);
 void tr__patterns_clear(tr_patterns *patterns);
 bool tr__patterns_match(const tr_patterns *patterns, const char *name);
+// Does a pattern match a parameter of the plan's model?
+bool tr__pattern_names_any(const tr_plan *plan, const char *pattern);
 // TR_USAGE: one of them matches no parameter of the plan's model; the message names the
 // nearest that would. key: where the patterns stand, "freeze".
 tr_status tr__patterns_check(const tr_patterns *patterns, const tr_plan *plan,

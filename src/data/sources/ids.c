@@ -12,8 +12,9 @@ static const char *sample_name(tr_sample_list samples, int64_t i, char *text) {
     return text;
 }
 
-tr_status tr__ids_check(const tr_batch_tensor *tensor, const int32_t *ids,
-                        int64_t bound, tr_sample_list samples, tr_error *err) {
+// ids: [samples, ...] of the tensor.
+static tr_status check_ids(const tr_batch_tensor *tensor, const int32_t *ids,
+                           int64_t bound, tr_sample_list samples, tr_error *err) {
     int64_t each = tr_shape_count(tensor->desc.shape);
     char sample[SAMPLE_TEXT];
     for (int64_t i = 0; bound > 0 && i < samples.count * each; i++) {
@@ -53,7 +54,7 @@ tr_status tr__rows_check(const tr_batch_tensor *tensor, const void *rows, int64_
     }
     return tensor->role == TR_ROLE_POSITION
                ? check_places(tensor, rows, samples, err)
-               : tr__ids_check(tensor, rows, bound, samples, err);
+               : check_ids(tensor, rows, bound, samples, err);
 }
 
 tr_status tr__ids_check_rows(const tr_dataset *dataset, const tr_model *model,
@@ -68,7 +69,7 @@ tr_status tr__ids_check_rows(const tr_dataset *dataset, const tr_model *model,
                          : tensor->role == TR_ROLE_INPUT ? inputs
                                                          : false;
         if (unbounded && tensor->desc.dtype == TR_I32) {
-            status = tr__ids_check(tensor, rows[i], model->classes, samples, err);
+            status = check_ids(tensor, rows[i], model->classes, samples, err);
         }
     }
     return status;

@@ -12,13 +12,9 @@ typedef struct tr_sample_list {
     int64_t count;
 } tr_sample_list;
 
-// ids: [samples, ...] of the tensor, in [0, bound), or of targets TR_NO_TARGET; bound
-// 0: any. TR_DATA names the sample and the element.
-tr_status tr__ids_check(const tr_batch_tensor *tensor, const int32_t *ids,
-                        int64_t bound, tr_sample_list samples, tr_error *err);
-
-// The same of a tensor of any role and type: ids; places, each of which is 0 or one
-// more than before; numbers, which may be any. rows: [samples, ...].
+// rows: [samples, ...] of the tensor. Ids lie in [0, bound), or are of targets
+// TR_NO_TARGET; bound 0: any. A place is 0, or one more than the one before. Numbers
+// may be any. TR_DATA names the sample and the element.
 tr_status tr__rows_check(const tr_batch_tensor *tensor, const void *rows, int64_t bound,
                          tr_sample_list samples, tr_error *err);
 

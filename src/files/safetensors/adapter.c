@@ -40,25 +40,31 @@ static tr_status find(const char *path, const char *name, char *base, tr_error *
     return status;
 }
 
-tr_status tr__adapter_base(const char *folder, char *base, tr_error *err) {
-    char path[PATH_MAX];
+tr_status tr__adapter_keys(const char *folder, char *path, json_t **out,
+                           tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
-    json_t *object = NULL;
-    tr_status status = tr__path_join(path, sizeof path, folder, TR_ADAPTER_CONFIG, err);
+    tr_status status = tr__path_join(path, PATH_MAX, folder, TR_ADAPTER_CONFIG, err);
     if (status == TR_OK) {
         status = tr__file_read(path, CONFIG_MAX, &text, &bytes, err);
     }
     if (status == TR_OK) {
-        status = tr__json_parse(path, text, bytes, &object, err);
+        status = tr__json_parse(path, text, bytes, out, err);
     }
+    tr__free(text);
+    return status;
+}
+
+tr_status tr__adapter_base(const char *folder, char *base, tr_error *err) {
+    char path[PATH_MAX];
+    json_t *keys = NULL;
+    tr_status status = tr__adapter_keys(folder, path, &keys, err);
     const char *name =
-        json_string_value(json_object_get(object, "base_model_name_or_path"));
+        json_string_value(json_object_get(keys, "base_model_name_or_path"));
     if (status == TR_OK && !name) {
         status = tr_fail(err, TR_IO, "%s: has no \"base_model_name_or_path\"", path);
     }
     status = status == TR_OK ? find(path, name, base, err) : status;
-    json_decref(object);
-    tr__free(text);
+    json_decref(keys);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include <tranche/status.h>
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #define TR_ADAPTER_CONFIG "adapter_config.json"
@@ -12,6 +13,9 @@
 #define TR_ADAPTER_PREFIX "base_model.model."
 
 bool tr__is_adapter_folder(const char *folder);
+// The keys of the folder's adapter_config.json. The caller releases *out, and gets the
+// file's path, for messages, in path: [PATH_MAX]. TR_IO.
+tr_status tr__adapter_keys(const char *folder, char *path, json_t **out, tr_error *err);
 // The folder of the base that adapter_config.json names, by its path or by its name on
 // Hugging Face's hub. base: [PATH_MAX]. TR_IO: there is no such folder, or the file is
 // damaged. TR_USAGE: of the cache (tr__hub_find).

@@ -1,6 +1,5 @@
 // "adapter": what linear layers of the base have beside them.
 #include "base/memory.h"
-#include "base/text.h"
 #include "files/safetensors/adapter.h"
 #include "files/safetensors/tensor_set.h"
 #include "models/adapter.h"
@@ -162,15 +161,6 @@ static bool is_found(const tr_plan *plan, const tr_adapter_config *adapter,
     return false;
 }
 
-static bool matches_any(const tr_plan *plan, const char *pattern) {
-    for (size_t i = 0; i < plan->param_count; i++) {
-        if (tr__glob_match(pattern, plan->params[i].stored)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 tr_status tr__run_check_adapter(const tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_adapter_config *adapter = tr__model_adapter(run->model);
     const char *target;
@@ -185,7 +175,7 @@ tr_status tr__run_check_adapter(const tr_run *run, const tr_plan *plan, tr_error
     }
     const char *const *one = adapter ? tr__adapter_trained(adapter) : NULL;
     for (; one && *one; one++) {
-        if (!matches_any(plan, *one)) {
+        if (!tr__pattern_names_any(plan, *one)) {
             return tr_fail(
                 err, TR_USAGE,
                 "adapter.modules_to_save: nothing of the model is named as in "
