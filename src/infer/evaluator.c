@@ -203,6 +203,10 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .backend = e->run->request.backend,
                                .device = e->run->request.device,
                                .fp8 = e->run->request.fp8,
+                               .frozen = e->run->request.frozen,
+                               .frozen_count = e->run->request.frozen_count,
+                               .unfrozen = e->run->request.unfrozen,
+                               .quantization = e->run->request.quantization,
                                .host_data_bytes =
                                    e->data ? tr_dataset_bytes(e->data) : 0,
                                .threads = threads_of(e->run)};

@@ -97,6 +97,10 @@ typedef struct tr_plan_request {
     // With frozen_half: values that the type does not hold exactly are rounded to it
     // when they are set, and no error.
     bool frozen_rounds;
+    // How weights of linear layers that match `frozen` are kept, those of the last unit
+    // left out: in few bits, from which each product makes them anew. Their f32 values
+    // are nowhere. An inference keeps the same weights so.
+    tr_quantization quantization;
     tr_dtype compute; // of weights, activations and their gradients: f32 (also
                       // TR_NONE), bf16 or f16. The weights that the update changes
                       // and optimizer state are f32

@@ -73,6 +73,18 @@ static tr_status move_half(const tr_executor *ex, const tr_blocks *b, tr_directi
                            b->count * tr__param_bytes(ex->plan), err);
 }
 
+// Bits are lent as they lie.
+static bool is_bits(const tr_executor *ex, const tr_piece *piece) {
+    return ex->plan->params[piece->param].quantized != TR_QUANTIZED_NOT;
+}
+
+static tr_status lend_bits(const tr_executor *ex, const tr_blocks *b, tr_piece *run,
+                           tr_error *err) {
+    char *half = half_blocks(ex, b);
+    run->data = (void *)(half + (b->element - b->first) * tr__param_bytes(ex->plan));
+    return move_half(ex, b, TR_TO_HOST, err);
+}
+
 static tr_status widen_blocks(const tr_executor *ex, const tr_blocks *b, float *memory,
                               tr_error *err) {
     void *half = half_blocks(ex, b);
@@ -152,6 +164,9 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
     tr_blocks b = blocks_of(executor, piece, at);
     run->data = memory + (b.element - b.first);
     run->count = tr__min_i64(run->count, b.first + b.count - b.element);
+    if (is_half(executor, piece) && is_bits(executor, piece)) {
+        return lend_bits(executor, &b, run, err);
+    }
     return is_half(executor, piece)
                ? widen_blocks(executor, &b, memory, err)
                : tr__move_blocks(executor, &b, memory, TR_TO_HOST, err);
@@ -178,6 +193,9 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
     }
     tr_blocks b = blocks_of(executor, run, 0);
     float *memory = tr__memory(executor, executor->plan->exchange);
+    if (half && is_bits(executor, run)) {
+        return move_half(executor, &b, TR_FROM_HOST, err);
+    }
     if (half) {
         tr_status exact = check_exact(executor, run, err);
         return exact == TR_OK ? narrow_blocks(executor, &b, memory, err) : exact;

@@ -17,6 +17,10 @@ typedef struct tr_plan_param {
     // this is the whole tensor.
     const char *stored;
     tr_shape stored_shape;
+    // Kept in few bits: its elements are bytes of that (base/quantized.h), of the
+    // stored tensor, or of that with rows and columns exchanged.
+    tr_quantization quantized;
+    bool transposed;
     int64_t first;
     tr_init init;
     int flat;
@@ -45,9 +49,10 @@ typedef struct tr_flat {
     tr_param_axes axes; // of all its parameters
     char *own_name;     // where `name` is its own, else NULL
     bool tied;
-    bool frozen;   // not trained: no gradients, no states, no update
-    bool slice;    // of a tied tensor that is used in slices
-    bool measured; // its gradients count for the noise scale, where it is measured
+    bool frozen;    // not trained: no gradients, no states, no update
+    bool quantized; // nor kept as numbers: bits that only its unit's ops make sense of
+    bool slice;     // of a tied tensor that is used in slices
+    bool measured;  // its gradients count for the noise scale, where it is measured
     const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures
     bool offloaded; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan

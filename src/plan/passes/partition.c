@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/quantized.h"
 #include "comm/comm.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/plan.h"
@@ -99,7 +100,11 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
                         .hash = tr__hash_text(name),
                         .shape = info->shape,
                         .stored = stored,
-                        .stored_shape = info->whole ? info->whole_shape : info->shape,
+                        .stored_shape = info->whole       ? info->whole_shape
+                                        : info->quantized ? info->plain
+                                                          : info->shape,
+                        .quantized = info->quantized,
+                        .transposed = info->transposed,
                         .first = info->first,
                         .init = info->init,
                         .flat = flat,
@@ -128,38 +133,47 @@ static int64_t stage_of(const tr_plan *plan, int unit) {
     return tr__stage_of_unit(&plan->request.mesh, plan->unit_count, unit);
 }
 
-// The unit's own flat buffers: one, or one of what is trained and one of what is not.
-static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
-    const char *name = plan->request.model->units[u].name;
+// How a unit's own flat buffer is called; NULL: no memory. The first has the unit's
+// name.
+static char *name_own(const tr_plan *plan, const char *unit, tr_own_flat own) {
+    return own == TR_OWN_QUANTIZED
+               ? tr__format("%s (%s)", unit,
+                            tr__quantization_name(plan->request.quantization))
+               : tr__format("%s (frozen)", unit);
+}
+
+static tr_status add_own_flat(tr_plan *plan, int u, tr_own_flat own, tr_error *err) {
     const tr_unit_program *program = plan->units[u].program;
-    const tr_param_axes axes = tr__axes_of_stage(stage_of(plan, u));
-    int *flats = plan->units[u].flats;
-    flats[0] = add_flat(
-        plan,
-        (tr_flat){.name = name,
-                  .axes = axes,
-                  .frozen = program->frozen_flats & 1,
-                  .count = tr__round_up(program->flat_elements, TR_FLAT_ELEMENTS)},
-        err);
-    if (flats[0] < 0 || program->second < 0) {
-        return flats[0] < 0 ? TR_MEMORY : TR_OK;
-    }
-    int64_t elements = tr__round_up(program->second_elements, TR_FLAT_ELEMENTS);
-    char *own = tr__format("%s (frozen)", name);
-    int second = own ? add_flat(plan,
-                                (tr_flat){.name = own,
-                                          .axes = axes,
-                                          .own_name = own,
-                                          .frozen = true,
-                                          .count = elements},
-                                err)
-                     : -1;
-    if (second < 0) {
-        tr__free(own);
+    const char *unit = plan->request.model->units[u].name;
+    int at = program->own[own];
+    char *name = at == 0 ? NULL : name_own(plan, unit, own);
+    if (at > 0 && !name) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
     }
-    flats[program->second] = second;
+    tr_flat flat = {.name = name ? name : unit,
+                    .axes = tr__axes_of_stage(stage_of(plan, u)),
+                    .own_name = name,
+                    .frozen = own != TR_OWN_TRAINED,
+                    .quantized = own == TR_OWN_QUANTIZED,
+                    .count =
+                        tr__round_up(program->own_elements[own], TR_FLAT_ELEMENTS)};
+    plan->units[u].flats[at] = add_flat(plan, flat, err);
+    if (plan->units[u].flats[at] < 0) {
+        tr__free(name);
+        return TR_MEMORY;
+    }
     return TR_OK;
+}
+
+// The unit's own flat buffers: one for each kind of what lies in them.
+static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int own = 0; own < TR_OWN_FLATS && status == TR_OK; own++) {
+        if (plan->units[u].program->own[own] >= 0) {
+            status = add_own_flat(plan, u, (tr_own_flat)own, err);
+        }
+    }
+    return status;
 }
 
 static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
@@ -323,7 +337,7 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
                       TR_LEDGER_parameters, element, &flat->param, err);
     }
     flat->master = flat->param;
-    bool alone = half && flat->frozen && r->frozen_half;
+    bool alone = half && (flat->quantized || (flat->frozen && r->frozen_half));
     if (status == TR_OK && !alone && (masters != TR_SPACE_DEVICE || half)) {
         status = keep(plan, flat, stage >= masters_from, masters, TR_LEDGER_parameters,
                       sizeof(float), &flat->master, err);

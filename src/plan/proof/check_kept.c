@@ -30,7 +30,8 @@ static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error
         return wrong(flat, "parameters have no room", err);
     }
     bool alone = tr__flat_is_half(flat);
-    if (alone != (flat->frozen && half && plan->request.frozen_half)) {
+    if (alone !=
+        (half && (flat->quantized || (flat->frozen && plan->request.frozen_half)))) {
         return wrong(flat, "which is frozen, values are not of the type they come in",
                      err);
     }

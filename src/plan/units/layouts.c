@@ -38,35 +38,45 @@ static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
     tr_unit_program *unit = c->unit;
     if (unit->flat_count == TR_UNIT_FLATS_MAX) {
         return tr_fail(c->err, TR_INTERNAL, "unit %s uses more than %d tied tensors",
-                       unit->kind, TR_UNIT_FLATS_MAX - 2);
+                       unit->kind, TR_UNIT_FLATS_MAX - TR_OWN_FLATS);
     }
     *flat = unit->flat_count++;
     unit->frozen_flats |= (uint32_t)frozen << *flat;
     return TR_OK;
 }
 
-// Flat buffers of the unit's own parameters: one, or, where only some are trained, two.
+static tr_own_flat own_of(const tr_param_info *param) {
+    return param->quantized ? TR_OWN_QUANTIZED
+           : param->frozen  ? TR_OWN_FROZEN
+                            : TR_OWN_TRAINED;
+}
+
+// Flat buffers of the unit's own parameters: one, or one for each kind that it has.
 static tr_status add_own_flats(tr_compiler *c) {
-    bool trained = false, frozen = false;
-    int first = 0;
+    bool has[TR_OWN_FLATS] = {false};
+    tr_status status = TR_OK;
     for (size_t i = 0; i < c->graph->param_count; i++) {
         const tr_param_info *param = &c->graph->params[i];
-        trained = trained || (!param->shared && !param->frozen);
-        frozen = frozen || (!param->shared && param->frozen);
+        tr_own_flat own = own_of(param);
+        has[own] = has[own] || !param->shared;
     }
-    c->unit->second = -1;
-    tr_status status = add_flat(c, frozen && !trained, &first);
-    return status == TR_OK && frozen && trained ? add_flat(c, true, &c->unit->second)
-                                                : status;
+    has[TR_OWN_TRAINED] = has[TR_OWN_TRAINED] || !has[TR_OWN_FROZEN];
+    for (int k = 0; k < TR_OWN_FLATS; k++) {
+        c->unit->own[k] = -1;
+        if (has[k] && status == TR_OK) {
+            status = add_flat(c, k != TR_OWN_TRAINED, &c->unit->own[k]);
+        }
+    }
+    return status;
 }
 
 static const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cache
 
 static void lay_out_own(tr_unit_program *unit, const tr_param_info *param,
                         tr_program_param *to) {
-    bool second = param->frozen && unit->second >= 0;
-    int64_t *end = second ? &unit->second_elements : &unit->flat_elements;
-    to->flat = second ? unit->second : 0;
+    tr_own_flat own = own_of(param);
+    int64_t *end = &unit->own_elements[own];
+    to->flat = unit->own[own];
     to->offset = param->stacked ? *end : tr__round_up(*end, line);
     *end = to->offset + tr_shape_count(param->shape);
 }
@@ -86,8 +96,9 @@ static tr_status lay_out_params(tr_compiler *c) {
             lay_out_own(unit, param, &unit->params[i]);
         }
     }
-    unit->flat_elements = tr__round_up(unit->flat_elements, line);
-    unit->second_elements = tr__round_up(unit->second_elements, line);
+    for (int k = 0; k < TR_OWN_FLATS; k++) {
+        unit->own_elements[k] = tr__round_up(unit->own_elements[k], line);
+    }
     return status;
 }
 

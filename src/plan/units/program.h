@@ -99,6 +99,14 @@ typedef struct tr_program {
     tr_cost cost;
 } tr_program;
 
+// A unit's own flat buffers, by what lies in them.
+typedef enum tr_own_flat {
+    TR_OWN_TRAINED,   // also where there is nothing at all
+    TR_OWN_FROZEN,    // not trained
+    TR_OWN_QUANTIZED, // neither, and kept in few bits
+    TR_OWN_FLATS
+} tr_own_flat;
+
 typedef struct tr_program_param {
     int flat;       // of the unit
     int64_t offset; // elements
@@ -129,27 +137,28 @@ typedef struct tr_unit_program {
     tr_program_param *params; // [graph->param_count]
     int flat_count;           // own and tied
     uint32_t frozen_flats;    // bit f: its flat f is not trained
-    // Of the unit's own flat buffers: flat 0, and, where it has trained and frozen
-    // parameters, flat `second`, which has the frozen ones; -1: there is none.
-    int64_t flat_elements, second_elements;
-    int second;
+    // The unit's own flat buffers: which of its flats they are (-1: there is none), and
+    // their elements.
+    int own[TR_OWN_FLATS];
+    int64_t own_elements[TR_OWN_FLATS];
 } tr_unit_program;
 
 typedef struct tr_compile_request {
     int64_t micro_batch;
-    bool many;                   // more than one micro-batch adds to a gradient
-    bool train;                  // else inference: only `inference` is compiled,
-    bool all_rows;               // for every row of the loss
-    int64_t cache_positions;     // tr_plan_request.cache_positions
-    int64_t cache_piece;         // positions that are computed at once at most
-    bool recompute;              // `saves nothing` programs will be asked for
-    uint32_t recomputed;         // classes of tensors that the backward recomputes
-    tr_target target;            // of all kernels
-    tr_dtype real;               // f32, bf16 or f16: what units compute in
-    bool fp8;                    // and whether the unit multiplies in 8 bits
-    bool finite;                 // results of a training are checked (finite.h)
-    bool packs;                  // kernels keep what they make of parameters
-    const tr_plan_request *plan; // says what is frozen, and has the model
+    bool many;                    // more than one micro-batch adds to a gradient
+    bool train;                   // else inference: only `inference` is compiled,
+    bool all_rows;                // for every row of the loss
+    int64_t cache_positions;      // tr_plan_request.cache_positions
+    int64_t cache_piece;          // positions that are computed at once at most
+    bool recompute;               // `saves nothing` programs will be asked for
+    uint32_t recomputed;          // classes of tensors that the backward recomputes
+    tr_target target;             // of all kernels
+    tr_dtype real;                // f32, bf16 or f16: what units compute in
+    bool fp8;                     // and whether the unit multiplies in 8 bits
+    tr_quantization quantization; // how frozen weights of linear layers are kept
+    bool finite;                  // results of a training are checked (finite.h)
+    bool packs;                   // kernels keep what they make of parameters
+    const tr_plan_request *plan;  // says what is frozen, and has the model
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
 } tr_compile_request;

@@ -27,6 +27,11 @@ static void rewrite_evaluation(stage *s) {
     }
 }
 
+static bool quantizes(const void *request, const tr_rewrite_node *node,
+                      const char *param) {
+    return tr__matches_own(request, node->unit, param);
+}
+
 static bool has_logits(const tr_graph *graph) {
     for (size_t v = 0; v < graph->value_count; v++) {
         if (graph->values[v].kind == TR_VALUE_LOGITS) {
@@ -73,9 +78,15 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
                .graph = graph,
                .walk = {.own = model->rewrites,
                         .unit = unit,
+                        .quantization = request->quantization,
+                        .quantizes = quantizes,
+                        .request = request->plan,
                         .cache_positions = request->cache_positions,
                         .cache_piece = request->cache_piece},
                .err = err};
+    if (request->quantization) {
+        rewrite(&s, TR_REWRITE_QUANTIZED);
+    }
     if (request->fp8) {
         rewrite(&s, TR_REWRITE_FP8);
     }
