@@ -63,6 +63,7 @@ typedef struct tr_param_info {
     tr_init init;
     bool shared;
     bool frozen;    // it is not trained: it has no gradient
+    bool apart;     // it is trained, and the optimizer keeps other states of it
     bool stacked;   // it lies right behind the parameter before it, whose value it is
                     // part of
     tr_value value; // stacked: TR_NO_VALUE

@@ -33,9 +33,12 @@ typedef enum tr_place {
     TR_PLACE_COUNT
 } tr_place;
 
-// A unit's flat buffers: 0 its own, then the tied tensors that it uses and, where only
-// some of its own parameters are trained, one of those that are not.
+// A unit's flat buffers: its own, the first of which is flat 0, then the tied tensors
+// that it uses.
 enum { TR_UNIT_FLATS_MAX = 32 };
+
+// A unit's own parameters lie in up to three flat buffers.
+typedef enum tr_own { TR_OWN_TRAINED, TR_OWN_APART, TR_OWN_FROZEN, TR_OWN } tr_own;
 
 typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent
@@ -129,10 +132,9 @@ typedef struct tr_unit_program {
     tr_program_param *params; // [graph->param_count]
     int flat_count;           // own and tied
     uint32_t frozen_flats;    // bit f: its flat f is not trained
-    // Of the unit's own flat buffers: flat 0, and, where it has trained and frozen
-    // parameters, flat `second`, which has the frozen ones; -1: there is none.
-    int64_t flat_elements, second_elements;
-    int second;
+    // Of the unit's own flat buffers: which flat it is, -1: there is none; elements.
+    int own[TR_OWN];
+    int64_t own_elements[TR_OWN];
 } tr_unit_program;
 
 typedef struct tr_compile_request {
