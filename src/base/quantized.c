@@ -63,8 +63,8 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Element `i` of `count` from 0.1 to 1 at even distances, as torch.linspace has it: from
-// the nearer end, rounded once.
+// Element `i` of `count` from 0.1 to 1 at even distances, as torch.linspace has it:
+// from the nearer end, rounded once.
 static float between(int i, int count) {
     double step = (double)((1.0F - 0.1F) / (float)(count - 1));
     return (float)(i < count / 2 ? (double)0.1F + step * i

@@ -63,6 +63,7 @@ typedef struct tr_param_info {
     tr_init init;
     bool shared;
     bool frozen; // it is not trained: it has no gradient
+    bool apart;  // it is trained, and the optimizer keeps other states of it
     // Kept in few bits (base/quantized.h): `shape` is then that of its bytes, as
     // elements of the type that computes. What it stands for, as files have it; in few
     // bits it lies with its rows and columns exchanged.

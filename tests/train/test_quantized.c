@@ -85,8 +85,8 @@ static void check_values(int m, int w, const char *name, const float *got,
                          const float *wanted, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         if (!is_theirs(ways[w].kind, got[i], wanted[i])) {
-            fail_msg("%s, %s, %s: element %lld is %.9g, not %.9g", models[m].model, name,
-                     ways[w].name, (long long)i, got[i], wanted[i]);
+            fail_msg("%s, %s, %s: element %lld is %.9g, not %.9g", models[m].model,
+                     name, ways[w].name, (long long)i, got[i], wanted[i]);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 #include <tranche/extend/mesh.h>
 #include <tranche/extend/op.h>
+#include <tranche/extend/state.h>
 #include <tranche/model.h>
 #include <tranche/plan.h>
 
@@ -80,7 +81,13 @@ typedef struct tr_plan_request {
     tr_space boundary_placement;
     // Where what the other units save for their backwards waits meanwhile.
     tr_space saved_placement;
-    int optimizer_states; // f32 buffers per parameter
+    // What the optimizer keeps of each trained parameter: [optimizer_states] rows. Rows
+    // of zeros are nameless and of f32.
+    int optimizer_states;
+    tr_optimizer_state states[TR_STATE_ROWS];
+    // Of the parameters that are kept apart, as many states: these rows.
+    tr_apart apart;
+    tr_optimizer_state apart_states[TR_STATE_ROWS];
     // Parameters that are not trained (frozen): patterns (* and ?) of their names in
     // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have
     // no gradient, no state and no update. A pattern may match nothing, but together

@@ -66,8 +66,7 @@ static void oblige_flat(tr_proof *p, int32_t f, int32_t updates) {
     if (!is_newest(p, tr__kept_part(p, f, TR_PART_COPY), f, updates)) {
         missing(p, "what is used of the parameters", name);
     }
-    for (int s = 0; s < p->plan->request.optimizer_states && !p->plan->flats[f].frozen;
-         s++) {
+    for (int s = 0; s < tr__flat_states(p->plan, &p->plan->flats[f]); s++) {
         tr_part part = (tr_part)(TR_PART_STATE + s);
         if (!is_newest(p, tr__kept_part(p, f, part), f, updates)) {
             missing(p, "the optimizer's states", name);

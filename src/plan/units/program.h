@@ -33,9 +33,18 @@ typedef enum tr_place {
     TR_PLACE_COUNT
 } tr_place;
 
-// A unit's flat buffers: 0 its own, then the tied tensors that it uses and, where only
-// some of its own parameters are trained, one of those that are not.
+// A unit's flat buffers: its own, the first of which is flat 0, then the tied tensors
+// that it uses.
 enum { TR_UNIT_FLATS_MAX = 32 };
+
+// A unit's own flat buffers, by what lies in them.
+typedef enum tr_own {
+    TR_OWN_TRAINED,   // also where there is nothing at all
+    TR_OWN_APART,     // trained, with other states of the optimizer
+    TR_OWN_FROZEN,    // not trained
+    TR_OWN_QUANTIZED, // neither, and kept in few bits
+    TR_OWN
+} tr_own;
 
 typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent
@@ -99,14 +108,6 @@ typedef struct tr_program {
     tr_cost cost;
 } tr_program;
 
-// A unit's own flat buffers, by what lies in them.
-typedef enum tr_own_flat {
-    TR_OWN_TRAINED,   // also where there is nothing at all
-    TR_OWN_FROZEN,    // not trained
-    TR_OWN_QUANTIZED, // neither, and kept in few bits
-    TR_OWN_FLATS
-} tr_own_flat;
-
 typedef struct tr_program_param {
     int flat;       // of the unit
     int64_t offset; // elements
@@ -137,10 +138,9 @@ typedef struct tr_unit_program {
     tr_program_param *params; // [graph->param_count]
     int flat_count;           // own and tied
     uint32_t frozen_flats;    // bit f: its flat f is not trained
-    // The unit's own flat buffers: which of its flats they are (-1: there is none), and
-    // their elements.
-    int own[TR_OWN_FLATS];
-    int64_t own_elements[TR_OWN_FLATS];
+    // Of the unit's own flat buffers: which flat it is, -1: there is none; elements.
+    int own[TR_OWN];
+    int64_t own_elements[TR_OWN];
 } tr_unit_program;
 
 typedef struct tr_compile_request {

@@ -1,6 +1,7 @@
 #include "plan/units/unit_graph.h"
 
 #include "graph/rewrite.h"
+#include "plan/units/apart.h"
 #include "plan/units/freeze.h"
 
 #include <string.h>
@@ -97,6 +98,7 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
     }
     if (s.status == TR_OK) {
         s.status = tr__freeze_graph(request->plan, unit, graph, err);
+        tr__apart_graph(request->plan, unit, graph);
     }
     if (s.status != TR_OK) {
         tr__graph_destroy(graph);
