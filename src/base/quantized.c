@@ -31,7 +31,7 @@ const float tr__nf4_values[16] = {
 };
 
 const char *tr__quantization_name(tr_quantization kind) {
-    static const char *const names[] = {"no", "nf4", "nf4, double", "q8_0"};
+    static const char *const names[] = {"it is", "nf4", "nf4, double", "q8_0"};
     return names[kind];
 }
 
@@ -238,4 +238,25 @@ float tr__quantized_value(tr_quantization kind, const tr_quantized_layout *at,
     }
     int code = i % 2 == 0 ? tensor[i / 2] >> 4 : tensor[i / 2] & 15;
     return tr__nf4_values[code] * scale;
+}
+
+tr_status tr__quantize_through(tr_quantization kind, float *x, int64_t count,
+                               tr_error *err) {
+    tr_quantizer q;
+    tr_quantized_layout at = tr__quantized_layout(kind, count);
+    unsigned char *tensor = tr__calloc((size_t)at.bytes, 1);
+    tr_status status = tensor ? tr__quantizer_begin(&q, kind, count, err)
+                              : tr_fail(err, TR_MEMORY, "no memory for a tensor");
+    if (status == TR_OK) {
+        tr__quantizer_see(&q, 0, count, x);
+        tr__quantizer_settle(&q);
+        tr__quantizer_codes(&q, 0, count, x, tensor);
+        memcpy(tensor + at.scales, q.behind, (size_t)(at.bytes - at.scales));
+        tr__quantizer_end(&q);
+        for (int64_t i = 0; i < count; i++) {
+            x[i] = tr__quantized_value(kind, &at, tensor, i);
+        }
+    }
+    tr__free(tensor);
+    return status;
 }

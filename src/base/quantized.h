@@ -55,6 +55,10 @@ void tr__quantizer_codes(const tr_quantizer *q, int64_t first, int64_t count,
 int64_t tr__code_bytes(tr_quantization kind, int64_t count);
 void tr__quantizer_end(tr_quantizer *q);
 
+// What a tensor becomes, in its place. TR_MEMORY.
+tr_status tr__quantize_through(tr_quantization kind, float *x, int64_t count,
+                               tr_error *err);
+
 // ---- what it stands for
 
 extern const float tr__nf4_values[16];
