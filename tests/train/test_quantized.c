@@ -4,7 +4,10 @@
 #include "base/quantized.h"
 #include "files/safetensors/tensor_set.h"
 #include "scratch.h"
-#include "snapshot.h"
+#include "trial.h"
+
+#include <tranche/checkpoint.h>
+#include <tranche/sample.h>
 
 #include <jansson.h>
 #include <limits.h>
@@ -120,16 +123,21 @@ static void values_are_theirs(void **state) {
 
 // ---- runs
 
-static void write_run(char *text, int m, const char *quantization, const char *more) {
+static void write_run_to(char *text, int m, const char *quantization, const char *out,
+                         const char *more) {
     snprintf(text, TEXT_MAX,
              "{\"model\": \"%s/%s/base\", \"adapter\": {\"path\": \"%s/%s/adapter\"}, "
              "\"quantization\": {%s}, \"data\": {\"format\": \"bytes\", \"train\": "
              "\"%s/%s/text.bin\", \"max_length\": 32, \"order\": \"sequential\"}, "
              "\"steps\": %d, \"train_batch_size\": 8, \"optimizer\": {\"type\": "
              "\"AdamW\", \"params\": {\"lr\": 1e-2, \"eps\": 1e-6, \"weight_decay\": "
-             "0.01}}, \"out\": \"unused\"%s}",
+             "0.01}}, \"out\": \"%s\"%s}",
              ADAPTERS, models[m].model, ADAPTERS, models[m].model, quantization,
-             ADAPTERS, models[m].model, STEPS, more);
+             ADAPTERS, models[m].model, STEPS, out, more);
+}
+
+static void write_run(char *text, int m, const char *quantization, const char *more) {
+    write_run_to(text, m, quantization, "unused", more);
 }
 
 static void check_losses(int m, int w, const char *more, double tolerance) {
@@ -216,6 +224,51 @@ static void weights_take_their_bits(void **state) {
     }
 }
 
+// ---- what was trained on is kept
+
+static double loss_of(const char *path, int m) {
+    char text[PATH_MAX];
+    const char *const data[] = {text};
+    const char *const set[] = {"data.max_length=32", "data.format=bytes"};
+    tr_evaluator_options options = TR_EVALUATOR_OPTIONS_INIT;
+    tr_evaluated result = TR_EVALUATED_INIT;
+    tr_error err = {0};
+    snprintf(text, sizeof text, "%s/%s/text.bin", ADAPTERS, models[m].model);
+    options.path = path;
+    options.data = data;
+    options.data_count = 1;
+    options.set = set;
+    options.set_count = 2;
+    if (tr_evaluate(&options, &result, &err) != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    return result.loss;
+}
+
+static void merged_is_what_was_trained(void **state) {
+    for (int m = 0; m < MODELS; m++) {
+        char text[TEXT_MAX], out[PATH_MAX], merged[2 * PATH_MAX];
+        tr_error err = {0};
+        trial t;
+        run_options options = {.text = text};
+        snprintf(out, sizeof out, "%s", scratch_path(state, models[m].model));
+        snprintf(merged, sizeof merged, "%s/merged", out);
+        write_run_to(text, m, ways[0].keys, out, "");
+        trial_open(&t, &options);
+        trial_steps(&t, 2, NULL);
+        trial_ok(tr_engine_save(t.engine, &err), &err);
+        trial_close(&t);
+        trial_ok(tr_adapter_merge(out, NULL, merged, &err), &err);
+        double loss = loss_of(out, m);
+        assert_true(fabs(loss_of(merged, m) - loss) < 1e-7 * loss);
+        // Another kind of base is refused.
+        write_run_to(text, m, ways[2].keys, out, "");
+        assert_int_equal(adapter_try(&t, text, NULL, &err), TR_IO);
+        assert_non_null(strstr(err.message, "was trained on a base kept as nf4"));
+        trial_close(&t);
+    }
+}
+
 // ---- errors
 
 static void refuse(const char *quantization, const char *more, const char *words) {
@@ -260,6 +313,8 @@ int main(void) {
         cmocka_unit_test(values_are_theirs),
         cmocka_unit_test(losses_are_pefts_in_every_cut),
         cmocka_unit_test(weights_take_their_bits),
+        cmocka_unit_test_setup_teardown(merged_is_what_was_trained, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test(what_is_wrong_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
