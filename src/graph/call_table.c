@@ -89,6 +89,14 @@ static void hyperbolic_tangent(tr_graph *g, const tr_call_given *c, tr_value *ou
     *out = tr_tanh(g, c->in[0]);
 }
 
+static void silu(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_silu(g, c->in[0]);
+}
+
+static void multiply(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_multiply(g, c->in[0], c->in[1]);
+}
+
 static void element_loss(tr_graph *g, const tr_call_given *c, tr_value *out) {
     (void)out; // it ends the last unit
     tr_element_loss(g, (tr_element_loss_kind)c->value[0], c->in[0], c->in[1]);
@@ -218,6 +226,8 @@ static const tr_call_row rows[] = {
     {"gelu", {"x"}, 1, 1, {CHOICE("approximate", gelus)}, gelu},
     {"relu", {"x"}, 1, 1, {{0}}, relu},
     {"tanh", {"x"}, 1, 1, {{0}}, hyperbolic_tangent},
+    {"silu", {"x"}, 1, 1, {{0}}, silu},
+    {"multiply", {"a", "b"}, 2, 1, {{0}}, multiply},
     {"dropout",
      {"x"},
      1,

@@ -14,6 +14,7 @@
 #include "ops/nn/linear/linear.h"
 #include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
+#include "ops/nn/multiply/multiply.h"
 #include "ops/nn/normalize/normalize.h"
 #include "ops/nn/pool/pool.h"
 #include "ops/nn/relu/relu.h"
@@ -22,6 +23,7 @@
 #include "ops/nn/rms_norm/rms_norm.h"
 #include "ops/nn/rope/rope.h"
 #include "ops/nn/shortcut/shortcut.h"
+#include "ops/nn/silu/silu.h"
 #include "ops/nn/swiglu/swiglu.h"
 #include "ops/nn/tanh/tanh.h"
 #include "ops/nn/text_pool/text_pool.h"
@@ -147,6 +149,14 @@ tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form) {
 
 tr_value tr_relu(tr_graph *graph, tr_value x) {
     return tr_graph_op(graph, &tr__op_relu, NULL, &x, 1, NULL);
+}
+
+tr_value tr_silu(tr_graph *graph, tr_value x) {
+    return tr_graph_op(graph, &tr__op_silu, NULL, &x, 1, NULL);
+}
+
+tr_value tr_multiply(tr_graph *graph, tr_value a, tr_value b) {
+    return tr_graph_op(graph, &tr__op_multiply, NULL, (tr_value[]){a, b}, 2, NULL);
 }
 
 tr_value tr_tanh(tr_graph *graph, tr_value x) {

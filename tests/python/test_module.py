@@ -110,6 +110,18 @@ if HAS_TORCH:
             logits = self.head(self.norm(x))
             return F.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
 
+    class Gated(nn.Module):
+        """A gate and a pooler, of operators that have ops of their own."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate, self.up = nn.Linear(6, 20), nn.Linear(6, 20)
+            self.down, self.head = nn.Linear(20, 6), nn.Linear(6, 4)
+
+        def forward(self, x: Any) -> Any:
+            y = self.down(F.silu(self.gate(x)) * self.up(x))
+            return self.head(torch.tanh(x * y))
+
     class Odd(nn.Module):
         """Of operators that the library lacks, and a parameter that is none of a
         layer's."""
@@ -121,7 +133,7 @@ if HAS_TORCH:
             self.scale = nn.Parameter(torch.rand(8))
 
         def forward(self, x: Any) -> Any:
-            h = torch.tanh(self.first(x)) * self.scale
+            h = torch.sin(self.first(x)) * self.scale
             return F.log_softmax(self.second(h.sort(dim=1)[0] + h), dim=1)
 
     def images() -> tuple[Any, Any]:
@@ -186,6 +198,14 @@ class Families(Modules):
                 engine = self.like_torch(Text(), [text() for _ in range(3)], None, cut)
                 self.assertEqual(engine.in_torch, [])
 
+    def test_gates(self) -> None:
+        for cut in CUTS:
+            with self.subTest(cut):
+                engine = self.like_torch(
+                    Gated(), [rows() for _ in range(3)], nn.CrossEntropyLoss(), cut
+                )
+                self.assertEqual(engine.in_torch, [])
+
     def test_other_operators_run_in_torch(self) -> None:
         for cut in CUTS:
             with self.subTest(cut):
@@ -193,7 +213,7 @@ class Families(Modules):
                     Odd(), [rows() for _ in range(3)], nn.NLLLoss(), cut
                 )
                 told = " ".join(each.operators for each in engine.in_torch)
-                self.assertIn("tanh", told)
+                self.assertIn("sin", told)
                 self.assertIn("test_module.py", engine.in_torch[0].line)
 
     def test_dropout(self) -> None:
@@ -263,7 +283,7 @@ class Refused(Modules):
                 self.train(module, rows(), nn.CrossEntropyLoss())
 
     def test_fallback_refuse(self) -> None:
-        with self.refused(USAGE, "tanh", "test_module.py", "fallback"):
+        with self.refused(USAGE, "sin", "test_module.py", "fallback"):
             self.train(Odd(), rows(), nn.NLLLoss(), fallback="refuse")
 
     def test_a_loss_that_is_no_mean(self) -> None:

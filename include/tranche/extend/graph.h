@@ -69,6 +69,9 @@ TR_API tr_value tr_bidirectional_attention(tr_graph *graph, tr_value qkv, int he
 TR_API tr_value tr_gelu(tr_graph *graph, tr_value x, bool tanh_form);
 TR_API tr_value tr_relu(tr_graph *graph, tr_value x);
 TR_API tr_value tr_tanh(tr_graph *graph, tr_value x);
+TR_API tr_value tr_silu(tr_graph *graph, tr_value x);
+// a b, element by element; both of one shape.
+TR_API tr_value tr_multiply(tr_graph *graph, tr_value a, tr_value b);
 TR_API tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight,
                             float epsilon);
 // The same for each head of queries and of keys in qkv [B, S, (queries + 2 keys)

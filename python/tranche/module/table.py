@@ -237,6 +237,16 @@ def gelu(reading: Reading, node: Any) -> Native | None:
     return _same(node.args[0], "gelu", approximate=form)
 
 
+@row("aten.tanh.default")
+def tanh(reading: Reading, node: Any) -> Native | None:
+    return _same(node.args[0], "tanh") if _rows_in(reading, node.args[0]) else None
+
+
+@row("aten.silu.default")
+def silu(reading: Reading, node: Any) -> Native | None:
+    return _same(node.args[0], "silu") if _rows_in(reading, node.args[0]) else None
+
+
 @row("aten.dropout.default")
 def dropout(reading: Reading, node: Any) -> Native | None:
     x, p, training = node.args[:3]
@@ -250,6 +260,26 @@ def _is(node: Any, name: str) -> Any:
 
 
 @row("aten.mul.Tensor")
+def mul(reading: Reading, node: Any) -> Native | None:
+    return gelu_by_hand(reading, node) or _times(reading, *node.args[:2])
+
+
+def _times(reading: Reading, a: Any, b: Any) -> Native | None:
+    """Of two tensors of one shape that have rows."""
+    if not _rows_in(reading, a, b):
+        return None
+    same = reading.shapes.sample(a) == reading.shapes.sample(b)
+    if not same or a.meta["val"].ndim != b.meta["val"].ndim:
+        return None
+
+    def build(to: Lowering) -> Value:
+        first, second = to.alike(a, b)
+        made = to.op("multiply", [first.index, second.index])
+        return Value(made, first.shape, first.channels_last)
+
+    return Native([a, b], build)
+
+
 def gelu_by_hand(reading: Reading, node: Any) -> Native | None:
     """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as GPT-2 writes it."""
     half, one = node.args[:2]
