@@ -107,6 +107,10 @@ static void describe_roles(tr_gguf_writer *writer, const folder_files *f,
     put_id(writer, "tokenizer.ggml.eos_token_id", eos);
     put_id(writer, "tokenizer.ggml.unknown_token_id", find_role(t, f, "unk"));
     put_id(writer, "tokenizer.ggml.padding_token_id", find_role(t, f, "pad"));
+    if (eos < 0) {
+        tr__note(log, "no token is known to end a text (eos_token of "
+                      "tokenizer_config.json): llama.cpp takes one by its number");
+    }
     tr__gguf_put_bool(writer, "tokenizer.ggml.add_bos_token", add_bos);
     tr__gguf_put_bool(writer, "tokenizer.ggml.add_eos_token", add_eos);
     if ((frame->before.count > 0 && !add_bos) || (frame->after.count > 0 && !add_eos)) {

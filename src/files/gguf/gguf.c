@@ -135,6 +135,15 @@ bool tr__gguf_is(const char *path) {
     return is;
 }
 
+tr_status tr__gguf_refuse(const char *path, tr_error *err) {
+    return tr__gguf_is(path)
+               ? tr_fail(err, TR_IO,
+                         "%s: is a GGUF file; make a folder of it with: tranche import "
+                         "%s FOLDER",
+                         path, path)
+               : TR_OK;
+}
+
 // ---- what is in it
 
 const char *tr__gguf_path(const tr_gguf *gguf) {

@@ -56,6 +56,9 @@ tr_status tr__gguf_open(const char *path, tr_gguf **out, tr_error *err);
 void tr__gguf_close(tr_gguf *gguf);
 // Does the file begin as a GGUF file does?
 bool tr__gguf_is(const char *path);
+// For who takes models in folders alone. TR_IO: the path is a GGUF file; the message
+// says how to make a folder of it.
+tr_status tr__gguf_refuse(const char *path, tr_error *err);
 
 const char *tr__gguf_path(const tr_gguf *gguf);
 
