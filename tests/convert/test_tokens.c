@@ -19,6 +19,9 @@
 static tr_status describe(const char *folder, const char *file, int64_t vocabulary,
                           tr_error *err) {
     tr_gguf_writer *writer = tr__gguf_writer_create();
+    if (!writer) {
+        return tr_fail(err, TR_MEMORY, "no memory for a writer");
+    }
     tr_status status = tr__tokens_describe(writer, folder, vocabulary, NULL, err);
     status = status == TR_OK ? tr__gguf_writer_open(writer, file, err) : status;
     status = status == TR_OK ? tr__gguf_writer_finish(writer, err) : status;
@@ -299,6 +302,30 @@ static void damaged_tokenizers_are_named(void **state) {
     }
 }
 
+// Whichever request for memory fails, it is said.
+static void no_memory_is_told(void **state) {
+    char *json = committed("gpt2");
+    const char *folder = folder_with(state, "t", json, NULL);
+    const char *file = path_of(state, "t.gguf"), *back = path_of(state, "back");
+    tr_error none = {0};
+    must(tr__folder_create(back, &none), &none);
+    for (int both = 0; both < 2; both++) {
+        tr_status status = TR_MEMORY;
+        for (int64_t nth = 1; status != TR_OK; nth += 1 + nth / 8) {
+            tr_error err = {0};
+            tr__memory_fail_at(nth);
+            status = both ? restore(file, back, 500, &err)
+                          : describe(folder, file, 500, &err);
+            tr__memory_fail_at(0);
+            if (status != TR_OK) {
+                must_fail(status, &err, TR_MEMORY, "memory");
+            }
+            assert_true(nth < 1 << 20);
+        }
+    }
+    tr__free(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(tokenizers_come_back),
@@ -306,6 +333,7 @@ int main(void) {
         TEST(special_tokens_and_the_template),
         TEST(tokenizers_without_a_name_are_refused),
         TEST(damaged_tokenizers_are_named),
+        TEST(no_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,10 @@
     blocks.txt   a line for each block: a format's name, its bytes, and the numbers that
                  gguf-py makes of it, as the bits of f32; all in hexadecimal. Then lines
                  "encode Q8_0": numbers, and the bytes that gguf-py makes of them.
-    kinds.gguf   a file with a value of each kind, and tensors of several formats
+    kinds.gguf   a file with a value of each kind, and tensors of several formats; what
+                 gguf-py reads of them is in kinds.txt
+    gpt2.gguf    a small GPT-2 as older converters wrote it, with its embedding a second
+                 time as output.weight; gpt2.txt has its tensors as transformers has them
 
 Needs numpy and gguf 0.19. The same input gives the same bytes."""
 import pathlib
@@ -92,6 +95,45 @@ def write_kinds(path, draw):
         "".join(f"{name} {bits}\n" for name, bits in sums.items()))
 
 
+def write_gpt2(path, draw):
+    width, inner, tokens, positions = 4, 6, 5, 3
+    writer = gguf.GGUFWriter(path, "gpt2")
+    writer.add_block_count(1)
+    writer.add_context_length(positions)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(2)
+    writer.add_layer_norm_eps(1e-5)
+    lines = []
+
+    def add(theirs, ours, *shape, turned=False):
+        values = draw.normal(size=shape).astype(np.float32)
+        writer.add_tensor(theirs, values)
+        mine = np.ascontiguousarray(values.T) if turned else values
+        lines.append(f"transformer.{ours} {mine.astype('<f4').tobytes().hex()}")
+        return values
+
+    embedding = add("token_embd.weight", "wte.weight", tokens, width)
+    add("position_embd.weight", "wpe.weight", positions, width)
+    for theirs, ours in (("attn_norm", "ln_1"), ("ffn_norm", "ln_2")):
+        for part in ("weight", "bias"):
+            add(f"blk.0.{theirs}.{part}", f"h.0.{ours}.{part}", width)
+    for theirs, ours, rows, columns in (
+            ("attn_qkv", "attn.c_attn", 3 * width, width),
+            ("attn_output", "attn.c_proj", width, width),
+            ("ffn_up", "mlp.c_fc", inner, width), ("ffn_down", "mlp.c_proj", width, inner)):
+        add(f"blk.0.{theirs}.weight", f"h.0.{ours}.weight", rows, columns, turned=True)
+        add(f"blk.0.{theirs}.bias", f"h.0.{ours}.bias", rows)
+    add("output_norm.weight", "ln_f.weight", width)
+    add("output_norm.bias", "ln_f.bias", width)
+    writer.add_tensor("output.weight", embedding)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    path.with_suffix(".txt").write_text("\n".join(lines) + "\n")
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parents[2] / "tests/data/gguf"
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here
@@ -99,6 +141,7 @@ def main():
     draw = np.random.default_rng(1)
     write_blocks(out / "blocks.txt", draw)
     write_kinds(out / "kinds.gguf", draw)
+    write_gpt2(out / "gpt2.gguf", draw)
 
 
 if __name__ == "__main__":
