@@ -154,6 +154,7 @@ typedef struct tr_piece {
     float *data;
     int64_t first, count;
     int param, state; // whose it is
+    bool scaled;      // of a state in 8 bits: returned by the scales that are there
 } tr_piece;
 
 // The pieces of a parameter (state -1), or of one of its optimizer states, that this

@@ -62,7 +62,14 @@ typedef struct tr_param_info {
     int64_t first;
     tr_init init;
     bool shared;
-    bool frozen;    // it is not trained: it has no gradient
+    bool frozen; // it is not trained: it has no gradient
+    bool apart;  // it is trained, and the optimizer keeps other states of it
+    // Kept in few bits (base/quantized.h): `shape` is then that of its bytes, as
+    // elements of the type that computes. What it stands for, as files have it; in few
+    // bits it lies with its rows and columns exchanged.
+    tr_quantization quantized;
+    tr_shape plain;
+    bool transposed;
     bool stacked;   // it lies right behind the parameter before it, whose value it is
                     // part of
     tr_value value; // stacked: TR_NO_VALUE
@@ -124,6 +131,10 @@ struct tr_graph {
 tr_graph *tr__graph_create(const tr_tensor_desc *inputs, int input_count,
                            const tr_batch_tensors *batch, tr_dtype real);
 void tr__graph_destroy(tr_graph *graph); // NULL-safe
+
+// Makes parameter `index` one in few bits; returns how many words of 32 bits it takes.
+int64_t tr__graph_quantize(tr_graph *graph, size_t index, tr_quantization kind,
+                           bool transposed);
 
 // The number of the next random draw of an op.
 uint32_t tr__graph_draw(tr_graph *graph);

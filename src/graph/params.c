@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 
 #include "base/memory.h"
+#include "base/quantized.h"
 
 #include <string.h>
 
@@ -173,4 +174,15 @@ tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count
         }
     }
     return graph->err.status == TR_OK ? value : TR_NO_VALUE;
+}
+
+int64_t tr__graph_quantize(tr_graph *graph, size_t index, tr_quantization kind,
+                           bool transposed) {
+    tr_param_info *info = &graph->params[index];
+    int64_t bytes = tr__quantized_layout(kind, tr_shape_count(info->shape)).bytes;
+    info->quantized = kind;
+    info->plain = info->shape;
+    info->transposed = transposed;
+    info->shape = TR_SHAPE1(bytes / (int64_t)tr_dtype_bytes(graph->real));
+    return bytes / (int64_t)sizeof(uint32_t);
 }

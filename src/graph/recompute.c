@@ -210,7 +210,8 @@ bool tr__recompute_choose(const tr_graph *graph, size_t values, const bool *read
         return false;
     }
     for (size_t v = 0; v < values; v++) {
-        dropped[v] = (tr__recompute_classes(graph, (tr_value)v) & classes) != 0;
+        uint32_t own = tr__recompute_classes(graph, (tr_value)v);
+        dropped[v] = (own & (classes | TR_RECOMPUTE_ALWAYS)) != 0;
     }
     while (changed) { // what stays after all may be what another is made from
         changed = false;

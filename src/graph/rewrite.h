@@ -15,6 +15,11 @@ typedef struct tr_rewrite_walk {
     const struct tr_adapter *adapter; // beside its linear layers; NULL: none
     const tr_model_unit *unit;
     tr_rewrite_variant variant;
+    // See tr_rewrite_node.
+    tr_quantization quantization;
+    bool (*quantizes)(const void *request, const tr_rewrite_node *node,
+                      const char *param);
+    const void *request;
     int64_t cache_positions, cache_piece; // see tr_rewrite_node
 } tr_rewrite_walk;
 

@@ -9,6 +9,7 @@
 #include "data/sources/ids.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/logits.h"
+#include "infer/trained_base.h"
 #include "models/models.h"
 #include "train/state/read_tensors.h"
 
@@ -191,7 +192,7 @@ static int threads_of(const tr_run *run) {
                                                 : (int)tr__config_int(run->config, key);
 }
 
-static tr_status make_plan(tr_evaluator *e, tr_error *err) {
+static tr_status make_plan(tr_evaluator *e, const char *folder, tr_error *err) {
     tr_plan_request request = {.model = e->model,
                                .train_batch_size = e->batch,
                                .micro_batch = e->batch,
@@ -206,6 +207,7 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .host_data_bytes =
                                    e->data ? tr_dataset_bytes(e->data) : 0,
                                .threads = threads_of(e->run)};
+    tr__ask_for_trained_base(folder, e->model, &request);
     return tr_plan_make(&request, &e->plan, err);
 }
 
@@ -270,7 +272,7 @@ static tr_status load(tr_evaluator *e, const tr_evaluator_options *o, tr_error *
         status = choose_data(e, o, err);
     }
     if (status == TR_OK) {
-        status = make_plan(e, err);
+        status = make_plan(e, folder, err);
     }
     if (status != TR_OK || o->plan_only) {
         return status;

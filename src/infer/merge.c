@@ -3,12 +3,15 @@
 #include "base/files.h"
 #include "base/half.h"
 #include "base/memory.h"
+#include "base/quantized.h"
 #include "files/checkpoint/companions.h"
 #include "files/safetensors/adapter.h"
 #include "files/safetensors/tensor_set.h"
 #include "files/safetensors/tensor_writer.h"
+#include "infer/trained_base.h"
 #include "models/adapter.h"
 #include "models/folder.h"
+#include "plan/flow/plan.h"
 
 #include <tranche/checkpoint.h>
 
@@ -30,6 +33,8 @@ typedef struct merge {
     const tr_stored_tensor **from; // [count] the tensors that are written
     size_t count;
     tr_tensor_writer *writer;
+    tr_plan *plan; // says which weights were in few bits; NULL: none
+    float *weight; // the whole weight that is written, as it was trained on; or NULL
 } merge;
 
 // Both products of one layer, as files have them.
@@ -87,6 +92,54 @@ static tr_status list_tensors(merge *m, tr_error *err) {
     return TR_OK;
 }
 
+// ---- weights that were in few bits
+
+static tr_status find_quantized(merge *m, tr_error *err) {
+    tr_plan_request request = {.model = m->model,
+                               .train_batch_size = 1,
+                               .micro_batch = 1,
+                               .accumulation_steps = 1,
+                               .mesh = tr_mesh_of_data(1, 0),
+                               .inference = true};
+    tr__model_adapt(m->model, m->adapter);
+    m->adapter = NULL; // the model's
+    tr__ask_for_trained_base(m->folder, m->model, &request);
+    return request.quantization ? tr_plan_make(&request, &m->plan, err) : TR_OK;
+}
+
+static const tr_plan_param *quantized_param(const merge *m, const char *name) {
+    for (size_t i = 0; m->plan && i < m->plan->param_count; i++) {
+        const tr_plan_param *param = &m->plan->params[i];
+        if (param->quantized && strcmp(param->stored, name) == 0) {
+            return param;
+        }
+    }
+    return NULL;
+}
+
+static void exchange(const float *x, int64_t rows, int64_t columns, float *to) {
+    for (int64_t i = 0; i < rows * columns; i++) {
+        to[i % columns * rows + i / columns] = x[i];
+    }
+}
+
+static tr_status through_bits(const tr_plan_param *param, float *x, tr_error *err) {
+    int64_t rows = param->stored_shape.dim[0], columns = param->stored_shape.dim[1];
+    if (!param->transposed) {
+        return tr__quantize_through(param->quantized, x, rows * columns, err);
+    }
+    float *turned = tr__calloc((size_t)(rows * columns), sizeof *turned);
+    if (!turned) {
+        return tr_fail(err, TR_MEMORY, "no memory for tensor %s", param->stored);
+    }
+    exchange(x, rows, columns, turned);
+    tr_status status =
+        tr__quantize_through(param->quantized, turned, rows * columns, err);
+    exchange(turned, columns, rows, x);
+    tr__free(turned);
+    return status;
+}
+
 // ---- one layer
 
 static void free_factors(factors *f) {
@@ -138,7 +191,7 @@ static tr_status read_factors(const merge *m, const tr_stored_tensor *weight,
 // values: [columns], a row of the weight. Sums in double.
 static void add_row(const merge *m, const factors *f, int64_t row, int64_t columns,
                     float *values) {
-    double scale = (double)tr__adapter_scale(m->adapter);
+    double scale = (double)tr__adapter_scale(tr__model_adapter(m->model));
     for (int64_t c = 0; c < columns; c++) {
         int64_t out = m->in_out ? c : row, in = m->in_out ? row : c;
         double sum = 0;
@@ -161,6 +214,16 @@ static const void *rounded(tr_dtype dtype, const float *values, int64_t count,
     return dtype == TR_F32 ? (const void *)values : raw;
 }
 
+static tr_status read_row(const merge *m, const tr_stored_tensor *weight, int64_t first,
+                          int64_t columns, float *values, tr_error *err) {
+    if (m->weight) {
+        memcpy(values, m->weight + first, (size_t)columns * sizeof *values);
+        return TR_OK;
+    }
+    return tr__tensor_read_f32(m->set, weight, first, columns, values, err);
+}
+
+// f: without factors nothing is added.
 static tr_status write_merged(merge *m, size_t index, const factors *f, tr_error *err) {
     const tr_stored_tensor *weight = m->from[index];
     int64_t columns = weight->dim[1];
@@ -175,9 +238,11 @@ static tr_status write_merged(merge *m, size_t index, const factors *f, tr_error
                                      : tr_fail(err, TR_MEMORY,
                                                "no memory for tensor %s", weight->name);
     for (int64_t r = 0; r < weight->dim[0] && status == TR_OK; r++) {
-        status = tr__tensor_read_f32(m->set, weight, r * columns, columns, values, err);
-        if (status == TR_OK) {
+        status = read_row(m, weight, r * columns, columns, values, err);
+        if (status == TR_OK && f->a) {
             add_row(m, f, r, columns, values);
+        }
+        if (status == TR_OK) {
             status = tr__tensor_writer_put(m->writer, index, r * columns, columns,
                                            rounded(weight->dtype, values, columns, raw),
                                            err);
@@ -205,6 +270,24 @@ static tr_status copy(merge *m, size_t index, tr_error *err) {
     return status;
 }
 
+static tr_status write_tensor(merge *m, size_t index, tr_error *err) {
+    const tr_plan_param *param = quantized_param(m, m->from[index]->name);
+    factors f;
+    tr_status status = read_factors(m, m->from[index], &f, err);
+    if (status == TR_OK && param) {
+        status = read_whole(m, m->from[index], &m->weight, err);
+        status = status == TR_OK ? through_bits(param, m->weight, err) : status;
+    }
+    if (status == TR_OK) {
+        status =
+            f.a || m->weight ? write_merged(m, index, &f, err) : copy(m, index, err);
+    }
+    tr__free(m->weight);
+    m->weight = NULL;
+    free_factors(&f);
+    return status;
+}
+
 static tr_status write_tensors(merge *m, tr_error *err) {
     char path[PATH_MAX];
     int64_t bytes = 0;
@@ -216,12 +299,7 @@ static tr_status write_tensors(merge *m, tr_error *err) {
     }
     for (size_t i = 0; i < m->count && status == TR_OK; i++) {
         size_t index = tr__tensor_writer_order(m->writer, i);
-        factors f;
-        status = read_factors(m, m->from[index], &f, err);
-        if (status == TR_OK) {
-            status = f.a ? write_merged(m, index, &f, err) : copy(m, index, err);
-        }
-        free_factors(&f);
+        status = write_tensor(m, index, err);
     }
     return status == TR_OK ? tr__tensor_writer_finish(m->writer, &bytes, &hash, err)
                            : status;
@@ -263,11 +341,13 @@ tr_status tr_adapter_merge(const char *path, const char *base, const char *out,
     status = status == TR_OK ? tr__folder_check_empty(out, err) : status;
     status = status == TR_OK ? open_all(&m, path, base, err) : status;
     status = status == TR_OK ? list_tensors(&m, err) : status;
+    status = status == TR_OK ? find_quantized(&m, err) : status;
     status = status == TR_OK ? tr__folder_create(out, err) : status;
     status = status == TR_OK ? write_tensors(&m, err) : status;
     status = status == TR_OK ? copy_companions(&m, err) : status;
     status = status == TR_OK ? write_config(&m, err) : status;
     tr__tensor_writer_destroy(m.writer);
+    tr_plan_destroy(m.plan);
     tr__free(m.specs);
     tr__free(m.from);
     tr__tensor_set_close(m.set);

@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/end_tokens.h"
+#include "infer/trained_base.h"
 #include "models/folder.h"
 #include "models/models.h"
 #include "train/state/read_tensors.h"
@@ -71,8 +72,9 @@ static tr_status read_weights(tr_sampler *s, const char *folder, const char *bas
 
 // ---- the plans
 
-static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t positions,
-                          way *w, tr_error *err) {
+static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o,
+                          const char *folder, int64_t positions, way *w,
+                          tr_error *err) {
     w->positions = positions;
     w->model = *s->loaded;
     tr__model_set_length(&w->model, positions, false);
@@ -86,6 +88,7 @@ static tr_status plan_way(tr_sampler *s, const tr_sampler_options *o, int64_t po
                                .cache_piece = s->piece.positions,
                                .compute = o->compute,
                                .threads = o->threads};
+    tr__ask_for_trained_base(folder, &w->model, &request);
     tr_status status = tr__device_parse("device", o->device ? o->device : "cpu",
                                         &request.backend, &request.device, err);
     if (status == TR_OK) {
@@ -129,15 +132,17 @@ static int64_t room_of(const tr_plan *plan) {
     return room;
 }
 
-static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o, tr_error *err) {
+static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o,
+                            const char *folder, tr_error *err) {
     int64_t most =
         o->uncached ? tr_model_targets(s->loaded) : tr__model_positions(s->loaded);
     s->context = context_for(most, o->length);
     int64_t piece = o->uncached ? s->context : o->piece > 0 ? o->piece : PIECE;
-    tr_status status = plan_way(s, o, tr__min_i64(piece, s->context), &s->piece, err);
+    tr_status status =
+        plan_way(s, o, folder, tr__min_i64(piece, s->context), &s->piece, err);
     if (status == TR_OK && !o->uncached) {
         s->room = room_of(s->piece.plan);
-        status = plan_way(s, o, 1, &s->token, err);
+        status = plan_way(s, o, folder, 1, &s->token, err);
     }
     return status;
 }
@@ -158,7 +163,7 @@ static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *fo
     }
     status = tr__end_tokens_read(folder, &s->ends, err);
     if (status == TR_OK) {
-        status = make_plans(s, o, err);
+        status = make_plans(s, o, folder, err);
     }
     if (status != TR_OK || o->plan_only) {
         return status;

@@ -154,6 +154,8 @@ static tr_status make(const tr_plan_request *request, tr_plan **out, tr_error *e
     }
     plan->request = *request;
     resolve(plan);
+    plan->rows[0] = tr__part_rows(&plan->request, false);
+    plan->rows[1] = tr__part_rows(&plan->request, true);
     status = run_passes(plan, err);
     if (status != TR_OK) {
         tr_plan_destroy(plan);

@@ -1,5 +1,7 @@
 #include "plan/threads.h"
 
+#include <string.h>
+
 // One core's arithmetic and traffic in a second, as usual servers have them. Not
 // measured: the same choice everywhere, each time.
 static const double flops_rate = 1e11, bytes_rate = 2e10;
@@ -41,7 +43,6 @@ static tr_plan_request alone(const tr_plan_request *r) {
                              .accumulation_steps = 1,
                              .mesh = tr_mesh_of_data(1, 0),
                              .recomputed_ops = TR_RECOMPUTE_NOTHING,
-                             .optimizer_states = r->optimizer_states,
                              .compute = r->compute,
                              .fp8 = r->fp8,
                              .threads = 1,
@@ -52,6 +53,8 @@ static tr_plan_request alone(const tr_plan_request *r) {
 tr_status tr__threads_that_pay(const tr_plan_request *request, int cores, int *threads,
                                tr_error *err) {
     tr_plan_request one = alone(request);
+    memcpy(one.states, request->states, sizeof one.states);
+    one.optimizer_states = request->optimizer_states;
     tr_plan *plan = NULL;
     tr_status status = tr_plan_make(&one, &plan, err);
     if (status != TR_OK) {

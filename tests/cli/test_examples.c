@@ -270,6 +270,23 @@ static void test_gpus_that_are_not_here(void **state) {
     }
 }
 
+// Llama 7B with a base in 4 bits fits into 24 GB; without weights and data.
+static void test_few_bits(void **state) {
+    const char *path = example("llama-7b-nf4.json");
+    json_t *plan = succeed_json(
+        state, LIST("plan", path, "--json", "--set", "execution.threads=2"));
+    const json_t *device = json_object_get(json_object_get(plan, "ledger"), "device");
+    json_int_t base = json_integer_value(json_object_get(plan, "parameters")) -
+                      json_integer_value(json_object_get(plan, "trained_parameters"));
+    assert_string_equal(json_string_value(json_object_get(plan, "quantized_base")),
+                        "nf4, double");
+    assert_true(base > 6700000000);
+    assert_true(json_integer_value(json_object_get(device, "total")) < 24000000000);
+    assert_true(json_integer_value(json_object_get(device, "parameters")) <
+                base * 62 / 100); // embedding and head in 16 bits
+    json_decref(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_classifier),
@@ -278,6 +295,7 @@ int main(void) {
         TEST(test_ledger_program),
         TEST(test_ask_program),
         TEST(test_own_model),
+        TEST(test_few_bits),
         TEST(test_text),
         TEST(test_digits),
         TEST(test_machines),

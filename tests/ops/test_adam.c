@@ -145,8 +145,8 @@ static void fast_agrees_with_reference(void **state) {
 static void names_of_states(void **state) {
     (void)state;
     assert_int_equal(tr__optimizer_adam.state_count, 2);
-    assert_string_equal(tr__optimizer_adam.state_names[0], "exp_avg");
-    assert_string_equal(tr__optimizer_adam.state_names[1], "exp_avg_sq");
+    assert_string_equal(tr__optimizer_adam.states[0].name, "exp_avg");
+    assert_string_equal(tr__optimizer_adam.states[1].name, "exp_avg_sq");
 }
 
 int main(void) {

@@ -30,7 +30,7 @@ static void rows_are_whole(void **state) {
                     optimizer->number > tr__optimizers[i - 1]->optimizer->number);
         assert_true(optimizer->state_count <= TR_OPTIMIZER_STATES);
         for (int s = 0; s < optimizer->state_count; s++) {
-            assert_non_null(optimizer->state_names[s]);
+            assert_non_null(optimizer->states[s].name);
         }
         for (const char *const *type = of->types; *type; type++) {
             assert_ptr_equal(tr__optimizer_settings_find(*type), of);

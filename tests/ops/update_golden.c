@@ -138,7 +138,7 @@ static void follow(golden *g, int which, double grad_scale) {
         test_update_tensor(optimizer, which, &g->hyper, &range);
         check_row(g, "param", u.buffer[0].data, seen[0]);
         for (int s = 0; s < g->states; s++) {
-            check_row(g, optimizer->state_names[s], u.buffer[2 + s].data, seen[2 + s]);
+            check_row(g, optimizer->states[s].name, u.buffer[2 + s].data, seen[2 + s]);
         }
     }
     test_update_close(&u);

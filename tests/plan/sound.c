@@ -162,7 +162,7 @@ static bool is_kept(const tr_plan *plan, const tr_access *a) {
         const tr_flat *flat = &plan->flats[f];
         kept =
             is_of(&flat->param, a) || is_of(&flat->master, a) || is_of(&flat->copy, a);
-        for (int s = 0; s < plan->request.optimizer_states; s++) {
+        for (int s = 0; s < tr__flat_states(plan, flat); s++) {
             kept = kept || is_of(&flat->state[s], a);
         }
     }

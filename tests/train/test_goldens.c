@@ -81,7 +81,7 @@ static void read_final(const tr_optimizer *optimizer, const snapshot *like,
         to->part[0] = read_tensor(values, as->name, NULL, as->count);
         for (int p = 1; p < SNAPSHOT_PARTS && as->part[p]; p++) {
             to->part[p] =
-                read_tensor(states, as->name, optimizer->state_names[p - 1], as->count);
+                read_tensor(states, as->name, optimizer->states[p - 1].name, as->count);
         }
     }
     tr__tensor_set_close(values);

@@ -101,4 +101,5 @@ def main():
         write(root / name, config, adapter)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -172,7 +172,16 @@ typedef enum tr_recompute_class {
                                       // no op says so, it follows from the graph
     TR_RECOMPUTE_PRODUCT = 32,        // products with a weight
     TR_RECOMPUTE_ALL = 63,
+    TR_RECOMPUTE_ALWAYS = 64, // never kept: weights made of those in few bits
 } tr_recompute_class;
+
+// In how many bits weights that are not trained are kept (base/quantized.h).
+typedef enum tr_quantization {
+    TR_QUANTIZED_NOT,
+    TR_QUANTIZED_NF4,
+    TR_QUANTIZED_NF4_DOUBLE,
+    TR_QUANTIZED_Q8_0,
+} tr_quantization;
 
 enum {
     TR_OP_LOSS = 1, // output 0 is the sums (see below); in training the forward is left

@@ -7,6 +7,7 @@
 
 #include <tranche/extend/mesh.h>
 #include <tranche/extend/op.h>
+#include <tranche/extend/state.h>
 #include <tranche/model.h>
 #include <tranche/plan.h>
 
@@ -80,7 +81,13 @@ typedef struct tr_plan_request {
     tr_space boundary_placement;
     // Where what the other units save for their backwards waits meanwhile.
     tr_space saved_placement;
-    int optimizer_states; // f32 buffers per parameter
+    // What the optimizer keeps of each trained parameter: [optimizer_states] rows. Rows
+    // of zeros are nameless and of f32.
+    int optimizer_states;
+    tr_optimizer_state states[TR_STATE_ROWS];
+    // Of the parameters that are kept apart, as many states: these rows.
+    tr_apart apart;
+    tr_optimizer_state apart_states[TR_STATE_ROWS];
     // Parameters that are not trained (frozen): patterns (* and ?) of their names in
     // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have
     // no gradient, no state and no update. A pattern may match nothing, but together
@@ -97,6 +104,10 @@ typedef struct tr_plan_request {
     // With frozen_half: values that the type does not hold exactly are rounded to it
     // when they are set, and no error.
     bool frozen_rounds;
+    // How weights of linear layers that match `frozen` are kept, those of the last unit
+    // left out: in few bits, from which each product makes them anew. Their f32 values
+    // are nowhere. An inference keeps the same weights so.
+    tr_quantization quantization;
     tr_dtype compute; // of weights, activations and their gradients: f32 (also
                       // TR_NONE), bf16 or f16. The weights that the update changes
                       // and optimizer state are f32

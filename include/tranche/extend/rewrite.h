@@ -23,8 +23,9 @@ extern "C" {
 #endif
 
 typedef enum tr_rewrite_variant {
-    TR_REWRITE_ALWAYS, // in training, evaluation and inference: adapters
-    TR_REWRITE_FP8,    // in units that multiply in 8 bits (tr_plan_request.fp8)
+    TR_REWRITE_ALWAYS,    // in training, evaluation and inference: adapters
+    TR_REWRITE_QUANTIZED, // in units whose weights are kept in few bits
+    TR_REWRITE_FP8,       // in units that multiply in 8 bits (tr_plan_request.fp8)
     // Where nothing is trained, so that dropout does nothing: in evaluations and in
     // inference. Rows of an evaluation add no parameters and no states.
     TR_REWRITE_ASKED,
@@ -56,6 +57,12 @@ typedef struct tr_rewrite_node {
     // What linear layers have beside them (the run's "adapter"), for the library's own
     // row; NULL: nothing.
     const struct tr_adapter *adapter;
+    // TR_REWRITE_QUANTIZED, for the library's own row: how weights are kept, and
+    // whether the one of this name is of those that are.
+    tr_quantization quantization;
+    bool (*quantizes)(const void *request, const struct tr_rewrite_node *node,
+                      const char *param);
+    const void *request;
     // TR_REWRITE_CACHE: the positions of the longest text, and the most of them that
     // are computed at once.
     int64_t cache_positions, cache_piece;

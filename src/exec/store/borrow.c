@@ -2,37 +2,16 @@
 // NVMe or from a discrete device.
 #include "base/checked.h"
 #include "base/half.h"
-#include "exec/store/pieces.h"
+#include "exec/store/packed.h"
 #include "plan/flow/residency.h"
 
 #include <math.h>
-
-// Where element `element` of a flat buffer's part is in the file, in bytes.
-static int64_t stored_at(const tr_plan *plan, const tr_flat *flat, tr_part part,
-                         int64_t element) {
-    const tr_flat_range *range = tr__flat_range(flat, part);
-    return plan->buffers[range->buffer].offset +
-           tr__nvme_bytes(plan, part, element - range->first);
-}
-
-// Whole blocks of a part, between the file and memory.
-tr_status tr__move_blocks(const tr_executor *ex, const tr_blocks *b, void *memory,
-                          tr_direction way, tr_error *err) {
-    tr_copy_engine *copy_engine = ex->copy_engine[TR_STREAM_NVME];
-    tr_carry order = {.kind = way == TR_TO_HOST ? TR_CARRY_READ : TR_CARRY_WRITE,
-                      .from = way == TR_TO_HOST ? NULL : memory,
-                      .to = way == TR_TO_HOST ? memory : NULL,
-                      .bytes = tr__nvme_bytes(ex->plan, b->part, b->count),
-                      .offset = stored_at(ex->plan, b->flat, b->part, b->first)};
-    return tr__copy_engine_wait(copy_engine, tr__copy_engine_start(copy_engine, &order),
-                                err);
-}
 
 static tr_blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t at) {
     const tr_plan_param *info = &ex->plan->params[piece->param];
     const tr_flat *flat = &ex->plan->flats[info->flat];
     const tr_flat_range *range = tr__range_of(ex, piece->param, piece->state);
-    int64_t block = tr__nvme_elements(ex->plan, tr__used_part(ex->plan));
+    int64_t block = tr__nvme_elements(ex->plan, flat, tr__used_part(ex->plan));
     tr_blocks b = {.flat = flat};
     b.part = piece->state >= 0        ? (tr_part)(TR_PART_STATE + piece->state)
              : tr__flat_is_half(flat) ? TR_PART_COPY
@@ -71,6 +50,18 @@ static tr_status move_half(const tr_executor *ex, const tr_blocks *b, tr_directi
     bool reads = way == TR_TO_HOST;
     return tr__device_copy(ex, reads ? device : half, reads ? half : device,
                            b->count * tr__param_bytes(ex->plan), err);
+}
+
+// Bits are lent as they lie.
+static bool is_bits(const tr_executor *ex, const tr_piece *piece) {
+    return ex->plan->params[piece->param].quantized != TR_QUANTIZED_NOT;
+}
+
+static tr_status lend_bits(const tr_executor *ex, const tr_blocks *b, tr_piece *run,
+                           tr_error *err) {
+    char *half = half_blocks(ex, b);
+    run->data = (void *)(half + (b->element - b->first) * tr__param_bytes(ex->plan));
+    return move_half(ex, b, TR_TO_HOST, err);
 }
 
 static tr_status widen_blocks(const tr_executor *ex, const tr_blocks *b, float *memory,
@@ -141,6 +132,9 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
         run->data = piece->data ? piece->data + at : NULL;
         return TR_OK;
     }
+    if (tr__is_packed(executor, piece)) {
+        return tr__packed_borrow(executor, piece, at, run, err);
+    }
     float *memory = tr__memory(executor, executor->plan->exchange);
     if (tr__is_on_device(executor,
                          tr__range_of(executor, piece->param, piece->state))) {
@@ -152,6 +146,9 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
     tr_blocks b = blocks_of(executor, piece, at);
     run->data = memory + (b.element - b.first);
     run->count = tr__min_i64(run->count, b.first + b.count - b.element);
+    if (is_half(executor, piece) && is_bits(executor, piece)) {
+        return lend_bits(executor, &b, run, err);
+    }
     return is_half(executor, piece)
                ? widen_blocks(executor, &b, memory, err)
                : tr__move_blocks(executor, &b, memory, TR_TO_HOST, err);
@@ -169,6 +166,9 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
                               tr_error *err) {
     const tr_flat_range *range = tr__range_of(executor, run->param, run->state);
     bool half = is_half(executor, run);
+    if (run->count > 0 && tr__is_packed(executor, run)) {
+        return tr__packed_return(executor, run, err);
+    }
     if (run->count == 0 || (!half && !tr__is_away(executor, range))) {
         return TR_OK;
     }
@@ -178,6 +178,9 @@ tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
     }
     tr_blocks b = blocks_of(executor, run, 0);
     float *memory = tr__memory(executor, executor->plan->exchange);
+    if (half && is_bits(executor, run)) {
+        return move_half(executor, &b, TR_FROM_HOST, err);
+    }
     if (half) {
         tr_status exact = check_exact(executor, run, err);
         return exact == TR_OK ? narrow_blocks(executor, &b, memory, err) : exact;

@@ -145,7 +145,7 @@ static tr_status move_on_device(const tr_sums_run *run, tr_error *err) {
 static tr_status move_in_file(const tr_sums_run *run, tr_error *err) {
     const tr_executor *ex = run->ex;
     const tr_flat_range *grad = &run->flat->grad;
-    int64_t block = tr__nvme_elements(ex->plan, TR_PART_GRAD);
+    int64_t block = tr__nvme_elements(ex->plan, run->flat, TR_PART_GRAD);
     int64_t most = exchange_sums(ex->plan) / block * block;
     char *here = tr__memory(ex, ex->plan->exchange);
     tr_status status = TR_OK;

@@ -15,6 +15,16 @@ const tr_flat_range *tr__range_of(const tr_executor *ex, int param, int state) {
     return state < 0 ? &flat->master : &flat->state[state];
 }
 
+const tr_part_row *tr__state_of(const tr_executor *ex, int param, int state) {
+    return tr__part_row(ex->plan, &ex->plan->flats[ex->plan->params[param].flat],
+                        (tr_part)(TR_PART_STATE + state));
+}
+
+bool tr__is_packed(const tr_executor *ex, const tr_piece *piece) {
+    return piece->state >= 0 &&
+           tr__state_of(ex, piece->param, piece->state)->type != TR_STATE_F32;
+}
+
 // What of elements [first, first + count) of its flat buffer is the parameter's.
 static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t first,
                          int64_t count) {
@@ -26,12 +36,14 @@ static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t fi
     if (begin >= end || none) {
         return (tr_piece){.data = NULL};
     }
-    bool here = range->buffer >= 0 && !tr__is_away(ex, range);
-    return (tr_piece){.data = here ? tr__kept_f32(ex, range, begin) : NULL,
-                      .first = info->first + begin - info->offset,
+    tr_piece piece = {.first = info->first + begin - info->offset,
                       .count = end - begin,
                       .param = param,
                       .state = state};
+    bool here = range->buffer >= 0 && !tr__is_away(ex, range);
+    piece.data =
+        here && !tr__is_packed(ex, &piece) ? tr__kept_f32(ex, range, begin) : NULL;
+    return piece;
 }
 
 float *tr__executor_param(tr_executor *executor, int param, int state) {

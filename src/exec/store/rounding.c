@@ -33,7 +33,8 @@ static tr_status see_masters(const tr_executor *ex, const tr_blocks *b,
 static tr_status write_copies(const tr_executor *ex, const tr_flat *flat, int64_t first,
                               int64_t end, tr_error *err) {
     const tr_plan *plan = ex->plan;
-    int64_t block = tr__nvme_elements(plan, TR_PART_COPY), from = flat->copy.first;
+    int64_t block = tr__nvme_elements(plan, flat, TR_PART_COPY),
+            from = flat->copy.first;
     tr_status status = TR_OK;
     first -= (first - from) % block;
     end = tr__min_i64(from + tr__round_up(end - from, block), from + flat->copy.count);

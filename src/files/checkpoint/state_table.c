@@ -60,6 +60,8 @@ const tr_state_row tr__state_table[] = {
     NAMED("data_hash_low", INTEGER, 0, 4294967295.0),
     NAMED("data_hash_high", INTEGER, 0, 4294967295.0),
     NAMED("data_held", INTEGER, 0, EXACT),
+    // tr_quantization of an adapter's base.
+    NAMED("quantized", INTEGER, 0, 3),
     // Threads that computed, of how many cores for each rank.
     NAMED("threads", INTEGER, 1, THREADS),
     NAMED("threads_cores", INTEGER, 1, THREADS),

@@ -3,9 +3,13 @@
 #define TR_OPS_OPTIMIZERS_OPTIMIZER_H
 
 #include <tranche/extend/op.h>
+#include <tranche/extend/state.h>
+
+#include <assert.h>
 
 // At most; the op that updates has a result for each (ops/update).
-enum { TR_OPTIMIZER_STATES = TR_OP_OUT_MAX - 2 };
+enum { TR_OPTIMIZER_STATES = TR_STATE_ROWS };
+static_assert(TR_OPTIMIZER_STATES == TR_OP_OUT_MAX - 2, "a result for each");
 
 // Bytes for the hyper-parameters that one optimizer has and others lack.
 enum { TR_HYPER_BYTES = 64 };
@@ -23,6 +27,8 @@ typedef struct tr_update {
     float *param;                      // [count], updated in place
     const float *grad;                 // [count]
     float *state[TR_OPTIMIZER_STATES]; // [count] each, those that the optimizer has
+    // How they are kept; functions of an optimizer get f32 alone.
+    tr_state_type type[TR_OPTIMIZER_STATES];
     int64_t count;
     double
         grad_scale; // each gradient is multiplied by this: 2^k / (scale * count * clip)
@@ -46,7 +52,7 @@ typedef struct tr_optimizer {
     const char *name; // "adam"
     int number;       // in checkpoints: stays the same for ever
     int state_count;
-    const char *state_names[TR_OPTIMIZER_STATES]; // in checkpoints: "exp_avg"
+    tr_optimizer_state states[TR_OPTIMIZER_STATES];
     double flops_per_element;
     // Updates the range: plain C, on one thread. A backend has its own (of the CPU:
     // ops/optimizers/cpu_optimizer.h).

@@ -4,9 +4,13 @@
 
 #include "ops/flat/update/update.h"
 #include "plan/flow/owners.h"
+#include "plan/flow/parts.h"
 #include "plan/flow/step.h"
 
 #include <tranche/extend/plan.h>
+
+#include <assert.h>
+#include <stddef.h>
 
 // One tensor of the model, or one slice of it, as it lies in its flat buffer.
 typedef struct tr_plan_param {
@@ -17,6 +21,10 @@ typedef struct tr_plan_param {
     // this is the whole tensor.
     const char *stored;
     tr_shape stored_shape;
+    // Kept in few bits: its elements are bytes of that (base/quantized.h), of the
+    // stored tensor, or of that with rows and columns exchanged.
+    tr_quantization quantized;
+    bool transposed;
     int64_t first;
     tr_init init;
     int flat;
@@ -33,21 +41,23 @@ enum {
 };
 
 // Elements [first, first + count) of a flat buffer, in a buffer that lives always.
-typedef struct tr_flat_range {
+struct tr_flat_range {
     int buffer; // -1: none
     int64_t first, count;
-} tr_flat_range;
+};
 
-// A flat buffer: all trained parameters of one unit, or all its frozen ones, or one
-// tied tensor. It is sharded as a whole.
-typedef struct tr_flat {
+// A flat buffer: all trained parameters of one unit, but for those that are apart; or
+// all these; or all its frozen ones; or one tied tensor. It is sharded as a whole.
+struct tr_flat {
     const char *name;
     tr_param_axes axes; // of all its parameters
     char *own_name;     // where `name` is its own, else NULL
     bool tied;
-    bool frozen;   // not trained: no gradients, no states, no update
-    bool slice;    // of a tied tensor that is used in slices
-    bool measured; // its gradients count for the noise scale, where it is measured
+    bool frozen;    // not trained: no gradients, no states, no update
+    bool quantized; // nor kept as numbers: bits that only its unit's ops make sense of
+    bool apart;     // the optimizer keeps other states of it (tr_apart)
+    bool slice;     // of a tied tensor that is used in slices
+    bool measured;  // its gradients count for the noise scale, where it is measured
     const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures
     bool offloaded; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan
@@ -58,20 +68,30 @@ typedef struct tr_flat {
     // Of the type that units compute in, on the device; buffer -1: only while it is
     // used.
     tr_flat_range param;
-    // f32, what the update changes; elsewhere than param, or param. Buffer -1: frozen,
-    // and kept as `copy` alone.
-    tr_flat_range master;
-    // What is used of it, where the update is: master itself, or where units compute in
-    // 16 bits what the update rounds it to: param, or, where that is elsewhere, a
-    // buffer that is fetched from.
-    tr_flat_range copy;
-    tr_flat_range grad; // what the update reads, of the type of the sums
+    // What is kept of it for the update, by part (parts.h) or by name.
+    union {
+        tr_flat_range part[TR_PARTS];
+        struct {
+            // f32, what the update changes; elsewhere than param, or param. Buffer -1:
+            // frozen, and kept as `copy` alone.
+            tr_flat_range master;
+            tr_flat_range grad;       // what the update reads, of the type of the sums
+            tr_flat_range statistics; // none: they are the step's
+            // What is used of it, where the update is: master itself, or where units
+            // compute in 16 bits what the update rounds it to: param, or, where that
+            // is elsewhere, a buffer that is fetched from.
+            tr_flat_range copy;
+            tr_flat_range state[TR_OPTIMIZER_STATES];
+        };
+    };
     tr_flat_range sums; // gradients that stay on the device until they are complete:
                         // grad, or what is evicted to it; buffer -1: none stay
-    tr_flat_range state[TR_OPTIMIZER_STATES]; // f32
-    int64_t squares; // where the squares of its gradients begin, of the statistics'
-    int64_t parts;   // where its tensors' parts begin in what a rank measures
-} tr_flat;
+    int64_t squares;    // where the squares of its gradients begin, of the statistics'
+    int64_t parts;      // where its tensors' parts begin in what a rank measures
+};
+static_assert(offsetof(tr_flat, state) ==
+                  offsetof(tr_flat, part) + TR_PART_STATE * sizeof(tr_flat_range),
+              "parts lie in their order");
 
 // Is it kept in the 16 bits that units compute with, and in nothing else?
 bool tr__flat_is_half(const tr_flat *flat);

@@ -12,7 +12,8 @@
 
 #include <tranche/extend/op.h>
 
-// What of a flat buffer, or of a step, is moved or updated.
+// What of a flat buffer, or of a step, is moved or updated. What is kept of a flat
+// buffer has a row that says how (parts.h).
 typedef enum tr_part {
     TR_PART_PARAM, // in a file: what the update changes
     TR_PART_GRAD,

@@ -53,7 +53,9 @@ double tr_plan_flops(const tr_plan *plan) {
 // Those of all owners.
 static int64_t elements_of(const tr_plan *plan, const tr_plan_param *param) {
     tr_axes split = plan->flats[param->flat].axes.split;
-    return param->count * tr__mesh_members(&plan->request.mesh, split);
+    int64_t count =
+        param->quantized ? tr_shape_count(param->stored_shape) : param->count;
+    return count * tr__mesh_members(&plan->request.mesh, split);
 }
 
 int64_t tr_plan_parameters(const tr_plan *plan) {

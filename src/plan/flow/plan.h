@@ -55,6 +55,7 @@ struct tr_plan {
     // The last unit has no loss: its outputs go to the caller, who gives their
     // gradients back (passes/hand_out.c).
     bool hands_out;
+    tr_part_rows rows[2];   // of what is kept of flat buffers; of those apart
     tr_target target;       // of kernels on the device
     tr_target host;         // and of those beside it
     tr_batch_tensors batch; // the model's: what a slot of the ring holds

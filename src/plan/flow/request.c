@@ -138,6 +138,23 @@ static tr_status check_recomputed(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_quantization(const tr_plan_request *r, tr_error *err) {
+    if (r->quantization < TR_QUANTIZED_NOT || r->quantization > TR_QUANTIZED_Q8_0) {
+        return tr_fail(err, TR_USAGE, "weights are not kept in such bits: %d",
+                       (int)r->quantization);
+    }
+    if (r->quantization && r->fp8.enabled) {
+        return tr_fail(err, TR_USAGE,
+                       "quantization.base and fp8.enabled: weights in few bits are "
+                       "multiplied in the type that computes; leave one of them out");
+    }
+    return r->quantization && r->frozen_count == 0
+               ? tr_fail(err, TR_USAGE,
+                         "quantization.base: only weights that are not trained are "
+                         "kept in few bits, and all are trained")
+               : TR_OK;
+}
+
 static tr_status check_fp8(const tr_plan_request *r, tr_error *err) {
     if (r->fp8.first_blocks_bf16 < 0 || r->fp8.last_blocks_bf16 < 0) {
         return tr_fail(err, TR_USAGE,
@@ -211,6 +228,7 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     }
     status = check_sums(r, err);
     status = status == TR_OK ? check_fp8(r, err) : status;
+    status = status == TR_OK ? check_quantization(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_placements(r, err) : status;

@@ -22,12 +22,9 @@ bool tr__plans_same_places(const tr_plan *a, const tr_plan *b) {
     for (size_t f = 0; same && f < a->flat_count; f++) {
         const tr_flat *x = &a->flats[f], *y = &b->flats[f];
         same = x->count == y->count && same_range(a, &x->param, b, &y->param) &&
-               same_range(a, &x->master, b, &y->master) &&
-               same_range(a, &x->copy, b, &y->copy) &&
-               same_range(a, &x->grad, b, &y->grad) &&
                same_range(a, &x->sums, b, &y->sums);
-        for (int s = 0; same && s < a->request.optimizer_states; s++) {
-            same = same_range(a, &x->state[s], b, &y->state[s]);
+        for (int part = 0; same && part < TR_PARTS; part++) {
+            same = same_range(a, &x->part[part], b, &y->part[part]);
         }
     }
     for (int u = 0; same && u < a->unit_count; u++) {

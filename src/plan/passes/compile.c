@@ -202,6 +202,9 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
         request.recomputed = recomputed_of(r, u);
         request.fp8 = plan->units[u].fp8;
+        // The last unit is the head.
+        request.quantization =
+            u < plan->unit_count - 1 ? r->quantization : TR_QUANTIZED_NOT;
         status = compile_one(plan, u, &request, inputs, input_count, err);
         if (status == TR_OK) {
             outputs_of(plan->units[u].program, inputs, &input_count, &request);

@@ -39,13 +39,16 @@ static int64_t most_exchanged(const tr_plan *plan) {
         const tr_flat *flat = &plan->flats[f];
         bool half = tr__flat_is_half(flat);
         most = tr__max_i64(most, half ? flat->copy.count * (int64_t)sizeof(float) : 0);
+        int64_t states = flat->state[0].count * (int64_t)sizeof(float);
+        bool packed = tr__plan_packs(plan) && flat->state[0].buffer >= 0;
+        most = tr__max_i64(most, packed ? states : 0);
     }
     return most;
 }
 
 // Weights and checkpoints pass through it, block by block.
 static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
-    int64_t block = tr__nvme_elements(plan, tr__used_part(plan));
+    int64_t block = tr__nvme_elements(plan, plan->flats, tr__used_part(plan));
     int64_t most = most_exchanged(plan);
     if (most == 0) {
         return TR_OK;

@@ -2,10 +2,12 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/quantized.h"
 #include "comm/comm.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/plan.h"
 #include "plan/flow/residency.h"
+#include "plan/units/apart.h"
 #include "plan/units/offsets.h"
 
 #include <stdlib.h>
@@ -99,7 +101,11 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
                         .hash = tr__hash_text(name),
                         .shape = info->shape,
                         .stored = stored,
-                        .stored_shape = info->whole ? info->whole_shape : info->shape,
+                        .stored_shape = info->whole       ? info->whole_shape
+                                        : info->quantized ? info->plain
+                                                          : info->shape,
+                        .quantized = info->quantized,
+                        .transposed = info->transposed,
                         .first = info->first,
                         .init = info->init,
                         .flat = flat,
@@ -128,37 +134,46 @@ static int64_t stage_of(const tr_plan *plan, int unit) {
     return tr__stage_of_unit(&plan->request.mesh, plan->unit_count, unit);
 }
 
-// The unit's own flat buffers: one, or one of what is trained and one of what is not.
-static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
+// A flat buffer of a unit's own parameters, and its name. The first has the unit's.
+static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     const char *name = plan->request.model->units[u].name;
     const tr_unit_program *program = plan->units[u].program;
-    const tr_param_axes axes = tr__axes_of_stage(stage_of(plan, u));
-    int *flats = plan->units[u].flats;
-    flats[0] = add_flat(
-        plan,
-        (tr_flat){.name = name,
-                  .axes = axes,
-                  .frozen = program->frozen_flats & 1,
-                  .count = tr__round_up(program->flat_elements, TR_FLAT_ELEMENTS)},
-        err);
-    if (flats[0] < 0 || program->second < 0) {
-        return flats[0] < 0 ? TR_MEMORY : TR_OK;
+    const char *which = own == TR_OWN_FROZEN ? "frozen"
+                        : own == TR_OWN_QUANTIZED
+                            ? tr__quantization_name(plan->request.quantization)
+                            : tr__apart_name(plan->request.apart);
+    char *own_name = program->own[own] > 0 ? tr__format("%s (%s)", name, which) : NULL;
+    if (program->own[own] > 0 && !own_name) {
+        tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
+        return -1;
     }
-    int64_t elements = tr__round_up(program->second_elements, TR_FLAT_ELEMENTS);
-    char *own = tr__format("%s (frozen)", name);
-    int second = own ? add_flat(plan,
-                                (tr_flat){.name = own,
-                                          .axes = axes,
-                                          .own_name = own,
-                                          .frozen = true,
-                                          .count = elements},
-                                err)
-                     : -1;
-    if (second < 0) {
-        tr__free(own);
-        return tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
+    int64_t elements = program->own_elements[own];
+    tr_flat flat = {.name = own_name ? own_name : name,
+                    .axes = tr__axes_of_stage(stage_of(plan, u)),
+                    .own_name = own_name,
+                    .frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED,
+                    .quantized = own == TR_OWN_QUANTIZED,
+                    .apart = own == TR_OWN_APART,
+                    .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
+    int at = add_flat(plan, flat, err);
+    if (at < 0) {
+        tr__free(own_name);
     }
-    flats[program->second] = second;
+    return at;
+}
+
+// The unit's own flat buffers: one for each kind of what lies in them.
+static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
+    const tr_unit_program *program = plan->units[u].program;
+    for (int own = 0; own < TR_OWN; own++) {
+        if (program->own[own] >= 0) {
+            int at = add_own_flat(plan, u, (tr_own)own, err);
+            plan->units[u].flats[program->own[own]] = at;
+            if (at < 0) {
+                return TR_MEMORY;
+            }
+        }
+    }
     return TR_OK;
 }
 
@@ -178,6 +193,7 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
         } else if (find_tied(plan, info->name) >= 0) {
             int tied = find_tied(plan, info->name);
             plan->units[u].flats[where->flat] = tied;
+            plan->flats[tied].apart = plan->flats[tied].apart || info->apart;
             tr__axes_add_stage(&plan->flats[tied].axes, stage_of(plan, u));
             status = check_tied(plan, tied, info, err);
         } else {
@@ -186,6 +202,7 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
                             .axes = tr__axes_of_stage(stage_of(plan, u)),
                             .tied = true,
                             .frozen = info->frozen,
+                            .apart = info->apart,
                             .slice = info->whole != NULL,
                             .count = count};
             int tied = add_flat(plan, flat, err);
@@ -271,10 +288,10 @@ static void cut(const tr_plan *plan, tr_flat *flat) {
 // of all ranks are alike. What is of 16 bits is whole lines of the cache, as all else
 // is, since memory ends with its last buffer.
 static tr_status keep(tr_plan *plan, const tr_flat *flat, bool sharded, tr_space space,
-                      tr_ledger_category category, size_t element, tr_flat_range *range,
-                      tr_error *err) {
+                      tr_ledger_category category, tr_block_size packing,
+                      tr_flat_range *range, tr_error *err) {
     int64_t room = sharded ? tr__min_i64(flat->shard, flat->count) : flat->count;
-    int64_t bytes = room * (int64_t)element;
+    int64_t bytes = tr__packed_bytes(packing, room);
     int64_t unit = space == TR_SPACE_NVME ? TR_NVME_ALIGNMENT : TR_ALIGNMENT;
     tr_buffer buffer = {.category = category,
                         .space = space,
@@ -315,7 +332,8 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
     tr_space masters = masters_of(plan, flat, placement);
     // Ranks that have all of a frozen flat buffer never gather it.
     int masters_from = flat->frozen ? SHARDS_PARAM : SHARDS_STATE;
-    size_t element = (size_t)tr__param_bytes(plan);
+    tr_block_size element = tr__part_row(plan, flat, TR_PART_COPY)->packing;
+    tr_block_size master = tr__part_row(plan, flat, TR_PART_PARAM)->packing;
     tr_status status = TR_OK;
     flat->param.buffer = -1;
     if (!away) {
@@ -323,10 +341,10 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
                       TR_LEDGER_parameters, element, &flat->param, err);
     }
     flat->master = flat->param;
-    bool alone = half && flat->frozen && r->frozen_half;
+    bool alone = half && (flat->quantized || (flat->frozen && r->frozen_half));
     if (status == TR_OK && !alone && (masters != TR_SPACE_DEVICE || half)) {
         status = keep(plan, flat, stage >= masters_from, masters, TR_LEDGER_parameters,
-                      sizeof(float), &flat->master, err);
+                      master, &flat->master, err);
     }
     flat->copy = half ? flat->param : flat->master;
     if (status == TR_OK && placement != TR_SPACE_DEVICE && half) {
@@ -342,7 +360,7 @@ static tr_status keep_params(tr_plan *plan, tr_flat *flat, tr_error *err) {
 static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int stage = tr__plan_stage(plan);
-    size_t sum = (size_t)tr__sum_bytes(plan);
+    tr_block_size sum = tr__part_row(plan, flat, TR_PART_GRAD)->packing;
     tr_status status = TR_OK;
     flat->sums.buffer = -1;
     if (!flat->offloaded || !tr__plan_grads_pass(plan)) {
@@ -359,9 +377,9 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
 static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     bool sharded = tr__plan_stage(plan) >= SHARDS_STATE;
-    flat->grad.buffer = flat->sums.buffer = -1;
-    for (int i = 0; i < TR_OPTIMIZER_STATES; i++) {
-        flat->state[i].buffer = -1;
+    flat->sums.buffer = -1;
+    for (int part = 0; part < TR_PARTS; part++) {
+        flat->part[part].buffer = -1;
     }
     cut(plan, flat);
     tr_status status = keep_params(plan, flat, err);
@@ -369,9 +387,11 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
     if (status == TR_OK && trained) {
         status = keep_gradients(plan, flat, err);
     }
-    for (int i = 0; status == TR_OK && trained && i < r->optimizer_states; i++) {
+    int end = tr__flat_parts(plan, flat);
+    for (int i = TR_PART_STATE; status == TR_OK && trained && i < end; i++) {
+        tr_block_size packing = tr__part_row(plan, flat, (tr_part)i)->packing;
         status = keep(plan, flat, sharded, optimizer_of(plan, flat),
-                      TR_LEDGER_optimizer, sizeof(float), &flat->state[i], err);
+                      TR_LEDGER_optimizer, packing, &flat->part[i], err);
     }
     return status;
 }

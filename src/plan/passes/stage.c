@@ -80,26 +80,28 @@ static bool needs(const tr_plan_step *piece, bool reads, int part) {
 
 // Where a part of a piece lies in the file.
 static tr_region stored(const tr_plan *plan, const tr_plan_step *piece, tr_part part) {
-    const tr_flat_range *range = tr__flat_range(&plan->flats[piece->unit], part);
-    int64_t at = tr__nvme_bytes(plan, part, piece->first - range->first);
-    return (tr_region){range->buffer, at,
-                       at + tr__nvme_bytes(plan, part, piece->count)};
+    const tr_flat *flat = &plan->flats[piece->unit];
+    int64_t before = piece->first - flat->part[part].first;
+    int64_t at = tr__nvme_bytes(plan, flat, part, before);
+    return (tr_region){flat->part[part].buffer, at,
+                       at + tr__nvme_bytes(plan, flat, part, piece->count)};
 }
 
 // Where it is staged.
 static tr_region staged(writer *w, const tr_plan_step *piece, int slot, tr_part part) {
+    const tr_flat *flat = &w->plan->flats[piece->unit];
     int32_t *value = &w->ring[slot].value[part];
     if (*value == TR_STAGED_NOT) {
         *value = tr__edit_value(
             &w->editor, TR_LEDGER_staging, TR_SPACE_HOST,
-            tr__nvme_bytes(w->plan, part, w->plan->request.update_elements));
+            tr__nvme_bytes(w->plan, flat, part, w->plan->request.update_elements));
     }
-    return tr__region(*value, tr__nvme_bytes(w->plan, part, piece->count));
+    return tr__region(*value, tr__nvme_bytes(w->plan, flat, part, piece->count));
 }
 
 // Reads or writes the parts of a piece that are on NVMe.
 static void move(writer *w, const tr_plan_step *piece, int slot, bool reads) {
-    int parts = TR_PART_STATE + w->plan->request.optimizer_states;
+    int parts = tr__flat_parts(w->plan, &w->plan->flats[piece->unit]);
     for (int i = 0; i < parts && piece->count > 0; i++) {
         tr_part part = (tr_part)i;
         tr_verb verb = reads ? TR_VERB_read : TR_VERB_write;
@@ -128,7 +130,7 @@ static void move(writer *w, const tr_plan_step *piece, int slot, bool reads) {
 // elements has nothing staged.
 static void put_piece(writer *w, tr_plan_step piece, int slot) {
     tr_staged at = tr__nothing_staged();
-    int parts = TR_PART_STATE + w->plan->request.optimizer_states;
+    int parts = tr__flat_parts(w->plan, &w->plan->flats[piece.unit]);
     for (int i = 0; i < parts; i++) {
         bool later = piece.mark == TR_MARK_MEASURE && i == TR_PART_COPY;
         if (!later && tr__part_is_on_nvme(w->plan, (tr_part)i)) {
@@ -277,6 +279,21 @@ static tr_status write_steps(writer *w) {
     return tr__edit_end(&w->editor);
 }
 
+// Elements of the smallest pieces that are whole blocks of every part. Those of all
+// parts are powers of two.
+static int64_t whole_blocks(const tr_plan *plan) {
+    int64_t block = TR_SHARD_ELEMENTS;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        for (int part = 0; part < tr__flat_parts(plan, flat); part++) {
+            bool kept = flat->part[part].buffer >= 0;
+            block = tr__max_i64(
+                block, kept ? tr__nvme_elements(plan, flat, (tr_part)part) : 0);
+        }
+    }
+    return block;
+}
+
 // No piece is larger than the largest update, and all but the last of a flat buffer are
 // whole blocks of every part.
 static void choose_sizes(tr_plan *plan) {
@@ -292,9 +309,7 @@ static void choose_sizes(tr_plan *plan) {
         most = tr__max_i64(most, tr__round_up(room, TR_SHARD_ELEMENTS));
     }
     int64_t elements = r->update_elements > 0 ? r->update_elements : PIECE_ELEMENTS;
-    int64_t block = tr__max_i64(tr__nvme_elements(plan, tr__used_part(plan)),
-                                tr__nvme_elements(plan, TR_PART_GRAD));
-    elements = tr__round_up(elements, block);
+    elements = tr__round_up(elements, whole_blocks(plan));
     r->update_elements = tr__min_i64(elements, most);
     r->update_slots = r->update_slots > 0 ? r->update_slots : SLOTS;
 }

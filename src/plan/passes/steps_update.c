@@ -65,16 +65,20 @@ typedef struct update {
 } update;
 
 static tr_location part_of(const update *u, tr_part part) {
-    tr_region own = tr__region_of_flat(tr__flat_range(u->flat, part), u->step->first,
-                                       u->step->count, tr__part_bytes(u->plan, part));
+    const tr_flat_range *range = &u->flat->part[part];
     int32_t staged = u->staged->value[part];
-    return staged == TR_STAGED_NOT ? tr__location(own) : (tr_location){staged, 0};
+    int64_t before =
+        tr__part_bytes(u->plan, u->flat, part, u->step->first - range->first);
+    return staged == TR_STAGED_NOT ? (tr_location){range->buffer, before}
+                                   : (tr_location){staged, 0};
 }
 
 static void add_states(const update *u, tr_op_draft *op) {
-    for (int s = 0; s < u->plan->request.optimizer_states; s++) {
-        tr__op_adds(op, TR_UPDATE_STATE + s, tr__vector(TR_F32, u->step->count),
-                    part_of(u, (tr_part)(TR_PART_STATE + s)));
+    for (int s = 0; s < tr__flat_states(u->plan, u->flat); s++) {
+        tr_part part = (tr_part)(TR_PART_STATE + s);
+        tr__op_adds(op, TR_UPDATE_STATE + s,
+                    tr__part_desc(u->plan, u->flat, part, u->step->count),
+                    part_of(u, part));
     }
 }
 

@@ -20,11 +20,11 @@ static tr_plan_step transfer(tr_verb verb, const tr_flat_range *range, tr_part p
 void tr__hop_read(tr_ways *ways, int flat, tr_issued *issued) {
     const tr_plan *plan = ways->editor.plan;
     tr_part part = tr__used_part(plan);
-    const tr_flat_range *range = tr__flat_range(&plan->flats[flat], part);
+    const tr_flat_range *range = &plan->flats[flat].part[part];
     tr_underway *underway = &ways->of[flat];
     int32_t *staged =
         underway->staged < 0 ? &underway->staged : &underway->staged_later;
-    int64_t bytes = tr__nvme_bytes(plan, part, range->count);
+    int64_t bytes = tr__nvme_bytes(plan, &plan->flats[flat], part, range->count);
     if (*staged < 0) {
         *staged = tr__edit_value(&ways->editor, TR_LEDGER_staging, TR_SPACE_HOST,
                                  plan->buffers[range->buffer].bytes);
@@ -36,8 +36,9 @@ void tr__hop_read(tr_ways *ways, int flat, tr_issued *issued) {
 
 void tr__hop_write(tr_ways *ways, int flat, tr_issued *issued) {
     const tr_plan *plan = ways->editor.plan;
-    const tr_flat_range *range = &plan->flats[flat].grad;
-    int64_t bytes = tr__nvme_bytes(plan, TR_PART_GRAD, range->count);
+    const tr_flat *of = &plan->flats[flat];
+    const tr_flat_range *range = &of->grad;
+    int64_t bytes = tr__nvme_bytes(plan, of, TR_PART_GRAD, range->count);
     issued->of[TR_STREAM_NVME] = tr__make_write(
         &ways->editor, transfer(TR_VERB_write, range, TR_PART_GRAD, flat),
         tr__region(ways->of[flat].evicted, bytes), tr__region(range->buffer, bytes));

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/half.h"
 #include "base/memory.h"
+#include "base/quantized.h"
 #include "base/text.h"
 #include "plan/flow/choices.h"
 #include "plan/flow/fp8.h"
@@ -370,6 +371,10 @@ tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
         fprintf(to,
                 "products in fp8, with current scaling: linear layers of %d unit%s\n",
                 units, tr__plural(units));
+    }
+    if (r->quantization) {
+        fprintf(to, "frozen weights of linear layers kept as %s\n",
+                tr__quantization_name(r->quantization));
     }
     if (tr__dtype_is_half(r->sums)) {
         fprintf(to, "gradients summed in %s\n", tr__half_name(r->sums));

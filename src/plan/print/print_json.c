@@ -1,5 +1,6 @@
 // A plan as one JSON object, a line a step: a plan can have 100,000 of them.
 #include "base/half.h"
+#include "base/quantized.h"
 #include "plan/flow/choices.h"
 #include "plan/flow/fp8.h"
 #include "plan/flow/roles.h"
@@ -252,6 +253,10 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
     if (r->fp8.enabled) {
         tr__json_line(to, 2);
         tr__json_put_integer(to, "fp8_units", tr__plan_fp8_units(plan));
+    }
+    if (r->quantization) {
+        tr__json_line(to, 2);
+        tr__json_put_text(to, "quantized_base", tr__quantization_name(r->quantization));
     }
     if (tr__dtype_is_half(r->sums)) {
         tr__json_line(to, 2);

@@ -8,12 +8,13 @@ static tr_status wrong(const tr_flat *flat, const char *what, tr_error *err) {
 
 // Has the range's buffer room for it, and is this rank's part in it?
 static bool is_whole(const tr_plan *plan, const tr_flat *flat,
-                     const tr_flat_range *range, int64_t element) {
+                     const tr_flat_range *range, tr_block_size packing) {
     if (range->buffer < 0 || range->buffer >= (int)plan->buffer_count ||
         plan->buffers[range->buffer].sequence >= 0) {
         return false;
     }
-    return plan->buffers[range->buffer].bytes >= range->count * element &&
+    return plan->buffers[range->buffer].bytes >=
+               tr__packed_bytes(packing, range->count) &&
            range->first <= flat->first &&
            flat->first + flat->own <= range->first + range->count;
 }
@@ -24,17 +25,18 @@ static bool is_here(const tr_plan *plan, const tr_flat_range *range) {
 
 // In f32 what the update changes is what is used; in 16 bits they are two.
 static tr_status check_params(const tr_plan *plan, const tr_flat *flat, tr_error *err) {
-    int64_t element = tr__param_bytes(plan);
+    tr_block_size element = {1, tr__param_bytes(plan)}, f32 = {1, sizeof(float)};
     bool half = tr__plan_is_half(plan);
     if (flat->param.buffer >= 0 && !is_whole(plan, flat, &flat->param, element)) {
         return wrong(flat, "parameters have no room", err);
     }
     bool alone = tr__flat_is_half(flat);
-    if (alone != (flat->frozen && half && plan->request.frozen_half)) {
+    if (alone !=
+        (half && (flat->quantized || (flat->frozen && plan->request.frozen_half)))) {
         return wrong(flat, "which is frozen, values are not of the type they come in",
                      err);
     }
-    if (!alone && !is_whole(plan, flat, &flat->master, (int64_t)sizeof(float))) {
+    if (!alone && !is_whole(plan, flat, &flat->master, f32)) {
         return wrong(flat, "master weights have no room", err);
     }
     if (!is_whole(plan, flat, &flat->copy, element) ||
@@ -62,7 +64,7 @@ static bool has_none(const tr_flat *flat) {
 // is complete.
 static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
                                  tr_error *err) {
-    int64_t element = tr__sum_bytes(plan);
+    tr_block_size element = {1, tr__sum_bytes(plan)};
     if (plan->request.inference) {
         return TR_OK;
     }
@@ -82,6 +84,12 @@ static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
     return good ? TR_OK : wrong(flat, "sums of gradients have no room", err);
 }
 
+static tr_block_size state_of(const tr_plan *plan, const tr_flat *flat, int s) {
+    const tr_plan_request *r = &plan->request;
+    const tr_optimizer_state *row = flat->apart ? &r->apart_states[s] : &r->states[s];
+    return tr__state_format(row->type)->packing;
+}
+
 // What leaves is updated elsewhere; of what stays there is no more than was asked for.
 static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
     double all = 0, here = (double)tr__plan_staying(plan);
@@ -91,11 +99,15 @@ static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
             continue;
         }
         bool good = is_here(plan, &flat->grad) != flat->offloaded;
-        for (int s = 0; s < plan->request.optimizer_states; s++) {
-            good = good && is_here(plan, &flat->state[s]) != flat->offloaded;
+        for (int s = 0; s < tr__flat_states(plan, flat); s++) {
+            good = good &&
+                   is_whole(plan, flat, &flat->state[s], state_of(plan, flat, s)) &&
+                   is_here(plan, &flat->state[s]) != flat->offloaded;
         }
         if (!good) {
-            return wrong(flat, "gradients and states are not in one place", err);
+            return wrong(flat,
+                         "gradients and states are not in one place, or have no room",
+                         err);
         }
         all += (double)flat->count;
     }

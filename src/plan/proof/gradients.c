@@ -112,8 +112,9 @@ bool tr__runs_next(tr_element_runs *r, tr_element_run *out) {
 }
 
 tr_bytes tr__run_bytes(const tr_kept *kept, const tr_element_run *at) {
-    int64_t first = kept->base + at->first * kept->element;
-    return (tr_bytes){kept->buffer, first, first + at->count * kept->element};
+    int64_t first = kept->base + tr__packed_bytes(kept->element, at->first);
+    return (tr_bytes){kept->buffer, first,
+                      first + tr__packed_bytes(kept->element, at->count)};
 }
 
 // ---- gradients, wherever they lie
@@ -187,7 +188,7 @@ tr_kept tr__gradient_passing(tr_proof *p, tr_operand_role role, int64_t first,
                              int64_t count, int64_t room, int64_t element) {
     tr_bytes bytes = tr__role_bytes(p, role, tr__round_up(room * element, TR_ALIGNMENT),
                                     TR_SPACE_DEVICE);
-    return (tr_kept){bytes.buffer, first, count, element, -first * element, {0}};
+    return (tr_kept){bytes.buffer, first, count, {1, element}, -first * element, {0}};
 }
 
 // Does the step write its sums? Else it adds to them.

@@ -66,8 +66,7 @@ static void oblige_flat(tr_proof *p, int32_t f, int32_t updates) {
     if (!is_newest(p, tr__kept_part(p, f, TR_PART_COPY), f, updates)) {
         missing(p, "what is used of the parameters", name);
     }
-    for (int s = 0; s < p->plan->request.optimizer_states && !p->plan->flats[f].frozen;
-         s++) {
+    for (int s = 0; s < tr__flat_states(p->plan, &p->plan->flats[f]); s++) {
         tr_part part = (tr_part)(TR_PART_STATE + s);
         if (!is_newest(p, tr__kept_part(p, f, part), f, updates)) {
             missing(p, "the optimizer's states", name);
@@ -135,7 +134,9 @@ void tr__oblige_logits(tr_proof *p) {
 void tr__oblige_trained(tr_proof *p) {
     for (size_t i = 0; i < p->plan->param_count && p->status == TR_OK; i++) {
         const tr_plan_param *param = &p->plan->params[i];
-        bool frozen = tr__is_frozen(&p->plan->request, param->stored);
+        // What is in few bits could not be trained.
+        bool frozen =
+            param->quantized || tr__is_frozen(&p->plan->request, param->stored);
         if (frozen != p->plan->flats[param->flat].frozen) {
             p->status = tr_fail(p->err, TR_INTERNAL,
                                 "plan: %s is to be %s, and lies among what is not",

@@ -173,8 +173,8 @@ void tr__exchange_work(tr_proof *p, tr_axes group);
 // What a part of a flat buffer is; where its element 0 would lie; elements of it.
 typedef struct tr_kept {
     int32_t buffer;
-    int64_t first, count; // elements that are there
-    int64_t element;      // bytes
+    int64_t first, count;  // elements that are there
+    tr_block_size element; // how many bytes they take
     int64_t base;
     tr_meaning means; // of the version that the step computes with, base included
 } tr_kept;

@@ -136,12 +136,12 @@ static int64_t begin_handing(tr_proof *p, tr_kept *to) {
 
 // Where a further scope waits on the host for the step that adds it.
 static tr_kept find_apart(tr_proof *p, tr_operand_role role, const tr_kept *to) {
-    int64_t bytes = to->count * to->element;
+    int64_t bytes = tr__packed_bytes(to->element, to->count);
     return (tr_kept){tr__role_bytes(p, role, bytes, TR_SPACE_HOST).buffer,
                      to->first,
                      to->count,
                      to->element,
-                     -to->first * to->element,
+                     -tr__packed_bytes(to->element, to->first),
                      {0}};
 }
 

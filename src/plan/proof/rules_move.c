@@ -11,10 +11,12 @@
 static tr_kept params_in(tr_proof *p, tr_operand_role role, int64_t first,
                          int64_t count, int64_t room) {
     tr_kept kept = tr__kept_params(p, p->step->unit);
-    kept.buffer = tr__role_bytes(p, role, room * kept.element, TR_SPACE_DEVICE).buffer;
+    kept.buffer =
+        tr__role_bytes(p, role, tr__packed_bytes(kept.element, room), TR_SPACE_DEVICE)
+            .buffer;
     kept.first = first;
     kept.count = count;
-    kept.base = kept.means.base = -first * kept.element;
+    kept.base = kept.means.base = -tr__packed_bytes(kept.element, first);
     return kept;
 }
 
@@ -158,7 +160,7 @@ void tr__rule_copy(tr_proof *p) {
 
 // Which part of the step's flat buffer lives in the buffer; -1: none.
 static int find_part(const tr_proof *p, int32_t buffer) {
-    int parts = TR_PART_STATE + p->plan->request.optimizer_states;
+    int parts = tr__flat_parts(p->plan, &p->plan->flats[p->step->unit]);
     for (int part = 0; part < parts && buffer >= 0; part++) {
         if (part != TR_PART_STATISTICS &&
             tr__kept_part(p, p->step->unit, (tr_part)part).buffer == buffer) {
@@ -194,7 +196,7 @@ static tr_bytes find_staged(tr_proof *p, tr_operand_role role, const tr_kept *ke
         p->plan->buffers[bytes.buffer].offset % TR_NVME_ALIGNMENT != 0) {
         tr__proof_wrong(p, "has no room for whole blocks in staging");
     }
-    bytes.end = step->count * kept->element;
+    bytes.end = tr__packed_bytes(kept->element, step->count);
     return bytes;
 }
 

@@ -36,11 +36,12 @@ static tr_bytes find_piece(tr_proof *p, tr_part part, tr_kept *kept) {
     }
     if (tr__is_in_file(p, kept)) {
         int64_t room = tr__staged_bytes(kept, step->count);
-        kept->base = kept->means.base = -step->first * kept->element;
+        kept->base = kept->means.base = -tr__packed_bytes(kept->element, step->first);
         kept->buffer = tr__role_bytes(p, (tr_operand_role)(TR_OPERAND_PART + part),
                                       room, TR_SPACE_HOST)
                            .buffer;
-        bytes = (tr_bytes){kept->buffer, 0, step->count * kept->element};
+        bytes =
+            (tr_bytes){kept->buffer, 0, tr__packed_bytes(kept->element, step->count)};
     }
     return bytes;
 }
@@ -72,7 +73,7 @@ static void read_params(tr_proof *p) {
 
 // The first phase of two moves the states on, and the second takes them so.
 static void change_states(tr_proof *p, bool measures) {
-    for (int s = 0; s < p->plan->request.optimizer_states; s++) {
+    for (int s = 0; s < tr__flat_states(p->plan, &p->plan->flats[p->step->unit]); s++) {
         tr_kept kept;
         tr_bytes bytes = find_piece(p, (tr_part)(TR_PART_STATE + s), &kept);
         tr_meaning before = kept.means, leave = kept.means;

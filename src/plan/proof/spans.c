@@ -85,12 +85,12 @@ void tr__exchange_work(tr_proof *p, tr_axes group) {
 // ---- parts of flat buffers
 
 static tr_kept keep(const tr_proof *p, int32_t flat, const tr_flat_range *range,
-                    int64_t element, tr_meaning_kind kind) {
+                    tr_block_size element, tr_meaning_kind kind) {
     tr_kept kept = {.buffer = range->buffer,
                     .first = range->first,
                     .count = range->count,
                     .element = element,
-                    .base = -range->first * element};
+                    .base = -tr__packed_bytes(element, range->first)};
     bool frozen = p->plan->flats[flat].frozen; // of one version for ever
     kept.means = (tr_meaning){.kind = kind,
                               .of = flat,
@@ -101,7 +101,10 @@ static tr_kept keep(const tr_proof *p, int32_t flat, const tr_flat_range *range,
 
 tr_kept tr__kept_part(const tr_proof *p, int32_t flat, tr_part part) {
     const tr_flat *f = &p->plan->flats[flat];
-    int64_t f32 = sizeof(float), used = tr__param_bytes(p->plan);
+    tr_block_size f32 = {1, sizeof(float)}, used = {1, tr__param_bytes(p->plan)};
+    tr_block_size sum = {1, tr__sum_bytes(p->plan)};
+    int state = (int)part - TR_PART_STATE;
+    const tr_optimizer_state *row = NULL;
     tr_kept kept;
     switch (part) {
     case TR_PART_PARAM:
@@ -110,22 +113,25 @@ tr_kept tr__kept_part(const tr_proof *p, int32_t flat, tr_part part) {
     case TR_PART_COPY:
         return keep(p, flat, &f->copy, used, TR_MEANS_PARAMETERS);
     case TR_PART_GRAD:
-        return keep(p, flat, &f->grad, tr__sum_bytes(p->plan), TR_MEANS_TOTAL);
+        return keep(p, flat, &f->grad, sum, TR_MEANS_TOTAL);
     default:
-        kept = keep(p, flat, &f->state[part - TR_PART_STATE], f32, TR_MEANS_STATE);
-        kept.means.index = part - TR_PART_STATE;
+        row = f->apart ? &p->plan->request.apart_states[state]
+                       : &p->plan->request.states[state];
+        kept = keep(p, flat, &f->state[state], tr__state_format(row->type)->packing,
+                    TR_MEANS_STATE);
+        kept.means.index = state;
         return kept;
     }
 }
 
 tr_kept tr__kept_params(const tr_proof *p, int32_t flat) {
-    return keep(p, flat, &p->plan->flats[flat].param, tr__param_bytes(p->plan),
-                TR_MEANS_PARAMETERS);
+    tr_block_size element = {1, tr__param_bytes(p->plan)};
+    return keep(p, flat, &p->plan->flats[flat].param, element, TR_MEANS_PARAMETERS);
 }
 
 tr_kept tr__kept_sums(const tr_proof *p, int32_t flat) {
-    return keep(p, flat, &p->plan->flats[flat].sums, tr__sum_bytes(p->plan),
-                TR_MEANS_TOTAL);
+    tr_block_size element = {1, tr__sum_bytes(p->plan)};
+    return keep(p, flat, &p->plan->flats[flat].sums, element, TR_MEANS_TOTAL);
 }
 
 tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first,
@@ -138,12 +144,17 @@ tr_bytes tr__kept_bytes(tr_proof *p, const tr_kept *kept, int64_t first,
                         (long long)kept->first, (long long)kept->first + kept->count);
         return (tr_bytes){-1, 0, 0};
     }
-    int64_t begin = kept->base + first * kept->element;
-    return (tr_bytes){kept->buffer, begin, begin + count * kept->element};
+    if (first % kept->element.elements != 0) {
+        tr__proof_wrong(p, "begins within a block of elements");
+        return (tr_bytes){-1, 0, 0};
+    }
+    int64_t begin = kept->base + tr__packed_bytes(kept->element, first);
+    return (tr_bytes){kept->buffer, begin,
+                      begin + tr__packed_bytes(kept->element, count)};
 }
 
 int64_t tr__staged_bytes(const tr_kept *kept, int64_t count) {
-    return tr__round_up(count * kept->element, TR_NVME_ALIGNMENT);
+    return tr__round_up(tr__packed_bytes(kept->element, count), TR_NVME_ALIGNMENT);
 }
 
 bool tr__is_in_file(const tr_proof *p, const tr_kept *kept) {

@@ -50,7 +50,7 @@ static void set_flat(tr_walks *w, int32_t f) {
     if (p->plan->request.inference || p->plan->flats[f].frozen) {
         return;
     }
-    for (int s = 0; s < p->plan->request.optimizer_states; s++) {
+    for (int s = 0; s < tr__flat_states(p->plan, &p->plan->flats[f]); s++) {
         tr_kept state = tr__kept_part(p, f, (tr_part)(TR_PART_STATE + s));
         set_part(p, &state);
     }

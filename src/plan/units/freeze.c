@@ -6,15 +6,26 @@
 
 enum { NAME_BYTES = 1024 };
 
-bool tr__is_frozen(const tr_plan_request *request, const char *stored) {
+bool tr__matches_frozen(const tr_plan_request *request, const char *stored) {
     bool frozen = false;
-    for (size_t i = 0; !request->inference && i < request->frozen_count; i++) {
+    for (size_t i = 0; i < request->frozen_count; i++) {
         frozen = frozen || tr__glob_match(request->frozen[i], stored);
     }
     for (const char *const *one = request->unfrozen; frozen && one && *one; one++) {
         frozen = !tr__glob_match(*one, stored);
     }
     return frozen;
+}
+
+bool tr__is_frozen(const tr_plan_request *request, const char *stored) {
+    return !request->inference && tr__matches_frozen(request, stored);
+}
+
+bool tr__matches_own(const tr_plan_request *request, const tr_model_unit *unit,
+                     const char *name) {
+    char text[NAME_BYTES];
+    snprintf(text, sizeof text, "%s%s", unit->prefix, name);
+    return tr__matches_frozen(request, text);
 }
 
 // The name that files have for it. text: [NAME_BYTES]
@@ -27,8 +38,8 @@ static const char *stored_name(const tr_model_unit *unit, const tr_param_info *i
 static bool freezes(const tr_plan_request *request, const tr_model_unit *unit,
                     const tr_param_info *info) {
     char text[NAME_BYTES];
-    return request->frozen_count > 0 &&
-           tr__is_frozen(request, stored_name(unit, info, text));
+    return info->quantized || (request->frozen_count > 0 &&
+                               tr__is_frozen(request, stored_name(unit, info, text)));
 }
 
 // One product makes the gradient of all that lies in one tensor.

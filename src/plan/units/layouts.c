@@ -3,6 +3,7 @@
 #include "base/batch.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/units/apart.h"
 
 static const int64_t largest = INT64_C(1) << 46; // bytes of one tensor
 
@@ -38,36 +39,52 @@ static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
     tr_unit_program *unit = c->unit;
     if (unit->flat_count == TR_UNIT_FLATS_MAX) {
         return tr_fail(c->err, TR_INTERNAL, "unit %s uses more than %d tied tensors",
-                       unit->kind, TR_UNIT_FLATS_MAX - 2);
+                       unit->kind, TR_UNIT_FLATS_MAX - TR_OWN);
     }
     *flat = unit->flat_count++;
     unit->frozen_flats |= (uint32_t)frozen << *flat;
     return TR_OK;
 }
 
-// Flat buffers of the unit's own parameters: one, or, where only some are trained, two.
+static tr_own own_of(const tr_param_info *param) {
+    return param->quantized ? TR_OWN_QUANTIZED
+           : param->frozen  ? TR_OWN_FROZEN
+           : param->apart   ? TR_OWN_APART
+                            : TR_OWN_TRAINED;
+}
+
+// Flat buffers of the unit's own parameters; there is one, whatever it has.
 static tr_status add_own_flats(tr_compiler *c) {
-    bool trained = false, frozen = false;
-    int first = 0;
+    tr_unit_program *unit = c->unit;
+    bool has[TR_OWN] = {false};
     for (size_t i = 0; i < c->graph->param_count; i++) {
         const tr_param_info *param = &c->graph->params[i];
-        trained = trained || (!param->shared && !param->frozen);
-        frozen = frozen || (!param->shared && param->frozen);
+        has[own_of(param)] = has[own_of(param)] || !param->shared;
     }
-    c->unit->second = -1;
-    tr_status status = add_flat(c, frozen && !trained, &first);
-    return status == TR_OK && frozen && trained ? add_flat(c, true, &c->unit->second)
-                                                : status;
+    has[TR_OWN_TRAINED] =
+        has[TR_OWN_TRAINED] || (!has[TR_OWN_APART] && !has[TR_OWN_FROZEN]);
+    tr_status status = TR_OK;
+    for (int own = 0; own < TR_OWN; own++) {
+        unit->own[own] = -1;
+        if (has[own] && status == TR_OK) {
+            status = add_flat(c, own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED,
+                              &unit->own[own]);
+        }
+    }
+    return status;
 }
 
 static const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cache
 
-static void lay_out_own(tr_unit_program *unit, const tr_param_info *param,
+// A tensor begins where a block of its states does.
+static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
                         tr_program_param *to) {
-    bool second = param->frozen && unit->second >= 0;
-    int64_t *end = second ? &unit->second_elements : &unit->flat_elements;
-    to->flat = second ? unit->second : 0;
-    to->offset = param->stacked ? *end : tr__round_up(*end, line);
+    tr_own own = own_of(param);
+    int64_t *end = &c->unit->own_elements[own];
+    int64_t block =
+        own == TR_OWN_TRAINED ? tr__states_block(c->request->plan) : (int64_t)1;
+    to->flat = c->unit->own[own];
+    to->offset = param->stacked ? *end : tr__round_up(*end, tr__max_i64(line, block));
     *end = to->offset + tr_shape_count(param->shape);
 }
 
@@ -83,11 +100,12 @@ static tr_status lay_out_params(tr_compiler *c) {
         if (param->shared) {
             status = add_flat(c, param->frozen, &unit->params[i].flat);
         } else {
-            lay_out_own(unit, param, &unit->params[i]);
+            lay_out_own(c, param, &unit->params[i]);
         }
     }
-    unit->flat_elements = tr__round_up(unit->flat_elements, line);
-    unit->second_elements = tr__round_up(unit->second_elements, line);
+    for (int own = 0; own < TR_OWN; own++) {
+        unit->own_elements[own] = tr__round_up(unit->own_elements[own], line);
+    }
     return status;
 }
 

@@ -33,9 +33,18 @@ typedef enum tr_place {
     TR_PLACE_COUNT
 } tr_place;
 
-// A unit's flat buffers: 0 its own, then the tied tensors that it uses and, where only
-// some of its own parameters are trained, one of those that are not.
+// A unit's flat buffers: its own, the first of which is flat 0, then the tied tensors
+// that it uses.
 enum { TR_UNIT_FLATS_MAX = 32 };
+
+// A unit's own flat buffers, by what lies in them.
+typedef enum tr_own {
+    TR_OWN_TRAINED,   // also where there is nothing at all
+    TR_OWN_APART,     // trained, with other states of the optimizer
+    TR_OWN_FROZEN,    // not trained
+    TR_OWN_QUANTIZED, // neither, and kept in few bits
+    TR_OWN
+} tr_own;
 
 typedef struct tr_operand {
     tr_place place; // TR_PLACE_NONE: absent
@@ -129,27 +138,27 @@ typedef struct tr_unit_program {
     tr_program_param *params; // [graph->param_count]
     int flat_count;           // own and tied
     uint32_t frozen_flats;    // bit f: its flat f is not trained
-    // Of the unit's own flat buffers: flat 0, and, where it has trained and frozen
-    // parameters, flat `second`, which has the frozen ones; -1: there is none.
-    int64_t flat_elements, second_elements;
-    int second;
+    // Of the unit's own flat buffers: which flat it is, -1: there is none; elements.
+    int own[TR_OWN];
+    int64_t own_elements[TR_OWN];
 } tr_unit_program;
 
 typedef struct tr_compile_request {
     int64_t micro_batch;
-    bool many;                   // more than one micro-batch adds to a gradient
-    bool train;                  // else inference: only `inference` is compiled,
-    bool all_rows;               // for every row of the loss
-    int64_t cache_positions;     // tr_plan_request.cache_positions
-    int64_t cache_piece;         // positions that are computed at once at most
-    bool recompute;              // `saves nothing` programs will be asked for
-    uint32_t recomputed;         // classes of tensors that the backward recomputes
-    tr_target target;            // of all kernels
-    tr_dtype real;               // f32, bf16 or f16: what units compute in
-    bool fp8;                    // and whether the unit multiplies in 8 bits
-    bool finite;                 // results of a training are checked (finite.h)
-    bool packs;                  // kernels keep what they make of parameters
-    const tr_plan_request *plan; // says what is frozen, and has the model
+    bool many;                    // more than one micro-batch adds to a gradient
+    bool train;                   // else inference: only `inference` is compiled,
+    bool all_rows;                // for every row of the loss
+    int64_t cache_positions;      // tr_plan_request.cache_positions
+    int64_t cache_piece;          // positions that are computed at once at most
+    bool recompute;               // `saves nothing` programs will be asked for
+    uint32_t recomputed;          // classes of tensors that the backward recomputes
+    tr_target target;             // of all kernels
+    tr_dtype real;                // f32, bf16 or f16: what units compute in
+    bool fp8;                     // and whether the unit multiplies in 8 bits
+    tr_quantization quantization; // how frozen weights of linear layers are kept
+    bool finite;                  // results of a training are checked (finite.h)
+    bool packs;                   // kernels keep what they make of parameters
+    const tr_plan_request *plan;  // says what is frozen, and has the model
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
 } tr_compile_request;

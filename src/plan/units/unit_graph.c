@@ -1,6 +1,7 @@
 #include "plan/units/unit_graph.h"
 
 #include "graph/rewrite.h"
+#include "plan/units/apart.h"
 #include "plan/units/freeze.h"
 
 #include <string.h>
@@ -25,6 +26,11 @@ static void rewrite_evaluation(stage *s) {
     if (s->status == TR_OK) {
         s->status = tr__graph_rewrite_asked(s->graph, &s->walk, s->err);
     }
+}
+
+static bool quantizes(const void *request, const tr_rewrite_node *node,
+                      const char *param) {
+    return tr__matches_own(request, node->unit, param);
 }
 
 static bool has_logits(const tr_graph *graph) {
@@ -73,9 +79,15 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
                .graph = graph,
                .walk = {.own = model->rewrites,
                         .unit = unit,
+                        .quantization = request->quantization,
+                        .quantizes = quantizes,
+                        .request = request->plan,
                         .cache_positions = request->cache_positions,
                         .cache_piece = request->cache_piece},
                .err = err};
+    if (request->quantization) {
+        rewrite(&s, TR_REWRITE_QUANTIZED);
+    }
     if (request->fp8) {
         rewrite(&s, TR_REWRITE_FP8);
     }
@@ -86,6 +98,7 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
     }
     if (s.status == TR_OK) {
         s.status = tr__freeze_graph(request->plan, unit, graph, err);
+        tr__apart_graph(request->plan, unit, graph);
     }
     if (s.status != TR_OK) {
         tr__graph_destroy(graph);

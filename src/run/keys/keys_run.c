@@ -11,6 +11,7 @@ static const char *const stored_types[] = {"f32", "bf16", NULL};
 static const char *const tasks[] = {"causal_lm", "masked_lm", "classification",
                                     "contrastive", NULL};
 static const char *const adapters[] = {"lora", NULL};
+static const char *const few_bits[] = {"nf4", "q8_0", NULL};
 static const char *const poolings[] = {"mean", "cls", "last", NULL};
 
 static const tr_key keys[] = {
@@ -110,6 +111,16 @@ static const tr_key keys[] = {
      .types = TR_KEY_LIST,
      .elements = TR_KEY_TEXT,
      .doc = "modules of the base that are trained whole, and saved with the adapter"},
+    {.path = "quantization.base",
+     .types = TR_KEY_TEXT,
+     .choices = few_bits,
+     .doc = "an adapter's base keeps the weights of its linear layers in few bits: 4 "
+            "(nf4) or 8 (q8_0)"},
+    {.path = "quantization.double",
+     .types = TR_KEY_BOOL,
+     .doc =
+         "of nf4: the numbers that blocks are multiplied by are kept in 8 bits, too; "
+         "left out: false"},
     {.path = "vocabulary.pad_to_multiple_of",
      .types = TR_KEY_INT,
      .fallback = "1",

@@ -102,7 +102,7 @@ static tr_status check_base(const tr_run *run, tr_error *err) {
                        "adapter by adapter.path",
                        run->weights);
     }
-    if (!run->weights) {
+    if (!run->weights && !run->settings.plan_only) {
         return tr_fail(err, TR_USAGE,
                        "adapter: the base is a folder with weights: name one in "
                        "\"model\"");

@@ -4,6 +4,8 @@
 #include "models/adapter.h"
 #include "run/run.h"
 
+#include <string.h>
+
 // Are the folder's weights all of the type? Those of a bf16 model are; a checkpoint's
 // are of f32, unless checkpoint.dtype says otherwise.
 static tr_status are_of_type(const char *folder, tr_dtype type, bool *are,
@@ -21,6 +23,28 @@ static tr_status are_of_type(const char *folder, tr_dtype type, bool *are,
 // Rows that are drawn are of f32.
 static bool draws_rows(const tr_run *run) {
     return run->tokens_read > 0 && run->tokens_read < run->model->classes;
+}
+
+// How the base's weights are kept.
+static tr_status read_quantization(tr_run *run, tr_error *err) {
+    const char *base = tr__config_text(run->config, "quantization.base");
+    bool twice = tr__config_bool(run->config, "quantization.double");
+    bool nf4 = base && strcmp(base, "nf4") == 0;
+    if (base && !run->model->adapter) {
+        return tr_fail(err, TR_USAGE,
+                       "quantization.base: what is kept in few bits cannot be trained; "
+                       "set \"adapter\", which is trained beside it");
+    }
+    if (twice && !nf4) {
+        return tr_fail(err, TR_USAGE,
+                       "quantization.double is of quantization.base \"nf4\"; set that, "
+                       "or leave it out");
+    }
+    run->request.quantization = !base   ? TR_QUANTIZED_NOT
+                                : twice ? TR_QUANTIZED_NF4_DOUBLE
+                                : nf4   ? TR_QUANTIZED_NF4
+                                        : TR_QUANTIZED_Q8_0;
+    return TR_OK;
 }
 
 // All but the adapter. The base is kept in the type that computes alone: it is rounded
@@ -43,11 +67,11 @@ static tr_status freeze_base(tr_run *run, tr_error *err) {
 tr_status tr__run_resolve_freeze(tr_run *run, tr_error *err) {
     tr_patterns *freeze = &run->settings.freeze;
     tr_plan_request *r = &run->request;
-    if (run->model->adapter) {
-        return freeze_base(run, err);
+    tr_status status = read_quantization(run, err);
+    if (status != TR_OK || run->model->adapter) {
+        return status == TR_OK ? freeze_base(run, err) : status;
     }
-    tr_status status =
-        tr__patterns_read(tr__config_json(run->config, "freeze"), freeze, err);
+    status = tr__patterns_read(tr__config_json(run->config, "freeze"), freeze, err);
     r->frozen = (const char *const *)freeze->globs;
     r->frozen_count = freeze->count;
     bool may = freeze->count > 0 && run->weights && tr__dtype_is_half(r->compute) &&

@@ -5,6 +5,8 @@
 
 #include "files/checkpoint/state.h"
 
+#include <string.h>
+
 static double number(const tr_run *run, const char *key) {
     return tr__config_number(run->config, key);
 }
@@ -81,6 +83,7 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     run->request.tensor_norms = of->optimizer->adaptation != NULL;
     run->request.optimizer_states =
         of->states ? of->states(&base) : of->optimizer->state_count;
+    memcpy(run->request.states, of->optimizer->states, sizeof run->request.states);
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);
     status = status == TR_OK ? tr__run_resolve_freeze(run, err) : status;

@@ -1,6 +1,7 @@
 #include "train/state/model_identity.h"
 
 #include "base/hash.h"
+#include "base/quantized.h"
 
 #include <string.h>
 
@@ -48,6 +49,8 @@ void tr__model_identity_put(const tr_engine *engine, tr_state *state) {
     }
     if (engine->plan->request.model->adapter) {
         tr__state_numbers_set(&state->numbers, "base", engine->base_hash);
+        tr__state_numbers_set(&state->numbers, "quantized",
+                              engine->plan->request.quantization);
     }
 }
 
@@ -80,6 +83,22 @@ static tr_status check_base(const tr_engine *engine, const tr_checkpoint *from,
                          from->folder, tr__run_weights(engine->run));
 }
 
+// And what its bits leave out.
+static tr_status check_quantized(const tr_engine *engine, const tr_checkpoint *from,
+                                 tr_error *err) {
+    tr_quantization is = engine->plan->request.quantization;
+    double was = TR_QUANTIZED_NOT;
+    tr__state_numbers_get(&from->state.numbers, "quantized", &was);
+    return was == is || !engine->plan->request.model->adapter
+               ? TR_OK
+               : tr_fail(err, TR_IO,
+                         "%s: its adapter was trained on a base kept as %s, and "
+                         "\"quantization\" says %s here: say the same, or begin a new "
+                         "run with \"adapter.path\": \"%s\" and another \"out\"",
+                         from->folder, tr__quantization_name((tr_quantization)was),
+                         tr__quantization_name(is), from->folder);
+}
+
 tr_status tr__model_identity_check(const tr_engine *engine, const tr_checkpoint *from,
                                    tr_error *err) {
     if (from->state.model_hash != model_hash(engine)) {
@@ -89,5 +108,6 @@ tr_status tr__model_identity_check(const tr_engine *engine, const tr_checkpoint 
                        from->folder);
     }
     tr_status status = check_base(engine, from, err);
+    status = status == TR_OK ? check_quantized(engine, from, err) : status;
     return status == TR_OK ? check_frozen(engine, from, err) : status;
 }

@@ -5,6 +5,7 @@
 #include "models/folder.h"
 #include "models/models.h"
 #include "ops/operand.h"
+#include "train/state/read_quantized.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +108,9 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
         tr_status status =
-            read_piece(from->set, stored, w.count, executor, &piece, err);
+            param->quantized
+                ? tr__read_quantized(from->set, stored, plan, (int)i, executor, err)
+                : read_piece(from->set, stored, w.count, executor, &piece, err);
         if (status != TR_OK) {
             return status;
         }

@@ -138,7 +138,7 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     for (int s = 0; s < states && status == TR_OK; s++) {
         status = tr__read_parameters(
             &(tr_weights_source){.set = from->optimizer, .path = from->folder},
-            engine->plan, engine->executor, s, optimizer->state_names[s], err);
+            engine->plan, engine->executor, s, optimizer->states[s].name, err);
     }
     return status;
 }

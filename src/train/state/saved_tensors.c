@@ -149,7 +149,7 @@ bool tr__saved_optimizer(tr_engine *engine, tr_saved_tensors *list) {
         return false;
     }
     for (int state = 0; state < states; state++) {
-        list_params(engine, state, optimizer->state_names[state], TR_F32, list);
+        list_params(engine, state, optimizer->states[state].name, TR_F32, list);
     }
     if (engine->settings->checkpoint_dtype != TR_F32) {
         list_params(engine, -1, TR_SAVED_MASTER, TR_F32, list);

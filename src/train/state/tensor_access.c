@@ -96,6 +96,12 @@ static tr_status check_part(const tr_tensor_access *a, const tr_flat *flat,
             err, TR_USAGE,
             "%s is frozen: it has no gradient and no states of the optimizer", a->name);
     }
+    if (flat && flat->quantized) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is kept in few bits (quantization.base): its values are not "
+                       "in memory, and cannot be read or written",
+                       a->name);
+    }
     if (a->part == PART_GRADIENT && flat->grad.buffer < 0) {
         return tr_fail(err, TR_USAGE, "the plan keeps no gradient of %s after a step",
                        a->name);

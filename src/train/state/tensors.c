@@ -79,5 +79,5 @@ const char *tr_engine_part(const tr_engine *engine, size_t index) {
         return NULL;
     }
     return index < 2 ? first[index]
-                     : engine->settings->optimizer->state_names[index - 2];
+                     : engine->settings->optimizer->states[index - 2].name;
 }

@@ -212,7 +212,11 @@ static tr_status perturb(tr_engine *engine, int index, double part, int draw,
 tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error *err) {
     tr_status status = TR_OK;
     for (size_t i = 0; i < engine->plan->param_count && status == TR_OK; i++) {
-        status = perturb(engine, (int)i, part, draw, err);
+        // What is in few bits is what it is: those of its values that are near are
+        // none.
+        status = engine->plan->params[i].quantized
+                     ? TR_OK
+                     : perturb(engine, (int)i, part, draw, err);
     }
     return status == TR_OK ? tr__executor_round(engine->executor, err) : status;
 }

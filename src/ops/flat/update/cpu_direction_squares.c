@@ -27,7 +27,11 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
+    bool f32 = true;
+    for (int i = TR_UPDATE_STATE; i < desc->out_count; i++) {
+        f32 = f32 && (desc->out[i].dtype == TR_F32 || desc->out[i].dtype == TR_NONE);
+    }
+    return f32 && tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
 }
 
 // States are read, too.

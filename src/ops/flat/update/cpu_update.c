@@ -1,5 +1,6 @@
 #include "backend/cpu/half.h"
 #include "ops/flat/accumulate/accumulate.h"
+#include "ops/flat/update/cpu_packed.h"
 #include "ops/flat/update/cpu_pieces.h"
 #include "ops/operand.h"
 #include "ops/optimizers/cpu_optimizer.h"
@@ -23,8 +24,13 @@ static void update_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
     tr_update update = piece->update;
     update.trust = trust_of(piece);
-    tr__optimizer_choose(walk->order->optimizer,
-                         walk->desc->target.level)(&piece->hyper, &update);
+    int level = walk->desc->target.level;
+    tr_update_kernel *kernel = tr__optimizer_choose(walk->order->optimizer, level);
+    if (tr__update_is_packed(&update)) {
+        tr__update_packed(kernel, level, &piece->hyper, &update);
+    } else {
+        kernel(&piece->hyper, &update);
+    }
 }
 
 // With what lies between the tensors.

@@ -138,12 +138,22 @@ static void launch_update(const tr_op_desc *desc, void *state,
 
 // ---- what they support and cost
 
+static bool has_f32_states(const tr_op_desc *desc) {
+    bool f32 = true;
+    for (int i = TR_UPDATE_STATE; i < desc->out_count; i++) {
+        f32 = f32 && (desc->out[i].dtype == TR_F32 || desc->out[i].dtype == TR_NONE);
+    }
+    return f32;
+}
+
 static bool supports_update(const tr_op_desc *desc) {
-    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32;
+    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32 &&
+           has_f32_states(desc);
 }
 
 static bool supports_measure(const tr_op_desc *desc) {
-    return tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32;
+    return tr__sums_are_read(desc->in[0].dtype) && desc->in[1].dtype == TR_F32 &&
+           has_f32_states(desc);
 }
 
 static bool supports_tensors(const tr_op_desc *desc) {

@@ -1,6 +1,7 @@
 #include "ops/flat/update/pieces.h"
 
 #include "base/checked.h"
+#include "ops/optimizers/state_types.h"
 
 // The first range that ends behind element `first` of the flat buffer.
 static const tr_update_range *first_range(const tr_update_order *order, int64_t flat,
@@ -15,6 +16,15 @@ static const tr_update_range *first_range(const tr_update_order *order, int64_t 
         high = before ? high : middle;
     }
     return order->ranges + low;
+}
+
+static tr_state_type type_of(const tr_update_walk *walk, int s) {
+    int i = TR_UPDATE_STATE + s;
+    tr_dtype dtype = i < walk->desc->out_count ? walk->desc->out[i].dtype : TR_NONE;
+    return dtype == TR_BF16                             ? TR_STATE_BF16
+           : dtype != TR_U8                             ? TR_STATE_F32
+           : walk->order->optimizer->states[s].positive ? TR_STATE_U8
+                                                        : TR_STATE_I8;
 }
 
 static tr_update_piece make_piece(const tr_update_walk *walk,
@@ -37,8 +47,11 @@ static tr_update_piece make_piece(const tr_update_walk *walk,
         .beta2_power = order->power[range->group][1],
     };
     for (int s = 0; s < TR_OPTIMIZER_STATES; s++) {
-        float *state = walk->launch->out[TR_UPDATE_STATE + s];
-        piece.update.state[s] = state ? state + at : NULL;
+        char *state = walk->launch->out[TR_UPDATE_STATE + s];
+        tr_state_type type = type_of(walk, s);
+        int64_t before = tr__packed_bytes(tr__state_format(type)->packing, at);
+        piece.update.state[s] = state ? (float *)(void *)(state + before) : NULL;
+        piece.update.type[s] = type;
     }
     return piece;
 }

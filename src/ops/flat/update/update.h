@@ -4,7 +4,8 @@
 //                 in[1]   f64 [2 * tensors], left out: no norms are needed
 //                 out[0]  f32 [n]                     parameters; read, too
 //                 out[1]  bf16 or f16 [n], left out: none: the parameters, rounded
-//                 out[2..] f32 [n]                    the optimizer's states; read, too
+//                 out[2..] f32 or bf16 [n], or u8     the optimizer's states; read, too
+//                          (packed_state.h)
 //     direction_squares
 //                 in[0]   as above
 //                 in[1]   f32 [n]                     parameters

@@ -10,7 +10,7 @@ const tr_optimizer tr__optimizer_adagrad = {
     .name = "adagrad",
     .number = 4,
     .state_count = 1,
-    .state_names = {"sum"},
+    .states = {{.name = "sum", .positive = true}},
     .flops_per_element = 9,
     .reference = tr__adagrad_reference,
 };

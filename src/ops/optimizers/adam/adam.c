@@ -32,7 +32,7 @@ const tr_optimizer tr__optimizer_adam = {
     .name = "adam",
     .number = 1,
     .state_count = 2,
-    .state_names = {"exp_avg", "exp_avg_sq"},
+    .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq", .positive = true}},
     .flops_per_element = 14,
     .reference = tr__adam_reference,
     .has_betas = true,

@@ -28,7 +28,7 @@ const tr_optimizer tr__optimizer_lamb = {
     .name = "lamb",
     .number = 5,
     .state_count = 2,
-    .state_names = {"exp_avg", "exp_avg_sq"},
+    .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq", .positive = true}},
     .flops_per_element = 26,
     .reference = tr__lamb_reference,
     .adaptation = &adaptation,

@@ -24,7 +24,7 @@ const tr_optimizer tr__optimizer_lars = {
     .name = "lars",
     .number = 6,
     .state_count = 1,
-    .state_names = {"momentum_buffer"},
+    .states = {{.name = "momentum_buffer"}},
     .flops_per_element = 12,
     .reference = tr__lars_reference,
     .adaptation = &adaptation,

@@ -13,7 +13,7 @@ const tr_optimizer tr__optimizer_lion = {
     .name = "lion",
     .number = 3,
     .state_count = 1,
-    .state_names = {"exp_avg"},
+    .states = {{.name = "exp_avg"}},
     .flops_per_element = 9,
     .reference = tr__lion_reference,
     .has_betas = true,

@@ -13,7 +13,7 @@ const tr_optimizer tr__optimizer_sgd = {
     .name = "sgd",
     .number = 2,
     .state_count = 1,
-    .state_names = {"momentum_buffer"},
+    .states = {{.name = "momentum_buffer"}},
     .flops_per_element = 8,
     .reference = tr__sgd_reference,
 };

@@ -1,0 +1,21 @@
+// Which parameters are kept apart, because the optimizer keeps other states of them.
+#ifndef TR_PLAN_UNITS_APART_H
+#define TR_PLAN_UNITS_APART_H
+
+#include "graph/graph.h"
+
+#include <tranche/extend/plan.h>
+#include <tranche/model.h>
+
+// Elements that share a scale in the states of most parameters; 1: none do.
+int64_t tr__states_block(const tr_plan_request *request);
+// Is parameter `index` of the unit's graph apart, if it is trained?
+bool tr__is_apart(const tr_plan_request *request, const tr_model_unit *unit,
+                  const tr_graph *graph, size_t index);
+// Marks the parameters of a unit's graph that are, once the frozen ones are marked.
+void tr__apart_graph(const tr_plan_request *request, const tr_model_unit *unit,
+                     tr_graph *graph);
+// Of a flat buffer of those of a unit, for people: what it has behind the unit's name.
+const char *tr__apart_name(tr_apart apart);
+
+#endif

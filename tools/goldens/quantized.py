@@ -1,0 +1,86 @@
+"""Writes tests/data/quantized. Needs torch, transformers, peft, bitsandbytes and gguf:
+
+    python tools/goldens/quantized.py [FOLDER]
+
+For each base of tests/data/adapters and each way to keep weights in few bits: what two
+of its weights become by bitsandbytes (NF4) or gguf (Q8_0), as f32; and the losses of 20
+steps of AdamW in float64 beside such a base, as tools/goldens/adapters.py makes them.
+GPT-2's weights are quantised as [out, in], which transformers does.
+"""
+import json
+import pathlib
+import shutil
+import sys
+
+import bitsandbytes.functional as bits
+import gguf
+import numpy
+import torch
+import transformers
+from peft import PeftModel
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from adapters import losses  # noqa: E402
+
+SOURCE = pathlib.Path("tests/data/adapters")
+SHOWN = {
+    "llama": ["model.layers.0.self_attn.q_proj.weight",
+              "model.layers.1.mlp.down_proj.weight"],
+    "gpt2": ["transformer.h.0.attn.c_attn.weight", "transformer.h.1.mlp.c_proj.weight"],
+}
+
+
+def through_nf4(weight, double):
+    codes, state = bits.quantize_4bit(weight, quant_type="nf4", blocksize=64,
+                                      compress_statistics=double)
+    return bits.dequantize_4bit(codes, state)
+
+
+# ggml quantises rows; here the blocks of 32 run through the whole tensor, which is the
+# same where rows are whole blocks.
+def through_q8_0(weight):
+    flat = weight.numpy().reshape(-1)
+    rest = -len(flat) % 32
+    row = numpy.concatenate([flat, numpy.zeros(rest, numpy.float32)])[None]
+    kind = gguf.GGMLQuantizationType.Q8_0
+    back = gguf.dequantize(gguf.quantize(row, kind), kind).reshape(-1)
+    return torch.from_numpy(back[: len(flat)].copy()).reshape(weight.shape)
+
+
+WAYS = {
+    "nf4": lambda w: through_nf4(w, False),
+    "nf4_double": lambda w: through_nf4(w, True),
+    "q8_0": through_q8_0,
+}
+
+
+def is_linear(name, value):
+    return value.dim() == 2 and (".layers." in name or ".h." in name)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/quantized")
+    for model, shown in SHOWN.items():
+        data = torch.tensor(list((SOURCE / model / "text.bin").read_bytes()))
+        told = {}
+        shutil.rmtree(root / model, ignore_errors=True)
+        (root / model).mkdir(parents=True)
+        for way, through in WAYS.items():
+            base = transformers.AutoModelForCausalLM.from_pretrained(
+                SOURCE / model / "base", dtype=torch.float32)
+            state, values = base.state_dict(), b""
+            for name, value in state.items():
+                if is_linear(name, value):
+                    turned = value.T.contiguous() if model == "gpt2" else value
+                    back = through(turned)
+                    values += back.numpy().tobytes() if name in shown else b""
+                    value.copy_(back.T if model == "gpt2" else back)
+            (root / model / f"{way}.bin").write_bytes(values)
+            peft = PeftModel.from_pretrained(base.double(), SOURCE / model / "adapter",
+                                             is_trainable=True,
+                                             autocast_adapter_dtype=False)
+            told[way] = losses(peft.double().train(), data)
+        (root / model / "golden.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+main()
