@@ -8,6 +8,7 @@
 #include <tranche/comm.h>
 #include <tranche/data.h>
 #include <tranche/engine.h>
+#include <tranche/gguf.h>
 #include <tranche/model.h>
 #include <tranche/plan.h>
 #include <tranche/run.h>

@@ -251,6 +251,22 @@ tr_status tr__folder_create_private(const char *path, tr_error *err) {
     return status;
 }
 
+tr_status tr__folder_check_empty(const char *path, tr_error *err) {
+    DIR *folder = opendir(path);
+    int entries = 0;
+    if (!folder) {
+        return errno == ENOENT ? TR_OK : fail(err, path, "open");
+    }
+    while (readdir(folder)) {
+        entries++;
+    }
+    closedir(folder);
+    return entries <= 2
+               ? TR_OK // "." and ".."
+               : tr_fail(err, TR_IO,
+                         "%s: is not empty; name a folder that is not there", path);
+}
+
 tr_status tr__folder_sync(const char *path, tr_error *err) {
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {

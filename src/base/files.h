@@ -45,6 +45,8 @@ tr_status tr__folder_create(const char *path, tr_error *err);
 // The same of folders that only their owner may enter. One that is there, and ours, and
 // open to others, is closed to them; TR_IO: that cannot be.
 tr_status tr__folder_create_private(const char *path, tr_error *err);
+// Nothing of anybody's is written over: the folder is not there, or has nothing in it.
+tr_status tr__folder_check_empty(const char *path, tr_error *err);
 tr_status tr__folder_sync(const char *path, tr_error *err);
 // Takes a folder for oneself until *lock is closed; nothing is left behind in it. *lock
 // -1: where the file system has no such locks (NFS). False: another process has it, or

@@ -71,6 +71,8 @@ int cli_plan(const cli_command *command, int argc, char **argv);
 int cli_simulate(const cli_command *command, int argc, char **argv);
 int cli_sample(const cli_command *command, int argc, char **argv);
 int cli_inspect(const cli_command *command, int argc, char **argv);
+int cli_export(const cli_command *command, int argc, char **argv);
+int cli_import(const cli_command *command, int argc, char **argv);
 int cli_merge(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);
 int cli_check(const cli_command *command, int argc, char **argv);

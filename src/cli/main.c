@@ -79,6 +79,19 @@ static const cli_command commands[] = {
      "tranche merge out/lora merged\n"
      "tranche merge adapter-folder merged --base base-folder",
      usual},
+    {"export", "DIR OUT.gguf",
+     "Writes a model, or an adapter, as a GGUF file for llama.cpp.", cli_export, false,
+     "tranche export out/text text.gguf\n"
+     "tranche export out/chat chat.gguf --type q8_0\n"
+     "tranche export out/lora lora.gguf --base base-folder",
+     "0 done; 2 wrong usage, or a model that GGUF does not know; 4 a tokenizer that "
+     "it\n"
+     "does not know; 5 weights or other files"},
+    {"import", "FILE.gguf OUT",
+     "Makes a Hugging Face folder of the model in a GGUF file.", cli_import, false,
+     "tranche import model.gguf model-folder\n"
+     "tranche import SmolLM2-135M-Instruct.Q4_1.gguf smollm2",
+     usual},
     {"diff", "A B", "Compares two checkpoints tensor by tensor; exit 1 if they differ.",
      cli_diff, false,
      "tranche diff out/a out/b\n"
@@ -109,7 +122,7 @@ static void print_usage(FILE *to) {
         "Trains neural networks at any effective batch size, in whatever memory you "
         "have.\n\n");
     for (int i = 0; i < COMMANDS; i++) {
-        fprintf(to, "    %-9s %-9s  %s\n", commands[i].name, commands[i].operands,
+        fprintf(to, "    %-9s %-13s  %s\n", commands[i].name, commands[i].operands,
                 commands[i].doc);
     }
     fprintf(to, "\n    --help               this text\n"

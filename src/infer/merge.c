@@ -15,8 +15,6 @@
 
 #include <tranche/checkpoint.h>
 
-#include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -335,31 +333,12 @@ static tr_status copy_companions(const merge *m, tr_error *err) {
     return status;
 }
 
-// Nothing of anybody's is written over.
-static tr_status check_empty(const char *out, tr_error *err) {
-    DIR *folder = opendir(out);
-    int entries = 0;
-    if (!folder) {
-        return errno == ENOENT
-                   ? TR_OK
-                   : tr_fail(err, TR_IO, "%s: cannot open: %s", out, strerror(errno));
-    }
-    while (readdir(folder)) {
-        entries++;
-    }
-    closedir(folder);
-    return entries <= 2
-               ? TR_OK // "." and ".."
-               : tr_fail(err, TR_IO,
-                         "%s: is not empty; name a folder that is not there", out);
-}
-
 tr_status tr_adapter_merge(const char *path, const char *base, const char *out,
                            tr_error *err) {
     merge m = {.out = out};
     tr_status status = tr__need(path, own_name, "path", err);
     status = status == TR_OK ? tr__need(out, own_name, "out", err) : status;
-    status = status == TR_OK ? check_empty(out, err) : status;
+    status = status == TR_OK ? tr__folder_check_empty(out, err) : status;
     status = status == TR_OK ? open_all(&m, path, base, err) : status;
     status = status == TR_OK ? list_tensors(&m, err) : status;
     status = status == TR_OK ? find_quantized(&m, err) : status;

@@ -370,6 +370,10 @@ float tr__adapter_scale(const tr_adapter_config *self) {
     return self->adapter.scale;
 }
 
+int64_t tr__adapter_rank(const tr_adapter_config *self) {
+    return self->adapter.rank;
+}
+
 // ---- writing
 
 // PEFT's own files have whole numbers without a point.

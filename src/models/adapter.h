@@ -33,6 +33,7 @@ bool tr__adapter_names(const tr_adapter_config *adapter, size_t index,
 
 // By which the adapter's products are multiplied.
 float tr__adapter_scale(const tr_adapter_config *adapter);
+int64_t tr__adapter_rank(const tr_adapter_config *adapter);
 
 // The text of adapter_config.json. base: its folder or name. NULL: no memory. Freed
 // with tr__free.

@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "files/gguf/gguf.h"
 #include "files/safetensors/adapter.h"
 #include "models/adapter.h"
 #include "models/models.h"
@@ -15,7 +16,10 @@ tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
     json_error_t problem;
-    tr_status status = tr__file_read(path, CONFIG_MAX_BYTES, &text, &bytes, err);
+    tr_status status = tr__gguf_refuse(path, err);
+    if (status == TR_OK) {
+        status = tr__file_read(path, CONFIG_MAX_BYTES, &text, &bytes, err);
+    }
     if (status != TR_OK) {
         return status;
     }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "files/checkpoint/hub_model.h"
+#include "files/gguf/gguf.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -199,7 +200,7 @@ tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
     }
     if (!S_ISDIR(info.st_mode) || tr__tensor_folder(path)) {
         memcpy(dst, path, length + 1);
-        return TR_OK;
+        return S_ISREG(info.st_mode) ? tr__gguf_refuse(path, err) : TR_OK;
     }
     tr_status status = tr__path_join(inner, sizeof inner, path, "state.json", err);
     if (status == TR_OK &&

@@ -1,6 +1,7 @@
 // Whether a path is something that holds weights, or data.
 #include "base/files.h"
 #include "files/checkpoint/folder.h"
+#include "files/gguf/gguf.h"
 
 #include <tranche/checkpoint.h>
 
@@ -61,6 +62,7 @@ bool tr_checkpoint_recognize(const char *path) {
     if (!path || stat(path, &info) != 0) {
         return false;
     }
-    return S_ISDIR(info.st_mode) ? is_folder_of_weights(path)
-                                 : is_safetensors(path, info.st_size);
+    return S_ISDIR(info.st_mode)
+               ? is_folder_of_weights(path)
+               : is_safetensors(path, info.st_size) || tr__gguf_is(path);
 }
