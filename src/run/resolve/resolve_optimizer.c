@@ -83,7 +83,9 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     run->request.tensor_norms = of->optimizer->adaptation != NULL;
     run->request.optimizer_states =
         of->states ? of->states(&base) : of->optimizer->state_count;
-    memcpy(run->request.states, of->optimizer->states, sizeof run->request.states);
+    memcpy(run->request.apart_states, of->optimizer->states,
+           sizeof run->request.apart_states);
+    tr__optimizer_states(run->config, of, run->request.states, &run->request.apart);
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);
     status = status == TR_OK ? tr__run_resolve_freeze(run, err) : status;

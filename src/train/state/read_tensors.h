@@ -9,9 +9,15 @@
 
 enum { TR_TENSOR_NAME_MAX = 256 };
 
+// The number of a checkpoint that says how the first state was kept (tr_state_type).
+#define TR_STATE_TYPE_NUMBER "state_type"
+
 // The name of a parameter in files, or of one of its optimizer states:
 // "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
+
+// Of a state in 8 bits, the name of the scales of its blocks: "<name>.exp_avg_absmax".
+void tr__scales_name(const tr_plan *plan, int param, const char *state, char *dst);
 
 // Tensors in files, and what they are called in messages.
 typedef struct tr_weights_source {

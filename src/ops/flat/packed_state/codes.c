@@ -7,11 +7,12 @@
 
 enum { DECADES = 7 };
 
-// Point i of `points` equally spaced ones from 0.1 to 1, from the nearer end.
+// Point i of `points` equally spaced ones from 0.1 to 1, from the nearer end, rounded
+// once: as torch.linspace has them.
 static float point(int i, int points) {
-    float step = (1.0F - 0.1F) / (float)(points - 1);
-    return i < points / 2 ? 0.1F + step * (float)i
-                          : 1.0F - step * (float)(points - 1 - i);
+    double step = (1.0F - 0.1F) / (float)(points - 1);
+    return i < points / 2 ? (float)(0.1F + step * i)
+                          : (float)(1 - step * (points - 1 - i));
 }
 
 // The middles of so many equal steps, of every power of ten, and 0 and 1.
