@@ -62,6 +62,15 @@ typedef struct tr_param_rows {
 } tr_param_rows;
 TR_API tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count,
                                  tr_shape shape, tr_init init);
+// Values that nothing trains or saves: a mask, a table of positions. values: [elements
+// of desc], F32 or I32 as desc says, not copied: they must outlive the run and stay as
+// they are. F32 become the type that the run computes in. A first dimension of TR_BATCH
+// repeats the values, which are then one sample's, for each sample. The plan holds them
+// as it holds the results of ops, and copies them there as often as it needs them. They
+// are copied on the host: a plan on another device has no kernel for them. TR_USAGE, as
+// the graph's error: another type, a dimension below 1, or NULL.
+TR_API tr_value tr_graph_constant(tr_graph *graph, tr_tensor_desc desc,
+                                  const void *values);
 // A state of this unit: a tensor that lives from step to step and is not a parameter,
 // such as a running mean. Ops write it after each step that is applied (tr_op.track)
 // and read it outside of training. It is the same on all ranks. F32 or I64; `value` is

@@ -10,6 +10,7 @@ typedef struct tr_function_attr {
     const tr_function *function;
     tr_dtype real;       // of the output
     uint32_t parameters; // bit i: input i is one
+    uint32_t batch;      // bit i: input i has a row for each sample
     uint64_t shapes;     // a hash of those of the inputs, without rows
 } tr_function_attr;
 
@@ -30,9 +31,8 @@ static uint64_t hash_shapes(const tr_function_attr *attr, const tr_tensor_desc *
                             int count) {
     uint64_t hash = 0;
     for (int i = 0; i < count; i++) {
-        bool rows = !(attr->parameters >> i & 1);
         tr_shape shape = in[i].shape;
-        shape.dim[0] = rows ? 0 : shape.dim[0];
+        shape.dim[0] = attr->batch >> i & 1 ? 0 : shape.dim[0];
         hash = tr__hash_more(hash, &shape.rank, sizeof shape.rank);
         hash = tr__hash_more(hash, shape.dim, (size_t)shape.rank * sizeof *shape.dim);
     }
@@ -57,7 +57,7 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     out[0].dtype = attr->real;
     // A compiled program has its rows in the place of TR_BATCH.
     for (int i = 0; i < node->in_count; i++) {
-        if (!(attr->parameters >> i & 1) && node->in[i].dtype != TR_NONE) {
+        if (attr->batch >> i & 1) {
             out[0].shape.dim[0] = node->in[i].shape.dim[0];
             break;
         }
@@ -283,8 +283,10 @@ tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
     }
     tr_function_attr attr = {.function = function, .real = graph->real};
     for (int i = 0; i < input_count; i++) {
-        attr.parameters |= (uint32_t)(graph->values[inputs[i]].kind == TR_VALUE_PARAM)
-                           << i;
+        const tr_value_info *info = &graph->values[inputs[i]];
+        bool batch = info->desc.shape.rank > 0 && info->desc.shape.dim[0] == TR_BATCH;
+        attr.parameters |= (uint32_t)(info->kind == TR_VALUE_PARAM) << i;
+        attr.batch |= (uint32_t)batch << i;
     }
     attr.shapes = hash_inputs(graph, &attr, inputs, input_count);
     tr_value value = tr__graph_op(graph, function->loss ? &loss_op : &function_op,

@@ -264,8 +264,8 @@ tr_status tr_op_check_built(const tr_built_op *built, const void *attr,
                        built->version, TRANCHE_EXTEND_VERSION);
     }
     checked c = {.in = in}, added = {.in = in};
-    if (in_count < 1 || in_count > TR_OP_IN_MAX) {
-        return tr_fail(err, TR_USAGE, "%s: an op has 1 to %d inputs, not %d", op->name,
+    if (in_count < 0 || in_count > TR_OP_IN_MAX) {
+        return tr_fail(err, TR_USAGE, "%s: an op has 0 to %d inputs, not %d", op->name,
                        TR_OP_IN_MAX, in_count);
     }
     tr_status status = open_both(&c, op, attr, in, in_count, err);

@@ -1,0 +1,102 @@
+// tr_graph_constant: values of the caller's as the output of an op. The op's attribute
+// is where they lie, so that units with other constants are other programs.
+#include "graph/graph.h"
+#include "ops/operand.h"
+
+#include <string.h>
+
+typedef struct tr_constant_attr {
+    const void *values;
+    tr_tensor_desc desc; // as the caller gave it, or with the type the run computes in
+} tr_constant_attr;
+
+// Where its shape begins with TR_BATCH, input 0 says how many rows there are.
+static bool is_for_each_sample(tr_shape shape) {
+    return shape.rank > 0 && shape.dim[0] == TR_BATCH;
+}
+
+static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                       tr_error *err) {
+    const tr_constant_attr *attr = node->attr;
+    (void)err;
+    out[0] = attr->desc;
+    if (is_for_each_sample(attr->desc.shape)) {
+        out[0].shape.dim[0] = node->in[0].shape.dim[0];
+    }
+    *out_count = 1;
+    return TR_OK;
+}
+
+static bool supports(const tr_op_desc *desc) {
+    return desc->out[0].dtype == TR_F32 || desc->out[0].dtype == TR_I32;
+}
+
+static void cost(const tr_op_desc *desc, tr_cost *out) {
+    *out = (tr_cost){.bytes = 2 * (double)tr_tensor_bytes(desc->out[0])};
+}
+
+static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    const tr_constant_attr *attr = (const void *)desc->attr;
+    bool each = is_for_each_sample(attr->desc.shape);
+    int64_t rows = each ? desc->out[0].shape.dim[0] : 1;
+    size_t bytes = (size_t)(tr_tensor_bytes(desc->out[0]) / rows);
+    char *to = launch->out[0];
+    (void)state;
+    for (int64_t row = 0; row < rows; row++) {
+        memcpy(to + (size_t)row * bytes, attr->values, bytes);
+    }
+}
+
+static const tr_kernel kernel = {
+    .name = "constant.caller", .supports = supports, .cost = cost, .launch = launch};
+
+static const tr_op constant_op = {.name = "constant",
+                                  .attr_bytes = sizeof(tr_constant_attr),
+                                  .shape_only = 1 << 0,
+                                  .infer = infer,
+                                  .reference = &kernel};
+
+// ---- the call
+
+static const char *problem_of(tr_tensor_desc desc, const void *values) {
+    if (!values) {
+        return "its values are NULL";
+    }
+    if (desc.dtype != TR_F32 && desc.dtype != TR_I32) {
+        return "its type is neither F32 nor I32";
+    }
+    if (desc.shape.rank < 1 || desc.shape.rank > TR_RANK_MAX) {
+        return "its shape has no dimension, or too many";
+    }
+    for (int i = 0; i < desc.shape.rank; i++) {
+        if (desc.shape.dim[i] < 1 && !(i == 0 && is_for_each_sample(desc.shape))) {
+            return "a dimension of its shape is below 1";
+        }
+    }
+    return NULL;
+}
+
+// What has a row for each sample here: an input of the unit, else the batch.
+static tr_value rows_of(tr_graph *graph) {
+    return graph->input_count > 0 ? tr_graph_input(graph, 0)
+                                  : tr_graph_data(graph, graph->batch.tensor[0].name);
+}
+
+tr_value tr_graph_constant(tr_graph *graph, tr_tensor_desc desc, const void *values) {
+    if (!graph || tr_graph_status(graph, NULL) != TR_OK) {
+        return TR_NO_VALUE;
+    }
+    const char *problem = problem_of(desc, values);
+    if (problem) {
+        tr_graph_fail(graph, TR_USAGE, "tr_graph_constant: %s", problem);
+        return TR_NO_VALUE;
+    }
+    tr_constant_attr attr;
+    memset(&attr, 0, sizeof attr); // programs are compared by these bytes
+    attr.values = values;
+    attr.desc.dtype = desc.dtype == TR_F32 ? graph->real : desc.dtype;
+    attr.desc.shape.rank = desc.shape.rank;
+    memcpy(attr.desc.shape.dim, desc.shape.dim, sizeof desc.shape.dim);
+    tr_value rows = is_for_each_sample(desc.shape) ? rows_of(graph) : TR_NO_VALUE;
+    return tr__graph_op(graph, &constant_op, &attr, &rows, rows != TR_NO_VALUE, NULL);
+}
