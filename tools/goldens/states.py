@@ -8,7 +8,8 @@ int8.json   losses by bitsandbytes' AdamW8bit; embeddings by its AdamW, as trans
             Trainer has it. Its kernel for CPUs finds codes by a table that has no room
             for values below 1e-5 of a block's largest; here they are the nearest, as in
             its other kernels
-f32.json    the same by torch.optim.AdamW, to see what the 8 bits change
+muon.json   losses by torch.optim.Muon on matrices, and by torch.optim.AdamW on the rest
+f32.json    losses by torch.optim.AdamW, to see what the 8 bits change
 """
 import copy
 import json
@@ -25,6 +26,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "goldens"
 STEPS, BATCH, LENGTH, VOCABULARY = 20, 4, 16, 61
 ADAMW = {"lr": 2e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.1}
+
+MUON = {"lr": 2e-2, "momentum": 0.95, "weight_decay": 0.1}
 
 
 def make_model():
@@ -85,6 +88,12 @@ def f32(model):
     return [torch.optim.AdamW(model.parameters(), **adamw_arguments())]
 
 
+def muon(model):
+    matrices, others = split(model, lambda n, p: p.dim() == 2 and not is_table(n, p))
+    return [torch.optim.Muon(matrices, **MUON),
+            torch.optim.AdamW(others, **adamw_arguments())]
+
+
 def losses(model, ids, make_optimizers):
     optimizers = make_optimizers(model)
     result = []
@@ -116,7 +125,10 @@ def main():
            "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 0,
            "optimizer": {"type": "AdamW", "params": ADAMW}}
     (folder / "run.json").write_text(json.dumps(run, indent=1) + "\n")
-    for make in (f32, int8):
+    run["optimizer"] = {"type": "Muon", "params": {**ADAMW, "lr": MUON["lr"],
+                                                   "adam_lr": ADAMW["lr"]}}
+    (folder / "muon-run.json").write_text(json.dumps(run, indent=1) + "\n")
+    for make in (f32, int8, muon):
         found = losses(copy.deepcopy(model), ids, make)
         (folder / f"{make.__name__}.json").write_text(json.dumps(found, indent=1) + "\n")
         print(make.__name__, found[0], found[-1])

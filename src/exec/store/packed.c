@@ -98,7 +98,9 @@ tr_status tr__packed_return(const tr_executor *ex, const tr_piece *run, tr_error
 
 int64_t tr__executor_block(const tr_executor *ex, int param, int state) {
     const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
-    return flat->frozen ? 1 : tr__state_of(ex, param, state)->packing.elements;
+    return state >= tr__flat_states(ex->plan, flat)
+               ? 1
+               : tr__state_of(ex, param, state)->packing.elements;
 }
 
 static int64_t blocks_in(const packed *p) {

@@ -52,7 +52,9 @@ void tr__optimizer_states(const tr_config *config, const tr_optimizer_settings *
                          : states[s].positive ? TR_STATE_U8
                                               : TR_STATE_I8;
     }
-    *apart = int8 ? TR_APART_SMALL : TR_APART_NOTHING;
+    *apart = of->optimizer->matrices ? TR_APART_NO_MATRIX
+             : int8                  ? TR_APART_SMALL
+                                     : TR_APART_NOTHING;
 }
 
 void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper) {

@@ -27,6 +27,8 @@ typedef struct tr_optimizer_settings {
     // How many of the optimizer's states an update with these numbers reads or writes;
     // NULL: all.
     int (*states)(const tr_hyper *hyper);
+    // The same of `optimizer->apart`, of which *hyper has lr and weight_decay.
+    tr_status (*read_apart)(const tr_config *config, tr_hyper *hyper, tr_error *err);
     bool packs; // it has the key state_dtype: in which type its states are kept
     const tr_optimizer_idle *idle; // the last has no key; NULL: none
 } tr_optimizer_settings;

@@ -111,12 +111,16 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
         char name[TR_TENSOR_NAME_MAX];
-        bool frozen = plan->flats[param->flat].frozen;
-        if ((frozen && (state >= 0 || from->reads == TR_READS_TRAINED)) ||
+        const tr_flat *flat = &plan->flats[param->flat];
+        bool frozen = flat->frozen;
+        if (state >= tr__flat_states(plan, flat) ||
+            (frozen && from->reads == TR_READS_TRAINED) ||
             (!frozen && from->reads == TR_READS_FROZEN)) {
             continue; // it has none, or is read from another place
         }
-        tr__tensor_name(plan, (int)i, state_name, name);
+        const char *of_state =
+            state < 0 ? state_name : tr__state_name(plan, flat, state);
+        tr__tensor_name(plan, (int)i, of_state, name);
         const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
         bool missing_may_be =
             (from->drawn && tr__is_adapter_tensor(name)) ||
@@ -142,7 +146,7 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
         tr_piece piece = tr__executor_held(executor, (int)i, state);
         tr_status status = TR_OK;
         if (state >= 0 && piece.count > 0) {
-            status = read_scales(from, plan, executor, state_name, &piece, err);
+            status = read_scales(from, plan, executor, of_state, &piece, err);
         }
         if (status == TR_OK) {
             status = read_piece(from->set, stored, w.count, executor, &piece, err);

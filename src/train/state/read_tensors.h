@@ -34,7 +34,8 @@ typedef struct tr_weights_source {
     const tr_model *may_lack;
 } tr_weights_source;
 
-// Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or
+// Fills what this rank holds of all parameters of a plan (state -1; of another name
+// than the values' own: state_name), or
 // of one optimizer state. TR_IO: missing, or of another shape. Rows that are not there
 // stay what they are.
 tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,

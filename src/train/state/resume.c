@@ -134,8 +134,7 @@ static tr_status load_parameters(tr_engine *engine, const tr_checkpoint *from,
 
 static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
                               tr_error *err) {
-    const tr_optimizer *optimizer = engine->settings->optimizer;
-    int states = engine->plan->request.optimizer_states;
+    int states = tr__plan_states(engine->plan);
     tr_status status = tr__engine_hash_base(engine, err);
     if (status == TR_OK) {
         status = tr__model_identity_check(engine, from, err);
@@ -159,7 +158,7 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
     for (int s = 0; s < states && status == TR_OK; s++) {
         status = tr__read_parameters(
             &(tr_weights_source){.set = from->optimizer, .path = from->folder},
-            engine->plan, engine->executor, s, optimizer->states[s].name, err);
+            engine->plan, engine->executor, s, NULL, err);
     }
     return status;
 }
