@@ -1,15 +1,15 @@
 #include "base/quantized.h"
 
 #include "base/checked.h"
+#include "base/dynamic_map.h"
 #include "base/half.h"
 #include "base/memory.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { WORD = 4, MAP = 256 };
+enum { WORD = 4 };
 
 const float tr__nf4_values[16] = {
     -1.0F,
@@ -56,39 +56,14 @@ tr_quantized_layout tr__quantized_layout(tr_quantization kind, int64_t count) {
 
 // ---- the dynamic map
 
-static float map[MAP];
-
-static int compare(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-// Element `i` of `count` from 0.1 to 1 at even distances, as torch.linspace has it:
-// from the nearer end, rounded once.
-static float between(int i, int count) {
-    double step = (double)((1.0F - 0.1F) / (float)(count - 1));
-    return (float)(i < count / 2 ? (double)0.1F + step * i
-                                 : 1.0 - step * (count - 1 - i));
-}
+static float map[TR_DYNAMIC_CODES];
 
 static void make_map(void) {
-    enum { EXPONENTS = 7 };
-    int count = 0;
-    for (int i = 0; i < EXPONENTS; i++) {
-        int items = (1 << i) + 1;
-        for (int k = 0; k + 1 < items; k++) {
-            float mean = (between(k, items) + between(k + 1, items)) / 2.0F;
-            float power = (float)pow(10, i - (EXPONENTS - 1));
-            map[count++] = power * mean;
-            map[count++] = -power * mean;
-        }
-    }
-    map[count++] = 0;
-    map[count++] = 1;
-    qsort(map, MAP, sizeof *map, compare);
+    tr__dynamic_map_make(true, map);
 }
 
-const float *tr__dynamic_map(void) {
+// The map with signs.
+static const float *dynamic_map(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_map);
     return map;
@@ -160,7 +135,7 @@ static void settle_double(tr_quantizer *q) {
             most = fmaxf(most, fabsf(q->scales[b] - mean));
         }
         for (int64_t b = first; b < end; b++) {
-            codes[b] = (unsigned char)nearest(tr__dynamic_map(), MAP,
+            codes[b] = (unsigned char)nearest(dynamic_map(), TR_DYNAMIC_CODES,
                                               (q->scales[b] - mean) * inverse(most));
         }
         nested[g] = most;
@@ -226,7 +201,7 @@ float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,
         return ((const float *)(const void *)(tensor + at->scales))[block];
     }
     float product =
-        tr__dynamic_map()[tensor[at->scales + block]] * nested[block / TR_NF4_NESTED];
+        dynamic_map()[tensor[at->scales + block]] * nested[block / TR_NF4_NESTED];
     return product + nested[tr__ceil_div(at->blocks, TR_NF4_NESTED)];
 }
 

@@ -62,9 +62,6 @@ tr_status tr__quantize_through(tr_quantization kind, float *x, int64_t count,
 // ---- what it stands for
 
 extern const float tr__nf4_values[16];
-// The 256 numbers of the dynamic map with sign, ascending (Dettmers, arXiv 1511.04561;
-// bitsandbytes' create_dynamic_map).
-const float *tr__dynamic_map(void);
 
 // What block `block` of a tensor is multiplied by.
 float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,

@@ -173,6 +173,18 @@ tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int6
 tr_status tr__executor_return(tr_executor *executor, const tr_piece *run,
                               tr_error *err);
 
+// States in 8 bits (ops/flat/packed_state): how many elements share a scale, 1: none
+// do. The scales of a piece, which begins with a block, from that of its block `at` on:
+// *count of them, at least one and good until something else is borrowed. Sets `count`
+// of them, before the values are returned by pieces that are `scaled`. TR_IO.
+int64_t tr__executor_block(const tr_executor *executor, int param, int state);
+tr_status tr__executor_scales(const tr_executor *executor, const tr_piece *piece,
+                              int64_t at, const float **scales, int64_t *count,
+                              tr_error *err);
+tr_status tr__executor_set_scales(const tr_executor *executor, const tr_piece *piece,
+                                  int64_t at, const float *scales, int64_t count,
+                                  tr_error *err);
+
 // Call after weights have been drawn or read: rounds them into the 16-bit weights that
 // units compute with, if there are any. TR_IO.
 tr_status tr__executor_round(tr_executor *executor, tr_error *err);

@@ -54,7 +54,11 @@ tr_status tr__threads_that_pay(const tr_plan_request *request, int cores, int *t
                                tr_error *err) {
     tr_plan_request one = alone(request);
     memcpy(one.states, request->states, sizeof one.states);
+    memcpy(one.apart_states, request->apart_states, sizeof one.apart_states);
     one.optimizer_states = request->optimizer_states;
+    one.apart_state_count = request->apart_state_count;
+    one.apart = request->apart;
+    one.matrices = request->matrices;
     tr_plan *plan = NULL;
     tr_status status = tr_plan_make(&one, &plan, err);
     if (status != TR_OK) {

@@ -19,6 +19,7 @@
 typedef struct tr_param_group {
     tr_patterns match;
     tr_hyper hyper; // `lr`: the group's own rate, that the schedule starts from
+    tr_hyper apart; // of its parameters that are apart (tr_optimizer.apart)
 } tr_param_group;
 
 // How ranks exchange what is on devices beside the host (execution.exchange).

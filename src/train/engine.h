@@ -87,7 +87,7 @@ struct tr_engine {
     double unscale;      // what makes the last gradients those of their mean loss
     double seed_power; // 2^k: the first power of two not below T times targets a sample
     double (*power)[2];       // [groups] products of the betas of the applied updates
-    double (*next_power)[2];  // [groups] with the update that is about to be
+    double (*next_power)[2];  // [2 * groups] with the update that is about to be
     tr_hyper *hyper;          // [groups] of the update that is about to be
     double *own_rate;         // [groups] the caller's; NAN: none
     bool (*stop)(void *user); // of steps and evaluations; NULL: never

@@ -240,7 +240,7 @@ static void test_not_yet(void **state) {
         {", \n\"amp\": {\"enabled\": true}", {":4: amp.enabled", "not yet supported"}},
         {", \n\"data_types\": {\"param_dtype\": \"bf16\"}",
          {":4: data_types.param_dtype", "not yet supported"}},
-        {", \n\"optimizer\": {\"type\": \"Muon\"}", {":4: optimizer.type", "not yet"}},
+        {", \n\"optimizer\": {\"type\": \"MuSGD\"}", {":4: optimizer.type", "not yet"}},
         {", \n\"zero_optimization\": {\"stage\": 4}", {":4:", "stage is 4", "0 to 3"}},
         {", \n\"pipeline\": {\"stages\": 2}", {":4: pipeline", "not yet supported"}},
     };

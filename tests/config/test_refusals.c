@@ -163,7 +163,7 @@ static void test_not_yet(void **state) {
         "{\"elasticity\": {\"enabled\": true}}",
         "{\"data_types\": {\"param_dtype\": \"bf16\"}}",
         "{\"communication_data_type\": \"fp16\"}",
-        "{\"optimizer\": {\"type\": \"Muon\"}}",
+        "{\"optimizer\": {\"type\": \"MuAdam\"}}",
         "{\"optimizer\": {\"type\": \"onebitadam\"}}",
         "{\"optimizer\": {\"params\": {\"amsgrad\": true}}}",
         "{\"compression_training\": {\"sparse_pruning\": {\"shared_parameters\":"

@@ -93,6 +93,23 @@ static void draw_frozen(draws *d, tr_plan_request *r) {
     }
 }
 
+// States of few bits, or another optimizer for what is no matrix.
+static void draw_states(draws *d, tr_plan_request *r) {
+    bool bf16 = one_in(d, 2);
+    if (one_in(d, 4) && !r->tensor_norms) {
+        r->apart_state_count = r->optimizer_states;
+        r->apart = bf16 ? TR_APART_NOTHING : TR_APART_SMALL;
+        for (int s = 0; s < r->optimizer_states; s++) {
+            r->states[s].type = bf16 ? TR_STATE_BF16 : s ? TR_STATE_U8 : TR_STATE_I8;
+        }
+    } else if (one_in(d, 4) && !r->tensor_norms) {
+        r->matrices = true;
+        r->optimizer_states = 1;
+        r->apart = TR_APART_NO_MATRIX;
+        r->apart_state_count = 2;
+    }
+}
+
 tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     draws d = {.request = index};
     tr_plan_request r = {.model = models->of[draw(&d, TEST_DRAWN_MODELS)],
@@ -119,6 +136,9 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     r.fp8.first_blocks_bf16 = draw(&d, 2);
     r.fp8.repack = one_in(&d, 3);
     r.peers = discrete && tr_mesh_ranks(&r.mesh) > 1 && one_in(&d, 2);
+    if (!r.inference) {
+        draw_states(&d, &r);
+    }
     r.saved_placement = !r.inference && one_in(&d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return r;
 }

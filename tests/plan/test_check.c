@@ -9,6 +9,7 @@
 #include "plan/models.h"
 #include "plan/proof/check.h"
 #include "plan/spoil_programs.h"
+#include "plan/subjects.h"
 #include "plan/units/offsets.h"
 
 #include <setjmp.h>
@@ -20,168 +21,6 @@
 
 // ---- valid plans to spoil
 
-typedef struct subject {
-    const char *name;
-    int64_t g, wave, recomputed;
-    bool centered, inference;
-    int ranks, stage;
-    bool reproducible, no_overlap;
-    bool sliced, norms;
-    uint32_t classes; // classes of tensors that are made again
-    int64_t class_units;
-    tr_space optimizer, params, gradients, boundaries;
-    double stays; // the optimizer's share that is updated on the device all the same
-    bool measured, micro_norms_tied;
-    tr_dtype compute; // TR_NONE: f32
-    tr_dtype sums;    // the same
-} subject;
-
-static const subject subjects[] = {
-    {"gpt2, wave 1", 3, 1, 0, false, false, .ranks = 1},
-    {"gpt2, wave 2", 3, 2, 0, false, false, .ranks = 1},
-    {"gpt2, wave 3, recomputed", 3, 3, -1, false, false, .ranks = 1},
-    {"gpt2, one block recomputed", 2, 1, 2, false, false, .ranks = 1},
-    {"gpt2, once", 1, 1, 0, false, false, .ranks = 1},
-    {"gpt2, asked", 1, 1, 0, false, true, .ranks = 1},
-    {"centered", 3, 3, 0, true, false, .ranks = 1},
-    {"centered, asked", 1, 1, 0, true, true, .ranks = 1},
-    {"reproducible", 3, 2, 0, .ranks = 1, .reproducible = true},
-    {"centered, reproducible", 3, 3, 0, true, false, .ranks = 1, .reproducible = true},
-    {"centered, two ranks, stage 2, reproducible", 2, 2, 0, true, false, .ranks = 2,
-     .stage = 2, .reproducible = true},
-    {"two ranks, stage 0", 2, 1, 0, .ranks = 2},
-    {"two ranks, stage 1", 3, 2, 0, .ranks = 2, .stage = 1},
-    {"three ranks, stage 2", 3, 2, 0, .ranks = 3, .stage = 2},
-    {"three ranks, stage 3", 2, 1, -1, .ranks = 3, .stage = 3},
-    {"two ranks, stage 3, no overlap", 3, 2, 0, .ranks = 2, .stage = 3,
-     .no_overlap = true},
-    {"two ranks, stage 3, reproducible", 3, 2, 0, .ranks = 2, .stage = 3,
-     .reproducible = true},
-    {"two ranks, stage 1, reproducible", 2, 2, 0, .ranks = 2, .stage = 1,
-     .reproducible = true},
-    {"optimizer on the host", 3, 3, 0, .ranks = 1, .optimizer = TR_SPACE_HOST},
-    {"all on the host", 3, 3, -1, .ranks = 1, .optimizer = TR_SPACE_HOST,
-     .params = TR_SPACE_HOST},
-    {"two ranks, all on the host, reproducible", 3, 1, 0, .ranks = 2, .stage = 3,
-     .reproducible = true, .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
-    {"all on the host, reproducible", 2, 1, 0, .ranks = 1, .reproducible = true,
-     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
-    {"two ranks, stage 0, optimizer on the host", 2, 1, 0, .ranks = 2,
-     .optimizer = TR_SPACE_HOST},
-    {"two ranks, stage 1, optimizer on the host", 3, 2, 0, .ranks = 2, .stage = 1,
-     .optimizer = TR_SPACE_HOST},
-    {"three ranks, stage 2, optimizer on the host", 3, 3, 0, .ranks = 3, .stage = 2,
-     .optimizer = TR_SPACE_HOST},
-    {"two ranks, stage 3, all on the host", 3, 3, 0, .ranks = 2, .stage = 3,
-     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
-    {"two ranks, stage 3, all on the host, no overlap", 2, 2, 0, .ranks = 2, .stage = 3,
-     .no_overlap = true, .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
-    {"all on NVMe", 2, 2, -1, .ranks = 1, .optimizer = TR_SPACE_NVME,
-     .params = TR_SPACE_NVME, .gradients = TR_SPACE_NVME},
-    {"parameters on the host, the rest on NVMe", 2, 2, 0, .ranks = 1,
-     .optimizer = TR_SPACE_NVME, .params = TR_SPACE_HOST, .gradients = TR_SPACE_NVME},
-    {"parameters alone on NVMe", 2, 2, 0, .ranks = 1, .optimizer = TR_SPACE_HOST,
-     .params = TR_SPACE_NVME},
-    {"two ranks, stage 0, gradients on NVMe", 2, 1, 0, .ranks = 2,
-     .optimizer = TR_SPACE_NVME, .gradients = TR_SPACE_NVME},
-    {"two ranks, stage 1, optimizer on NVMe", 2, 1, 0, .ranks = 2, .stage = 1,
-     .optimizer = TR_SPACE_NVME},
-    {"two ranks, stage 3, all on NVMe, reproducible", 2, 2, 0, .ranks = 2, .stage = 3,
-     .reproducible = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
-     .gradients = TR_SPACE_NVME},
-    {"two ranks, stage 3, all on NVMe, no overlap", 2, 2, 0, .ranks = 2, .stage = 3,
-     .no_overlap = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
-     .gradients = TR_SPACE_NVME},
-    {"half of the optimizer on the host", 2, 2, 0, .ranks = 1,
-     .optimizer = TR_SPACE_HOST, .stays = 0.5},
-    {"bf16, some of the optimizer and parameters on the host", 2, 2, -1, .ranks = 1,
-     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .compute = TR_BF16,
-     .stays = 0.4},
-    {"two ranks, stage 1, half of the optimizer on the host", 3, 2, 0, .ranks = 2,
-     .stage = 1, .optimizer = TR_SPACE_HOST, .stays = 0.5},
-    {"two ranks, stage 3, norms, reproducible, half on the host", 2, 2, 0, .ranks = 2,
-     .stage = 3, .reproducible = true, .norms = true, .optimizer = TR_SPACE_HOST,
-     .params = TR_SPACE_HOST, .stays = 0.5},
-    {"parameters alone on the host", 2, 1, 0, .ranks = 1, .params = TR_SPACE_HOST},
-    {"parameters alone on NVMe, optimizer here", 2, 2, -1, .ranks = 1,
-     .params = TR_SPACE_NVME},
-    {"bf16, two ranks, stage 3, parameters alone on the host", 2, 2, 0, .ranks = 2,
-     .stage = 3, .params = TR_SPACE_HOST, .compute = TR_BF16},
-    {"norms, two ranks, stage 3, parameters alone on NVMe, no overlap", 2, 1, 0,
-     .ranks = 2, .stage = 3, .no_overlap = true, .norms = true,
-     .params = TR_SPACE_NVME},
-    {"bf16, norms, reproducible, parameters alone on NVMe", 2, 1, 0, .ranks = 1,
-     .norms = true, .reproducible = true, .params = TR_SPACE_NVME, .compute = TR_BF16},
-    {"two ranks, centered", 2, 2, 0, true, .ranks = 2, .stage = 3},
-    {"sliced gpt2", 2, 1, 0, .ranks = 1, .sliced = true},
-    {"sliced gpt2, wave 2, recomputed", 3, 2, -1, .ranks = 1, .sliced = true},
-    {"two ranks, stage 3, sliced", 3, 2, 0, .ranks = 2, .stage = 3, .sliced = true},
-    {"sliced, reproducible", 3, 2, 0, .ranks = 2, .stage = 3, .reproducible = true,
-     .sliced = true},
-    {"all made again", 3, 2, 0, .ranks = 1, .classes = TR_RECOMPUTE_ALL},
-    {"nothing made again", 2, 1, 1, .ranks = 1, .classes = TR_RECOMPUTE_NOTHING},
-    {"products made again in two units", 2, 2, 1, .ranks = 1,
-     .classes = TR_RECOMPUTE_PRODUCT | TR_RECOMPUTE_NORM, .class_units = 2},
-    {"centered, all made again", 2, 2, 0, true, .ranks = 1,
-     .classes = TR_RECOMPUTE_ALL},
-    {"two ranks, stage 3, attention made again", 2, 1, 0, .ranks = 2, .stage = 3,
-     .classes = TR_RECOMPUTE_ATTENTION | TR_RECOMPUTE_RESIDUAL | TR_RECOMPUTE_PRODUCT},
-    {"inputs on the host", 3, 1, -1, .ranks = 1, .boundaries = TR_SPACE_HOST},
-    {"inputs on the host, wave 3", 3, 3, -1, .ranks = 1, .boundaries = TR_SPACE_HOST},
-    {"inputs on the host, no overlap", 2, 2, 2, .ranks = 1, .no_overlap = true,
-     .boundaries = TR_SPACE_HOST},
-    {"two ranks, stage 3, all and inputs on the host", 2, 2, -1, .ranks = 2, .stage = 3,
-     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .boundaries = TR_SPACE_HOST},
-    {"two ranks, stage 2, sliced", 2, 1, 0, .ranks = 2, .stage = 2, .sliced = true},
-    {"norms of tensors", 2, 1, 0, .ranks = 1, .norms = true},
-    {"norms of tensors, two ranks, stage 0", 1, 1, 0, .ranks = 2, .norms = true},
-    {"norms of tensors, three ranks, stage 1", 1, 1, 0, .ranks = 3, .stage = 1,
-     .norms = true},
-    {"norms of tensors, two ranks, sliced, all on the host, reproducible", 2, 2, 0,
-     .ranks = 2, .stage = 3, .reproducible = true, .sliced = true, .norms = true,
-     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST},
-    {"norms of tensors, all on NVMe", 2, 2, 0, .ranks = 1, .norms = true,
-     .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME, .gradients = TR_SPACE_NVME},
-    {"norms of tensors, two ranks, stage 1, optimizer on NVMe, reproducible", 2, 1, 0,
-     .ranks = 2, .stage = 1, .reproducible = true, .norms = true,
-     .optimizer = TR_SPACE_NVME},
-    {"norms of tensors, bf16, two ranks, stage 3, all on NVMe", 2, 2, 0, .ranks = 2,
-     .stage = 3, .norms = true, .optimizer = TR_SPACE_NVME, .params = TR_SPACE_NVME,
-     .compute = TR_BF16},
-    {"measured, wave 2, recomputed", 2, 2, -1, .ranks = 1, .measured = true},
-    {"measured, sliced, wave 2", 3, 2, 0, .ranks = 1, .sliced = true, .measured = true,
-     .micro_norms_tied = true},
-    {"measured, wave 1", 2, 1, 0, .ranks = 1, .measured = true,
-     .micro_norms_tied = true},
-    {"measured, two ranks, stage 0, one wave", 2, 2, 0, .ranks = 2, .measured = true,
-     .micro_norms_tied = true},
-    {"measured, three ranks, stage 2", 2, 1, -1, .ranks = 3, .stage = 2,
-     .measured = true, .micro_norms_tied = true},
-    {"measured, centered", 3, 3, 0, true, .ranks = 1, .measured = true},
-    {"measured, two ranks, stage 3, reproducible, all on the host", 2, 2, 0, .ranks = 2,
-     .stage = 3, .reproducible = true, .optimizer = TR_SPACE_HOST,
-     .params = TR_SPACE_HOST, .measured = true},
-    {"bf16", 2, 1, -1, .ranks = 1, .compute = TR_BF16},
-    {"bf16, three ranks, stage 3", 2, 1, 0, .ranks = 3, .stage = 3, .compute = TR_BF16},
-    {"fp16, two ranks, stage 2, optimizer on the host", 2, 2, 0, .ranks = 2, .stage = 2,
-     .optimizer = TR_SPACE_HOST, .compute = TR_F16},
-    {"bf16, two ranks, stage 3, all on the host", 2, 2, 0, .ranks = 2, .stage = 3,
-     .optimizer = TR_SPACE_HOST, .params = TR_SPACE_HOST, .compute = TR_BF16},
-    {"bf16, all on NVMe", 2, 2, -1, .ranks = 1, .optimizer = TR_SPACE_NVME,
-     .params = TR_SPACE_NVME, .gradients = TR_SPACE_NVME, .compute = TR_BF16},
-    {"fp16, two ranks, stage 1, optimizer on NVMe", 2, 1, 0, .ranks = 2, .stage = 1,
-     .optimizer = TR_SPACE_NVME, .compute = TR_F16},
-    {"bf16, two ranks, stage 3, parameters on NVMe, no overlap", 2, 2, 0, .ranks = 2,
-     .stage = 3, .no_overlap = true, .optimizer = TR_SPACE_HOST,
-     .params = TR_SPACE_NVME, .compute = TR_BF16},
-    {"fp16 sums, centered, two ranks, stage 2", 2, 2, 0, true, .ranks = 2, .stage = 2,
-     .sums = TR_F16},
-    {"bf16 sums, sliced, measured", 2, 1, 0, .ranks = 1, .sliced = true,
-     .measured = true, .sums = TR_BF16},
-    {"fp16 sums, norms, two ranks, stage 1, gradients on NVMe", 1, 1, 0, .ranks = 2,
-     .stage = 1, .norms = true, .optimizer = TR_SPACE_NVME, .gradients = TR_SPACE_NVME,
-     .sums = TR_F16},
-};
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
 static tr_model *gpt2, *sliced_gpt2;
@@ -212,6 +51,18 @@ static tr_plan *make(const subject *s) {
     request.update_elements = 2048; // so that some flats have several pieces
     request.update_slots = 3;
     request.measure = s->measured ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
+    if (s->packed) {
+        request.apart = TR_APART_SMALL;
+        request.apart_state_count = 2;
+        request.states[0].type = TR_STATE_I8;
+        request.states[1].type = TR_STATE_U8;
+    }
+    if (s->matrices) {
+        request.matrices = true;
+        request.optimizer_states = 1;
+        request.apart = TR_APART_NO_MATRIX;
+        request.apart_state_count = 2;
+    }
     request.reference_kernels = true; // with workspaces of their own
     return test_plan(&request);
 }

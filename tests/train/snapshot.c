@@ -57,12 +57,13 @@ static void begin(snapshot *s, const trial *t) {
 }
 
 void snapshot_take(snapshot *s, const trial *t) {
-    int states = t->plan->request.optimizer_states;
+    int states = tr__plan_states(t->plan);
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int state = -1; state < states; state++) {
             tr_piece piece = tr__executor_held(t->engine->executor, (int)i, state);
-            if (state >= 0 && is_frozen(t, i)) {
+            const tr_flat *flat = &t->plan->flats[t->plan->params[i].flat];
+            if (state >= tr__flat_states(t->plan, flat)) {
                 assert_int_equal(piece.count, 0);
                 continue;
             }
@@ -85,7 +86,7 @@ static void put_own(const trial *t, int states, uint32_t *to) {
 }
 
 void snapshot_gather(snapshot *s, const trial *t) {
-    int states = t->plan->request.optimizer_states;
+    int states = tr__plan_states(t->plan);
     size_t count = (size_t)(tr_plan_parameters(t->plan) * (1 + states));
     size_t ranks = (size_t)tr_mesh_ranks(&t->plan->request.mesh);
     uint32_t *own = calloc(count, sizeof *own);
@@ -104,7 +105,8 @@ void snapshot_gather(snapshot *s, const trial *t) {
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int p = 0; p <= states; p++) {
-            if (p == 0 || !is_frozen(t, i)) {
+            const tr_flat *flat = &t->plan->flats[t->plan->params[i].flat];
+            if (p <= tr__flat_states(t->plan, flat)) {
                 put(s, t, i, p, (const float *)(const void *)from);
             }
             from += t->plan->params[i].count;

@@ -85,9 +85,12 @@ typedef struct tr_plan_request {
     // of zeros are nameless and of f32.
     int optimizer_states;
     tr_optimizer_state states[TR_STATE_ROWS];
-    // Of the parameters that are kept apart, as many states: these rows.
+    // Of the parameters that are kept apart: [apart_state_count] rows.
     tr_apart apart;
+    int apart_state_count;
     tr_optimizer_state apart_states[TR_STATE_ROWS];
+    bool matrices; // the update takes the other parameters, all matrices, as wholes
+                   // (Muon)
     // Parameters that are not trained (frozen): patterns (* and ?) of their names in
     // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have
     // no gradient, no state and no update. A pattern may match nothing, but together

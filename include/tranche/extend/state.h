@@ -33,7 +33,8 @@ enum { TR_STATE_ROWS = 4 }; // at most, of one optimizer
 // own, because an optimizer keeps other states of them.
 typedef enum tr_apart {
     TR_APART_NOTHING,
-    TR_APART_SMALL, // of fewer than 4,096 elements; and the tables of embeddings
+    TR_APART_SMALL,     // of fewer than 4,096 elements; and the tables of embeddings
+    TR_APART_NO_MATRIX, // of other than two dimensions; tables, and the output layer
 } tr_apart;
 
 #ifdef __cplusplus

@@ -96,6 +96,13 @@ tr_status tr__packed_return(const tr_executor *ex, const tr_piece *run, tr_error
 
 // ---- scales
 
+int64_t tr__executor_block(const tr_executor *ex, int param, int state) {
+    const tr_flat *flat = &ex->plan->flats[ex->plan->params[param].flat];
+    return state >= tr__flat_states(ex->plan, flat)
+               ? 1
+               : tr__state_of(ex, param, state)->packing.elements;
+}
+
 static int64_t blocks_in(const packed *p) {
     return tr__ceil_div(p->count, p->row->packing.elements);
 }
@@ -106,8 +113,8 @@ static packed find_scales(const tr_executor *ex, const tr_piece *piece, int64_t 
     return find(ex, piece, before, piece->count - before);
 }
 
-tr_status tr__packed_scales(const tr_executor *ex, const tr_piece *piece, int64_t at,
-                            const float **scales, int64_t *count, tr_error *err) {
+tr_status tr__executor_scales(const tr_executor *ex, const tr_piece *piece, int64_t at,
+                              const float **scales, int64_t *count, tr_error *err) {
     packed p = find_scales(ex, piece, at);
     tr_status status = move(ex, &p, TR_TO_HOST, err);
     *count = blocks_in(&p);
@@ -119,9 +126,9 @@ tr_status tr__packed_scales(const tr_executor *ex, const tr_piece *piece, int64_
     return status;
 }
 
-tr_status tr__packed_set_scales(const tr_executor *ex, const tr_piece *piece,
-                                int64_t at, const float *scales, int64_t count,
-                                tr_error *err) {
+tr_status tr__executor_set_scales(const tr_executor *ex, const tr_piece *piece,
+                                  int64_t at, const float *scales, int64_t count,
+                                  tr_error *err) {
     tr_status status = TR_OK;
     for (int64_t done = 0; done < count && status == TR_OK;) {
         packed p = find_scales(ex, piece, at + done);

@@ -10,13 +10,4 @@ tr_status tr__packed_borrow(const tr_executor *ex, const tr_piece *piece, int64_
                             tr_piece *run, tr_error *err);
 tr_status tr__packed_return(const tr_executor *ex, const tr_piece *run, tr_error *err);
 
-// The scales of a piece, from that of its block `at` on: *count of them, at least one
-// and good until something else is borrowed. The piece begins with a block.
-tr_status tr__packed_scales(const tr_executor *ex, const tr_piece *piece, int64_t at,
-                            const float **scales, int64_t *count, tr_error *err);
-// Sets `count` of them, before the values are returned by pieces that are `scaled`.
-tr_status tr__packed_set_scales(const tr_executor *ex, const tr_piece *piece,
-                                int64_t at, const float *scales, int64_t count,
-                                tr_error *err);
-
 #endif

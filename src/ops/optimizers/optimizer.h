@@ -48,14 +48,33 @@ typedef struct tr_adaptation {
     double (*trust)(const tr_hyper *hyper, double param_norm, double direction_norm);
 } tr_adaptation;
 
-typedef struct tr_optimizer {
+// How a matrix becomes orthogonal, by `steps` iterations X = a X + (b A + c A A) X with
+// A = X X^T; and the update p = keep p - step X.
+typedef struct tr_orthogonal {
+    int steps;
+    bool bf16; // results are rounded
+    double a, b, c, eps;
+    double keep, step;
+} tr_orthogonal;
+
+// An optimizer that updates matrices as wholes (ops/flat/orthogonal): tensors of two
+// dimensions; all others are another optimizer's.
+typedef struct tr_matrix_update {
+    // Moves the first state on; direction: [count]. One thread. Bits do not depend on
+    // how ranges are cut.
+    void (*direct)(const tr_hyper *hyper, const tr_update *update, float *direction);
+    tr_orthogonal (*orthogonal)(const tr_hyper *hyper, int64_t rows, int64_t columns);
+} tr_matrix_update;
+
+typedef struct tr_optimizer tr_optimizer;
+struct tr_optimizer {
     const char *name; // "adam"
     int number;       // in checkpoints: stays the same for ever
     int state_count;
     tr_optimizer_state states[TR_OPTIMIZER_STATES];
     double flops_per_element;
     // Updates the range: plain C, on one thread. A backend has its own (of the CPU:
-    // ops/optimizers/cpu_optimizer.h).
+    // ops/optimizers/cpu_optimizer.h). NULL: it has `matrices`.
     void (*reference)(const tr_hyper *hyper, const tr_update *update);
     const tr_adaptation *adaptation; // NULL: elements know nothing of their tensor
     bool has_betas; // beta1 and beta2 are used, and a schedule may change them
@@ -63,7 +82,9 @@ typedef struct tr_optimizer {
     // the betas at `factor` times the batch. NULL: the rule is not for this optimizer.
     // said: [TR_SCALED_TEXT], what has changed, for people; NULL: not asked for.
     void (*scale)(tr_hyper *hyper, double factor, char *said);
-} tr_optimizer;
+    const tr_matrix_update *matrices; // NULL: an element is updated by itself
+    const tr_optimizer *apart; // of the parameters that are apart; NULL: the same
+};
 
 enum { TR_SCALED_TEXT = 128 };
 

@@ -27,6 +27,9 @@ typedef struct tr_optimizer_settings {
     // How many of the optimizer's states an update with these numbers reads or writes;
     // NULL: all.
     int (*states)(const tr_hyper *hyper);
+    // The same of `optimizer->apart`, of which *hyper has lr and weight_decay.
+    tr_status (*read_apart)(const tr_config *config, tr_hyper *hyper, tr_error *err);
+    bool packs; // it has the key state_dtype: in which type its states are kept
     const tr_optimizer_idle *idle; // the last has no key; NULL: none
 } tr_optimizer_settings;
 
@@ -42,6 +45,12 @@ const tr_optimizer_settings *tr__optimizer_settings_find(const char *type);
 // The value of "optimizer.params.<name>".
 double tr__optimizer_number(const tr_config *config, const char *name);
 bool tr__optimizer_bool(const tr_config *config, const char *name);
+// The values of optimizer.params.state_dtype, NULL after the last; and what of a state
+// is kept in which type. Those that are apart (tr_apart) are of f32.
+extern const char *const tr__state_dtypes[];
+void tr__optimizer_states(const tr_config *config, const tr_optimizer_settings *of,
+                          tr_optimizer_state states[TR_OPTIMIZER_STATES],
+                          tr_apart *apart);
 // Both betas.
 void tr__optimizer_betas(const tr_config *config, tr_hyper *hyper);
 
@@ -76,6 +85,14 @@ tr_status tr__momentum_read(const tr_config *config, double dampening, tr_moment
     {                                                                                  \
         TR_OPTIMIZER_NOT_YET("fp32_optimizer_states", list, "true"),                   \
             .doc = "optimizer state is fp32"                                           \
+    }
+// Of an optimizer that `packs`: optimizer.params.state_dtype.
+#define TR_OPTIMIZER_STATE_DTYPE(list)                                                 \
+    {                                                                                  \
+        TR_OPTIMIZER_KEY("state_dtype", list),                                         \
+            .types = TR_KEY_TEXT, .fallback = "\"f32\"", .choices = tr__state_dtypes,  \
+            .doc = "how states are kept: \"f32\", \"bf16\" or \"int8\" (in blocks of " \
+                   "256 that share a scale; embeddings and small tensors in f32)"      \
     }
 #define TR_OPTIMIZER_AMSGRAD(list)                                                     \
     {                                                                                  \

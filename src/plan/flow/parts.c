@@ -13,7 +13,8 @@ tr_part_rows tr__part_rows(const tr_plan_request *request, bool apart) {
     rows.of[TR_PART_PARAM] = row_of(TR_F32);
     rows.of[TR_PART_GRAD] = row_of(request->sums);
     rows.of[TR_PART_COPY] = row_of(request->compute);
-    for (int s = 0; s < request->optimizer_states; s++) {
+    int count = apart ? request->apart_state_count : request->optimizer_states;
+    for (int s = 0; s < count; s++) {
         const tr_state_format *format = tr__state_format(states[s].type);
         rows.of[TR_PART_STATE + s] =
             (tr_part_row){format->dtype, format->packing, states[s].type};
@@ -27,7 +28,19 @@ const tr_part_row *tr__part_row(const tr_plan *plan, const tr_flat *flat,
 }
 
 int tr__flat_states(const tr_plan *plan, const tr_flat *flat) {
-    return flat->frozen ? 0 : plan->request.optimizer_states;
+    const tr_plan_request *r = &plan->request;
+    return flat->frozen ? 0 : flat->apart ? r->apart_state_count : r->optimizer_states;
+}
+
+const char *tr__state_name(const tr_plan *plan, const tr_flat *flat, int state) {
+    const tr_plan_request *r = &plan->request;
+    return flat->apart ? r->apart_states[state].name : r->states[state].name;
+}
+
+int tr__plan_states(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    int apart = r->apart == TR_APART_NOTHING ? 0 : r->apart_state_count;
+    return apart > r->optimizer_states ? apart : r->optimizer_states;
 }
 
 int tr__flat_parts(const tr_plan *plan, const tr_flat *flat) {

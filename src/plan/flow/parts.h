@@ -30,6 +30,9 @@ const tr_part_row *tr__part_row(const tr_plan *plan, const tr_flat *flat, tr_par
 // One more than its last part: its own states are the last ones.
 int tr__flat_parts(const tr_plan *plan, const tr_flat *flat);
 int tr__flat_states(const tr_plan *plan, const tr_flat *flat);
+// The name of one of them in checkpoints. The most states that any flat buffer has.
+const char *tr__state_name(const tr_plan *plan, const tr_flat *flat, int state);
+int tr__plan_states(const tr_plan *plan);
 // Bytes of so many elements of a part, from a whole block on.
 int64_t tr__part_bytes(const tr_plan *plan, const tr_flat *flat, tr_part part,
                        int64_t count);

@@ -23,6 +23,7 @@ typedef enum tr_part {
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only exchanged
     TR_PART_WAVE,             // wave tensors: only exchanged
+    TR_PART_DIRECTION, // of an update that takes matrices as wholes: only exchanged
 } tr_part;
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands

@@ -75,7 +75,7 @@ static bool make_room(tr_plan *plan) {
 
 // The reference where it is asked for, but of 16 bits, which no reference here has:
 // kernels that need nothing prepared. (kernels.c looks whether there is one.)
-static const tr_kernel *kernel_of(const tr_op_desc *of) {
+const tr_kernel *tr__prepared_kernel(const tr_op_desc *of) {
     tr_op_desc desc = *of;
     const tr_kernel *reference = desc.op->reference;
     if (desc.target.level < 0 && reference->supports(&desc)) {
@@ -95,7 +95,7 @@ tr_status tr__plan_prepare(tr_plan *plan, const tr_op_desc *desc, size_t *index,
     size_t *place = find_place(plan, desc);
     if (*place == 0) {
         plan->prepared[plan->prepared_count++] =
-            (tr_prepared_op){*desc, kernel_of(desc)};
+            (tr_prepared_op){*desc, tr__prepared_kernel(desc)};
         *place = plan->prepared_count;
     }
     *index = *place - 1;

@@ -8,5 +8,7 @@
 // TR_MEMORY.
 tr_status tr__plan_prepare(tr_plan *plan, const tr_op_desc *desc, size_t *index,
                            tr_error *err);
+// The kernel that such an op has; NULL: none.
+const tr_kernel *tr__prepared_kernel(const tr_op_desc *desc);
 
 #endif

@@ -221,6 +221,16 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
                        "an optimizer of %d states a parameter; 0 to %d are possible",
                        r->optimizer_states, TR_OPTIMIZER_STATES);
     }
+    bool nvme =
+        r->param_placement == TR_SPACE_NVME || r->optimizer_placement == TR_SPACE_NVME;
+    if (r->matrices && nvme) {
+        return tr_fail(
+            err, TR_USAGE,
+            "optimizer.type \"Muon\" takes matrices as wholes, which updates "
+            "from NVMe cannot yet: set "
+            "zero_optimization.offload_optimizer.device and "
+            "zero_optimization.offload_param.device to \"cpu\" or \"none\"");
+    }
     if (r->compute != TR_NONE && r->compute != TR_F32 &&
         !tr__dtype_is_half(r->compute)) {
         return tr_fail(err, TR_USAGE, "units compute in f32, bf16 or f16, not in %s",

@@ -2,6 +2,7 @@
 
 #include "ops/flat/accumulate/accumulate.h"
 #include "ops/flat/merge/merge.h"
+#include "ops/flat/orthogonal/orthogonal.h"
 #include "ops/flat/update/update.h"
 #include "ops/optimizers/optimizer_measure.h"
 
@@ -20,6 +21,7 @@ const char *tr__operand_role_name(tr_operand_role role) {
         "packed",
         "packed_backward",
         "norms",
+        "direction",
         [TR_OPERAND_PART + TR_PART_PARAM] = "staged parameters",
         [TR_OPERAND_PART + TR_PART_GRAD] = "staged gradients",
         [TR_OPERAND_PART + TR_PART_STATISTICS] = "statistics",
@@ -79,6 +81,19 @@ static tr_operand_role part_role(int part) {
     return (tr_operand_role)(TR_OPERAND_PART + part);
 }
 
+// The second phase has the direction in place of gradients, and no states.
+static tr_operand_role role_in_matrices(const tr_op_desc *desc, int i) {
+    int result = i - desc->in_count;
+    if (desc->op == &tr__op_orthogonal) {
+        return i == 0                     ? TR_OPERAND_DIRECTION
+               : result == TR_UPDATE_COPY ? part_role(TR_PART_COPY)
+                                          : part_role(TR_PART_PARAM);
+    }
+    return i == 0        ? part_role(TR_PART_GRAD)
+           : result == 0 ? TR_OPERAND_DIRECTION
+                         : part_role(TR_PART_STATE + result - TR_UPDATE_STATE);
+}
+
 // Inputs come before results; those of the first phase of an update have the parameters
 // in place of norms.
 static tr_operand_role role_in_update(const tr_op_desc *desc, int i) {
@@ -118,6 +133,9 @@ static tr_operand_role role_in_launch(const tr_plan *plan, const tr_plan_step *s
     const tr_op_desc *desc = &plan->prepared[launch->op].desc;
     if (desc->op == &tr__op_update || desc->op == &tr__op_direction_squares) {
         return role_in_update(desc, i);
+    }
+    if (desc->op == &tr__op_direction || desc->op == &tr__op_orthogonal) {
+        return role_in_matrices(desc, i);
     }
     if (desc->op == &tr__op_merge) {
         return role_in_merge(plan, step, launch, i);

@@ -19,6 +19,7 @@ typedef enum tr_operand_role {
     TR_OPERAND_PACKED,          // what kernels have packed of parameters: forward ops'
     TR_OPERAND_PACKED_BACKWARD, // and the backward's
     TR_OPERAND_NORMS,           // of tensors, or what ranks measure for them
+    TR_OPERAND_DIRECTION,       // of elements, on which an update goes
     TR_OPERAND_PART,            // of an update: its parts; the others follow (tr_part)
     TR_OPERAND_ROLES = TR_OPERAND_PART + TR_PARTS,
     TR_OPERAND_OTHER = TR_OPERAND_ROLES, // flat buffers of units, data, staging

@@ -63,11 +63,11 @@ tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
 
 const char *tr__part_name(tr_part part) {
     static const char *const names[] = {
-        "parameters", "gradients", "statistics", "copy",  "state 0",
-        "state 1",    "state 2",   "state 3",    "norms", "wave tensors"};
-    static_assert(sizeof names / sizeof *names == TR_PART_WAVE + 1,
+        "parameters", "gradients", "statistics", "copy",         "state 0",   "state 1",
+        "state 2",    "state 3",   "norms",      "wave tensors", "directions"};
+    static_assert(sizeof names / sizeof *names == TR_PART_DIRECTION + 1,
                   "every part has its name");
-    return (unsigned)part <= TR_PART_WAVE ? names[part] : "";
+    return (unsigned)part <= TR_PART_DIRECTION ? names[part] : "";
 }
 
 tr_step_label tr__label_of_part(tr_verb verb, tr_part part) {

@@ -50,6 +50,8 @@
 //                     is applied, deferred to the next step, or skipped
 //   direction_norms   the first phase of an update that needs the norms of each tensor,
 //                     on elements of one flat buffer
+//   direction         the first phase of an update that takes matrices as wholes, on
+//                     elements of one flat buffer
 //   tensor_norms      adds up each tensor's norms from those of its parts
 //   update            runs the optimizer on elements of one flat buffer
 //   track             updates a unit's states
@@ -74,7 +76,9 @@
     X(write)                                                                           \
     X(unload)                                                                          \
     X(clear)                                                                           \
-    X(norm) X(direction_norms) X(tensor_norms) X(update) X(track) X(report) X(decide)
+    X(norm)                                                                            \
+    X(direction_norms)                                                                 \
+    X(tensor_norms) X(update) X(track) X(report) X(decide) X(direction)
 
 typedef enum tr_verb {
 #define TR_VERB_ENUM(name) TR_VERB_##name,
@@ -102,6 +106,7 @@ typedef enum tr_mark {
     TR_MARK_DECISION, // the update begins behind it
     TR_MARK_MEASURE,  // the first phase of an update, on elements of one flat buffer
     TR_MARK_TOTAL,    // brings together what these have measured
+    TR_MARK_DIRECT,   // the first phase of one that takes matrices as wholes
     TR_MARK_UPDATE,   // elements of one flat buffer: these steps end the sequence
 } tr_mark;
 

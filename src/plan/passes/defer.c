@@ -24,7 +24,7 @@ static bool defers(const tr_plan *plan) {
     bool host = r->optimizer_placement == TR_SPACE_HOST && !tr__plan_uses_nvme(plan) &&
                 tr__plan_staying(plan) == 0;
     return host && !r->inference && !r->no_overlap && !r->tensor_norms &&
-           !tr__plan_accumulates(plan);
+           !r->matrices && !tr__plan_accumulates(plan);
 }
 
 static void defer(writer *w, int32_t flat) {

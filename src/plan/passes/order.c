@@ -171,7 +171,8 @@ static void add_update(writer *w, tr_mark phase, size_t f) {
     if (flat->frozen) {
         return;
     }
-    tr__put_update(
+    bool matrices = w->plan->request.matrices && !flat->apart;
+    (matrices ? tr__put_matrices : tr__put_update)(
         &w->editor,
         (tr_plan_step){.mark = phase,
                        .stream = flat->offloaded ? TR_STREAM_HOST : TR_STREAM_COMPUTE,

@@ -1,8 +1,14 @@
 #include "plan/passes/steps_update.h"
 
+#include "base/checked.h"
+#include "ops/flat/orthogonal/orthogonal.h"
 #include "ops/flat/update/update.h"
 #include "ops/optimizers/optimizer_measure.h"
+#include "plan/flow/prepared.h"
 #include "plan/flow/residency.h"
+#include "plan/units/offsets.h"
+
+#include <string.h>
 
 tr_staged tr__nothing_staged(void) {
     tr_staged none;
@@ -140,6 +146,123 @@ int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *st
         tr__make_op(&m, &op);
     }
     return tr__make_end(&m);
+}
+
+// ---- matrices as wholes
+
+static tr_op_draft direct(const update *u, int32_t directions) {
+    tr_update_attr attr = {.first = u->step->first, .flat = u->step->unit};
+    tr_op_draft op =
+        tr__op_draft(u->plan, u->step->stream, &tr__op_direction, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(u->plan->request.sums, u->step->count),
+                 part_of(u, TR_PART_GRAD));
+    tr__op_writes(&op, 0, tr__vector(TR_F32, u->step->count),
+                  (tr_location){directions, u->step->first * (int64_t)sizeof(float)});
+    add_states(u, &op);
+    return op;
+}
+
+// The matrices of which the step updates elements: their operations, and the one that
+// needs the most working memory, in the op's attributes. *work: bytes of that.
+static tr_orthogonal_attr measure_matrices(const update *u, const tr_op_draft *op,
+                                           int64_t *work) {
+    const tr_plan_step *step = u->step;
+    tr_orthogonal_attr most = {.update = {.first = step->first, .flat = step->unit}};
+    const tr_kernel *kernel = tr__prepared_kernel(&op->desc);
+    *work = 0;
+    for (size_t i = u->flat->first_param; i < u->flat->end_param; i++) {
+        const tr_plan_param *param = &u->plan->params[i];
+        bool here = param->flat == step->unit &&
+                    param->offset < step->first + step->count &&
+                    param->offset + param->count > step->first;
+        if (!here || !kernel || !kernel->workspace) {
+            continue;
+        }
+        tr_op_desc desc = op->desc;
+        tr_orthogonal_attr one = most;
+        one.rows = param->shape.dim[0];
+        one.columns = param->shape.dim[1];
+        memcpy(desc.attr, &one, sizeof one);
+        int64_t bytes = (int64_t)kernel->workspace(&desc, NULL);
+        most = bytes > *work ? one : most;
+        *work = bytes > *work ? bytes : *work;
+        enum { USUAL = 5 }; // iterations
+        most.flops += USUAL * tr__orthogonal_flops(one.rows, one.columns);
+    }
+    return most;
+}
+
+static tr_op_draft orthogonal(const update *u, int32_t directions, int64_t *work) {
+    tr_orthogonal_attr attr = {.update = {.first = u->step->first}};
+    tr_op_draft op =
+        tr__op_draft(u->plan, u->step->stream, &tr__op_orthogonal, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(TR_F32, u->flat->count), (tr_location){directions, 0});
+    tr__op_adds(&op, 0, tr__vector(TR_F32, u->step->count), part_of(u, TR_PART_PARAM));
+    if (tr__plan_is_half(u->plan)) {
+        tr__op_writes(&op, TR_UPDATE_COPY,
+                      tr__vector(u->plan->request.compute, u->step->count),
+                      part_of(u, TR_PART_COPY));
+    }
+    attr = measure_matrices(u, &op, work);
+    memcpy(op.desc.attr, &attr, sizeof attr);
+    return op;
+}
+
+// What each rank has of the directions.
+static void gather_directions(const update *u, tr_editor *editor, int32_t directions,
+                              tr_space space) {
+    const tr_flat *flat = u->flat;
+    tr_plan_step step = {.label = tr__label_of_part(TR_VERB_gather, TR_PART_DIRECTION),
+                         .stream = tr__exchange_stream(u->plan, space),
+                         .guard = TR_GUARD_APPLIED,
+                         .subject = TR_OF_FLAT,
+                         .unit = u->step->unit};
+    tr_exchange exchange = {.part = TR_PART_DIRECTION,
+                            .kind = TR_COMM_GATHER,
+                            .type = TR_COMM_F32,
+                            .group = TR_ON_DATA,
+                            .in_place = true,
+                            .count = flat->count,
+                            .shard = flat->shard};
+    tr_region all = tr__region(directions, flat->count * (int64_t)sizeof(float));
+    tr__make_exchange(editor, step, exchange, all, all, false);
+}
+
+int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step,
+                         const tr_staged *staged) {
+    const tr_plan *plan = editor->plan;
+    const tr_flat *flat = &plan->flats[step.unit];
+    tr_space space =
+        step.stream == TR_STREAM_HOST ? tr__plan_shared_space(plan) : TR_SPACE_DEVICE;
+    int32_t directions = tr__edit_value(
+        editor, TR_LEDGER_workspace, space,
+        tr__round_up(flat->count * (int64_t)sizeof(float), TR_ALIGNMENT));
+    step.subject = TR_OF_FLAT;
+    tr_plan_step first = step;
+    first.label.verb = TR_VERB_direction;
+    first.mark = TR_MARK_DIRECT;
+    step.label.verb = TR_VERB_update;
+    update u = {plan, &first, flat, staged};
+    tr_step_maker m = tr__make_launch(
+        editor, first, tr__edit_convert(editor, &first, TR_CONVERT_MEASURE, true));
+    if (step.count > 0) {
+        tr_op_draft op = direct(&u, directions);
+        tr__make_op(&m, &op);
+    }
+    tr__make_end(&m);
+    if (tr__plan_stage(plan) > 0) {
+        gather_directions(&u, editor, directions, space);
+    }
+    if (step.count == 0) {
+        return tr__put_update(editor, step, staged);
+    }
+    int64_t work = 0;
+    u.step = &step;
+    tr_op_draft op = orthogonal(&u, directions, &work);
+    int32_t memory = work > 0 ? tr__edit_value(editor, TR_LEDGER_workspace, space,
+                                               tr__round_up(work, TR_ALIGNMENT))
+                              : -1;
+    return tr__make_one(editor, step, memory, &op);
 }
 
 // ---- where they are

@@ -18,6 +18,9 @@ tr_staged tr__nothing_staged(void);
 // What the step's mark says: the update, or its first phase where that needs the norms
 // of tensors.
 int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *staged);
+// The same of a flat buffer of matrices that are taken as wholes: their directions,
+// what ranks have of these, and the update. Nothing of it is staged.
+int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step, const tr_staged *staged);
 // Adds up each tensor's norms from those of its parts.
 int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step);
 // Where the updates begin, which end a sequence; its count: there are none.

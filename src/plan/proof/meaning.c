@@ -168,6 +168,7 @@ static void say_step(const words *w) {
         [TR_MEANS_STATISTICS] = "the statistics of the step, of all ranks",
         [TR_MEANS_ALL_MEASURES] = "what all ranks have measured",
         [TR_MEANS_NORMS] = "the norms of all tensors",
+        [TR_MEANS_DIRECTION] = "directions of a flat buffer's elements",
         [TR_MEANS_LOGITS] = "the logits",
         [TR_MEANS_CACHE] = "what a unit keeps of earlier positions",
         [TR_MEANS_PACKED] = "what kernels have packed of a unit's parameters",

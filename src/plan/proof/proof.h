@@ -249,6 +249,9 @@ void tr__measures_read(tr_proof *p, tr_bytes all);
 // Where they and the norms are: where the host's updates reach them, too.
 tr_space tr__norms_place(const tr_proof *p);
 void tr__rule_tensor_norms(tr_proof *p);
+void tr__rule_direction(tr_proof *p);
+void tr__rule_gather_directions(tr_proof *p);
+void tr__rule_orthogonal(tr_proof *p);
 void tr__rule_update(tr_proof *p);
 // The version that a step of the update begins with.
 int32_t tr__rule_version(const tr_proof *p);

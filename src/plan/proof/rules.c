@@ -2,6 +2,7 @@
 #include "ops/flat/accumulate/accumulate.h"
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "ops/flat/merge/merge.h"
+#include "ops/flat/orthogonal/orthogonal.h"
 #include "ops/flat/update/update.h"
 #include "ops/flat/zero/zero.h"
 #include "plan/proof/proof.h"
@@ -86,6 +87,8 @@ static const struct {
     {&tr__op_update, tr__rule_update, true},
     {&tr__op_direction_squares, tr__rule_direction_norms, true},
     {&tr__op_tensor_squares, tr__rule_tensor_norms, false},
+    {&tr__op_direction, tr__rule_direction, true},
+    {&tr__op_orthogonal, tr__rule_orthogonal, true},
     {&tr__op_pack, tr__rule_pack, false},
     {&tr__op_merge, tr__rule_merge, false},
 };
@@ -129,7 +132,9 @@ static applied rule_of_exchange(const tr_proof *p) {
     const tr_exchange *exchange = &p->step->payload.exchange;
     bool on_host =
         exchange->part == TR_PART_STATISTICS ||
-        (exchange->part == TR_PART_NORMS && tr__norms_place(p) == TR_SPACE_HOST);
+        (exchange->part == TR_PART_NORMS && tr__norms_place(p) == TR_SPACE_HOST) ||
+        (exchange->part == TR_PART_DIRECTION && p->plan->request.discrete &&
+         where_it_lives(p) == TR_STREAM_HOST);
     bool gathers = exchange->kind == TR_COMM_GATHER;
     rule *its = gathers                          ? tr__rule_gather
                 : exchange->part == TR_PART_GRAD ? tr__rule_reduce

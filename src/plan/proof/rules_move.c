@@ -87,6 +87,9 @@ void tr__rule_gather(tr_proof *p) {
     case TR_PART_WAVE:
         tr__rule_gather_wave(p);
         break;
+    case TR_PART_DIRECTION:
+        tr__rule_gather_directions(p);
+        break;
     case TR_PART_STATISTICS:
         tr__rule_gather_statistics(p);
         break;

@@ -215,3 +215,66 @@ void tr__rule_tensor_norms(tr_proof *p) {
     tr__bytes_write(p, tr__role_bytes(p, TR_OPERAND_OUTPUT, totals, tr__norms_place(p)),
                     &norms);
 }
+
+// ---- matrices as wholes
+
+// Directions of all elements of the step's flat buffer; `all`: of all ranks.
+static tr_kept directions_in(tr_proof *p, tr_operand_role role, bool all) {
+    const tr_flat *f = &p->plan->flats[p->step->unit];
+    bool host = f->offloaded && p->plan->request.discrete;
+    tr_kept kept = {.count = f->count, .element = {1, sizeof(float)}};
+    kept.buffer = tr__role_bytes(p, role, tr__packed_bytes(kept.element, f->count),
+                                 host ? TR_SPACE_HOST : TR_SPACE_DEVICE)
+                      .buffer;
+    kept.means = (tr_meaning){.kind = TR_MEANS_DIRECTION,
+                              .of = p->step->unit,
+                              .version = p->version,
+                              .index = all};
+    return kept;
+}
+
+void tr__rule_direction(tr_proof *p) {
+    if (!is_decided(p) || !changes_flat(p)) {
+        return;
+    }
+    tr_kept to = directions_in(p, TR_OPERAND_DIRECTION, ranks_of(p) == 1);
+    read_gradient(p);
+    change_states(p, false);
+    tr__bytes_write(p, tr__kept_bytes(p, &to, p->step->first, p->step->count),
+                    &to.means);
+    tr__role_convert(p);
+}
+
+void tr__rule_gather_directions(tr_proof *p) {
+    if (!is_decided(p) || !changes_flat(p)) {
+        return;
+    }
+    const tr_flat *f = &p->plan->flats[p->step->unit];
+    tr_kept from = directions_in(p, TR_OPERAND_OUTPUT, false);
+    tr_kept to = directions_in(p, TR_OPERAND_OUTPUT, true);
+    tr__exchange_work(p, TR_ON_DATA);
+    tr__bytes_read(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means);
+    tr__bytes_write(p, tr__kept_bytes(p, &to, 0, f->count), &to.means);
+}
+
+// Working memory of the op's kernel, as large as that says.
+static void work_on_matrices(tr_proof *p) {
+    const tr_op_launch *launch = &p->plan->launches[p->step->payload.op];
+    const tr_prepared_op *op = &p->plan->prepared[launch->op];
+    bool works = op->kernel && op->kernel->workspace;
+    int64_t bytes = works ? (int64_t)op->kernel->workspace(&op->desc, NULL) : 0;
+    bool host = p->plan->request.discrete && p->step->stream == TR_STREAM_HOST;
+    tr__bytes_work(p, tr__role_bytes(p, TR_OPERAND_TEMP, bytes,
+                                     host ? TR_SPACE_HOST : TR_SPACE_DEVICE));
+}
+
+// Gradients and states have gone into the directions: all elements of its matrices.
+void tr__rule_orthogonal(tr_proof *p) {
+    if (!is_decided(p) || !changes_flat(p)) {
+        return;
+    }
+    tr_kept from = directions_in(p, TR_OPERAND_DIRECTION, true);
+    tr__bytes_read(p, tr__kept_bytes(p, &from, 0, from.count), &from.means);
+    change_params(p);
+    work_on_matrices(p);
+}

@@ -1,8 +1,11 @@
 #include "plan/units/apart.h"
 
 #include "base/checked.h"
+#include "models/folder.h"
 #include "ops/nn/embedding/embedding.h"
 #include "ops/optimizers/state_types.h"
+
+#include <stdio.h>
 
 // As bitsandbytes has it.
 enum { SMALL = 4096 };
@@ -28,6 +31,16 @@ static bool is_table(const tr_graph *graph, size_t index) {
         }
     }
     return table;
+}
+
+// Tables of embeddings and the output layer are no matrices in this sense.
+static bool is_matrix(const tr_plan_request *request, const tr_model_unit *unit,
+                      const tr_graph *graph, size_t index) {
+    const tr_param_info *param = &graph->params[index];
+    char name[1024];
+    snprintf(name, sizeof name, "%s%s", param->shared ? "" : unit->prefix, param->name);
+    return param->shape.rank == 2 && !param->whole && !is_table(graph, index) &&
+           !tr__is_token_tensor(request->model, name);
 }
 
 static bool is_small(const tr_graph *graph, size_t index) {
@@ -58,10 +71,11 @@ static bool stack_is_small(const tr_plan_request *request, const tr_graph *graph
 
 bool tr__is_apart(const tr_plan_request *request, const tr_model_unit *unit,
                   const tr_graph *graph, size_t index) {
-    (void)unit;
     switch (request->apart) {
     case TR_APART_SMALL:
         return stack_is_small(request, graph, index);
+    case TR_APART_NO_MATRIX:
+        return !is_matrix(request, unit, graph, index);
     default:
         return false;
     }
@@ -76,6 +90,6 @@ void tr__apart_graph(const tr_plan_request *request, const tr_model_unit *unit,
 }
 
 const char *tr__apart_name(tr_apart apart) {
-    static const char *const names[] = {"apart", "states in f32"};
+    static const char *const names[] = {"apart", "states in f32", "AdamW"};
     return names[apart];
 }

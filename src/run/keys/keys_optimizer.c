@@ -5,9 +5,9 @@
 #include "run/keys/keys.h"
 
 static const char *const later[] = {
-    "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "Muon",       "MuAdam", "MuAdamW",
-    "MuSGD",      "Adadelta",   "Adafactor",   "Adamax",     "ASGD",   "LBFGS",
-    "NAdam",      "RAdam",      "RMSprop",     "SparseAdam", "Rprop",  NULL};
+    "OneBitAdam", "OneBitLamb", "ZeroOneAdam", "MuAdam", "MuAdamW", "MuSGD",
+    "Adadelta",   "Adafactor",  "Adamax",      "ASGD",   "LBFGS",   "NAdam",
+    "RAdam",      "RMSprop",    "SparseAdam",  "Rprop",  NULL};
 static const tr_key keys[] = {
     {.path = "optimizer.type",
      .types = TR_KEY_TEXT,

@@ -79,6 +79,9 @@ static void add_optimizers(const tr_planner_request *request, tr_planner_lever *
             tr_planner_lever *lever = take(out, count, request);
             lever->request.plan.optimizer_states = fewer[i].states;
             lever->request.plan.tensor_norms = false;
+            lever->request.plan.apart = TR_APART_NOTHING;
+            lever->request.plan.matrices = false;
+            memset(lever->request.plan.states, 0, sizeof lever->request.plan.states);
             snprintf(lever->words, sizeof lever->words, "optimizer.type \"%s\"",
                      fewer[i].type);
         }

@@ -19,8 +19,16 @@ static tr_status read_hyper(const tr_run *run, const tr_optimizer_settings *of,
     return of->read ? of->read(run->config, hyper, err) : TR_OK;
 }
 
-static tr_status read_group(const json_t *keys, const tr_hyper *base, size_t index,
-                            tr_param_group *group, tr_error *err) {
+// The same of the optimizer that updates what is apart.
+static tr_status read_apart(const tr_run *run, const tr_optimizer_settings *of,
+                            tr_hyper *hyper, tr_error *err) {
+    *hyper = (tr_hyper){.lr = number(run, "optimizer.params.lr"),
+                        .weight_decay = number(run, "optimizer.params.weight_decay")};
+    return of->read_apart ? of->read_apart(run->config, hyper, err) : TR_OK;
+}
+
+static tr_status read_group(const json_t *keys, const tr_param_group *base,
+                            size_t index, tr_param_group *group, tr_error *err) {
     const json_t *match = json_object_get(keys, "match");
     const json_t *lr = json_object_get(keys, "lr");
     const json_t *decay = json_object_get(keys, "weight_decay");
@@ -31,17 +39,18 @@ static tr_status read_group(const json_t *keys, const tr_hyper *base, size_t ind
                        "names such as \"*.bias\", or a list of them",
                        index);
     }
-    group->hyper = *base;
+    *group = *base;
     if (json_is_number(decay)) {
-        group->hyper.weight_decay = json_number_value(decay);
+        group->hyper.weight_decay = group->apart.weight_decay =
+            json_number_value(decay);
     }
     if (json_is_number(lr)) {
-        group->hyper.lr = json_number_value(lr);
+        group->hyper.lr = group->apart.lr = json_number_value(lr);
     }
     return tr__patterns_read(match, &group->match, err);
 }
 
-static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
+static tr_status read_groups(tr_run *run, const tr_param_group *base, tr_error *err) {
     tr_settings *settings = &run->settings;
     const json_t *list = tr__config_json(run->config, "optimizer.groups");
     size_t count = json_array_size(list);
@@ -61,7 +70,7 @@ static tr_status read_groups(tr_run *run, const tr_hyper *base, tr_error *err) {
             return status;
         }
     }
-    settings->groups[count] = (tr_param_group){.hyper = *base};
+    settings->groups[count] = *base;
     return TR_OK;
 }
 
@@ -69,8 +78,9 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
     const tr_optimizer_settings *of =
         tr__optimizer_settings_find(tr__config_text(run->config, "optimizer.type"));
     tr_settings *settings = &run->settings;
-    tr_hyper base;
-    tr_status status = read_hyper(run, of, &base, err);
+    tr_param_group base = {0};
+    tr_status status = read_hyper(run, of, &base.hyper, err);
+    status = status == TR_OK ? read_apart(run, of, &base.apart, err) : status;
     status = status == TR_OK ? tr__run_check_updates(run, of->optimizer, err) : status;
     if (status != TR_OK) {
         return status;
@@ -82,8 +92,14 @@ tr_status tr__run_resolve_optimizer(tr_run *run, tr_error *err) {
                          tr__config_bool(run->config, "optimizer.params.decay_1d");
     run->request.tensor_norms = of->optimizer->adaptation != NULL;
     run->request.optimizer_states =
-        of->states ? of->states(&base) : of->optimizer->state_count;
-    memcpy(run->request.states, of->optimizer->states, sizeof run->request.states);
+        of->states ? of->states(&base.hyper) : of->optimizer->state_count;
+    const tr_optimizer *apart =
+        of->optimizer->apart ? of->optimizer->apart : of->optimizer;
+    memcpy(run->request.apart_states, apart->states, sizeof run->request.apart_states);
+    run->request.apart_state_count =
+        of->optimizer->apart ? apart->state_count : run->request.optimizer_states;
+    run->request.matrices = of->optimizer->matrices != NULL;
+    tr__optimizer_states(run->config, of, run->request.states, &run->request.apart);
     settings->clip = number(run, "gradient_clipping");
     status = read_groups(run, &base, err);
     status = status == TR_OK ? tr__run_resolve_freeze(run, err) : status;

@@ -37,8 +37,8 @@ static void say_nvme(const tr_engine *engine) {
 static tr_status allocate(tr_engine *engine, tr_error *err) {
     size_t groups = engine->settings->group_count;
     engine->power = tr__calloc(groups, sizeof *engine->power);
-    engine->next_power = tr__calloc(groups, sizeof *engine->next_power);
-    engine->hyper = tr__calloc(groups, sizeof *engine->hyper);
+    engine->next_power = tr__calloc(2 * groups, sizeof *engine->next_power);
+    engine->hyper = tr__calloc(2 * groups, sizeof *engine->hyper);
     engine->own_rate = tr__calloc(groups, sizeof *engine->own_rate);
     if (!engine->power || !engine->next_power || !engine->hyper || !engine->own_rate) {
         return tr_fail(err, TR_MEMORY, "no memory for the optimizer's groups");

@@ -43,20 +43,28 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
         int group = tr__group_of(engine->settings, param->stored);
         tr_update_range *last =
             engine->range_count ? &engine->ranges[engine->range_count - 1] : NULL;
-        bool alone = engine->settings->optimizer->adaptation != NULL;
+        const tr_optimizer *optimizer = engine->settings->optimizer;
+        bool apart = optimizer->apart && plan->flats[param->flat].apart;
+        bool alone = optimizer->adaptation || (optimizer->matrices && !apart);
+        group += apart ? (int)engine->settings->group_count : 0;
         bool flat_rate = engine->settings->exclude_1d && param->stored_shape.rank < 2;
         if (last && !alone && joins(last, param->flat, group, param->offset)) {
             last->count = param->offset + param->count - last->offset;
         } else {
-            engine->ranges[engine->range_count++] = (tr_update_range){
-                .flat = param->flat,
-                .offset = param->offset,
-                .count = param->count,
-                .group = group,
-                .place = param->place,
-                .tensor = param->tensor,
-                .adapts = !flat_rate,
-                .undecayed = is_undecayed(engine->settings, param, group)};
+            engine->ranges[engine->range_count++] =
+                (tr_update_range){.flat = param->flat,
+                                  .offset = param->offset,
+                                  .count = param->count,
+                                  .group = group,
+                                  .place = param->place,
+                                  .tensor = param->tensor,
+                                  .rows = param->shape.dim[0],
+                                  .columns = param->shape.dim[1],
+                                  .apart = apart,
+                                  .adapts = !flat_rate,
+                                  .undecayed = is_undecayed(
+                                      engine->settings, param,
+                                      tr__group_of(engine->settings, param->stored))};
         }
     }
     qsort(engine->ranges, engine->range_count, sizeof *engine->ranges, compare_ranges);
@@ -69,9 +77,12 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
     int64_t time =
         tr__schedule_time(&settings->schedule, number, engine->count.learned, tokens);
     double guarded = tr__guard_rate(&settings->guard, &engine->guard);
-    for (size_t g = 0; g < settings->group_count; g++) {
-        tr_hyper *hyper = &engine->hyper[g];
-        *hyper = settings->groups[g].hyper;
+    size_t groups = settings->group_count;
+    bool apart = settings->optimizer->apart != NULL;
+    for (size_t i = 0; i < groups * (apart ? 2 : 1); i++) { // then those that are apart
+        size_t g = i % groups;
+        tr_hyper *hyper = &engine->hyper[i];
+        *hyper = i < groups ? settings->groups[g].hyper : settings->groups[g].apart;
         tr_rates rates = tr__schedule_at_time(&settings->schedule, time, hyper->lr);
         hyper->lr = rates.lr;
         if (rates.has_betas) {
@@ -82,8 +93,8 @@ double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
                           engine->batcher.batch, hyper, NULL);
         hyper->lr *= guarded;
         hyper->lr = isnan(engine->own_rate[g]) ? hyper->lr : engine->own_rate[g];
-        engine->next_power[g][0] = engine->power[g][0] * hyper->beta1;
-        engine->next_power[g][1] = engine->power[g][1] * hyper->beta2;
+        engine->next_power[i][0] = engine->power[g][0] * hyper->beta1;
+        engine->next_power[i][1] = engine->power[g][1] * hyper->beta2;
     }
     tr_update_order order = {
         .optimizer = settings->optimizer,

@@ -40,6 +40,10 @@ static tr_state state_of(const tr_engine *engine) {
     put_epoch(&engine->epoch, &state.numbers);
     tr__state_numbers_set(&state.numbers, "optimizer",
                           engine->settings->optimizer->number);
+    if (engine->plan->request.states[0].type != TR_STATE_F32) {
+        tr__state_numbers_set(&state.numbers, TR_STATE_TYPE_NUMBER,
+                              engine->plan->request.states[0].type);
+    }
     tr__engine_put_numbers(engine, &state.numbers);
     tr__model_identity_put(engine, &state);
     if (engine->plan->request.reproducible) {

@@ -10,7 +10,8 @@ typedef struct slot {
 
 enum {
     SLOTS = 18,
-    OTHERS = 8, // of an epoch, the optimizer, fixed-point sums: checkpoint.c
+    OTHERS =
+        9, // of an epoch, the optimizer and its states, fixed-point sums: checkpoint.c
 };
 
 _Static_assert(SLOTS + OTHERS + TR_DATA_NUMBERS + TR_DIMENSIONS <= TR_STATE_NUMBERS_MAX,

@@ -15,6 +15,11 @@ void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *ds
              state ? "." : "", state ? state : "");
 }
 
+void tr__scales_name(const tr_plan *plan, int param, const char *state, char *dst) {
+    snprintf(dst, TR_TENSOR_NAME_MAX, "%s.%s_absmax", plan->params[param].stored,
+             state);
+}
+
 static bool same_shape(const tr_stored_tensor *stored, const tr_shape *shape) {
     bool same = stored->rank == shape->rank;
     for (int d = 0; same && d < stored->rank; d++) {
@@ -72,18 +77,51 @@ static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *st
     return status;
 }
 
+// A checkpoint of states in 8 bits has the scales by which they were rounded: with
+// those the same values become the same codes. *piece: of a state; it is then `scaled`.
+static tr_status read_scales(const tr_weights_source *from, const tr_plan *plan,
+                             tr_executor *executor, const char *state_name,
+                             tr_piece *piece, tr_error *err) {
+    enum { MANY = 1024 };
+    float scales[MANY];
+    char name[TR_TENSOR_NAME_MAX];
+    int64_t block = tr__executor_block(executor, piece->param, piece->state);
+    tr__scales_name(plan, piece->param, state_name, name);
+    const tr_stored_tensor *stored = tr__tensor_set_find(from->set, name);
+    tr_shape shape = TR_SHAPE1(
+        tr__ceil_div(tr_shape_count(plan->params[piece->param].stored_shape), block));
+    if (block == 1 || !stored || !same_shape(stored, &shape)) {
+        return TR_OK; // they are found anew
+    }
+    int64_t first = piece->first / block, count = tr__ceil_div(piece->count, block);
+    tr_status status = TR_OK;
+    for (int64_t at = 0; at < count && status == TR_OK; at += MANY) {
+        int64_t now = tr__min_i64(MANY, count - at);
+        status = tr__tensor_read_f32(from->set, stored, first + at, now, scales, err);
+        if (status == TR_OK) {
+            status = tr__executor_set_scales(executor, piece, at, scales, now, err);
+        }
+    }
+    piece->scaled = true;
+    return status;
+}
+
 tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
                               tr_executor *executor, int state, const char *state_name,
                               tr_error *err) {
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
         char name[TR_TENSOR_NAME_MAX];
-        bool frozen = plan->flats[param->flat].frozen;
-        if ((frozen && (state >= 0 || from->reads == TR_READS_TRAINED)) ||
+        const tr_flat *flat = &plan->flats[param->flat];
+        bool frozen = flat->frozen;
+        if (state >= tr__flat_states(plan, flat) ||
+            (frozen && from->reads == TR_READS_TRAINED) ||
             (!frozen && from->reads == TR_READS_FROZEN)) {
             continue; // it has none, or is read from another place
         }
-        tr__tensor_name(plan, (int)i, state_name, name);
+        const char *of_state =
+            state < 0 ? state_name : tr__state_name(plan, flat, state);
+        tr__tensor_name(plan, (int)i, of_state, name);
         const tr_stored_tensor *stored = tr__tensor_set_find_prefixed(from->set, name);
         bool missing_may_be =
             (from->drawn && tr__is_adapter_tensor(name)) ||
@@ -107,10 +145,16 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
                            tr__shape_text(w.shape, model_shape));
         }
         tr_piece piece = tr__executor_held(executor, (int)i, state);
-        tr_status status =
-            param->quantized
-                ? tr__read_quantized(from->set, stored, plan, (int)i, executor, err)
-                : read_piece(from->set, stored, w.count, executor, &piece, err);
+        tr_status status = TR_OK;
+        if (state >= 0 && piece.count > 0) {
+            status = read_scales(from, plan, executor, of_state, &piece, err);
+        }
+        if (status == TR_OK) {
+            status =
+                param->quantized
+                    ? tr__read_quantized(from->set, stored, plan, (int)i, executor, err)
+                    : read_piece(from->set, stored, w.count, executor, &piece, err);
+        }
         if (status != TR_OK) {
             return status;
         }

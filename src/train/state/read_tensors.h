@@ -9,9 +9,15 @@
 
 enum { TR_TENSOR_NAME_MAX = 256 };
 
+// The number of a checkpoint that says how the first state was kept (tr_state_type).
+#define TR_STATE_TYPE_NUMBER "state_type"
+
 // The name of a parameter in files, or of one of its optimizer states:
 // "<name>.exp_avg". dst: [TR_TENSOR_NAME_MAX].
 void tr__tensor_name(const tr_plan *plan, int param, const char *state, char *dst);
+
+// Of a state in 8 bits, the name of the scales of its blocks: "<name>.exp_avg_absmax".
+void tr__scales_name(const tr_plan *plan, int param, const char *state, char *dst);
 
 // Tensors in files, and what they are called in messages.
 typedef struct tr_weights_source {
@@ -28,7 +34,8 @@ typedef struct tr_weights_source {
     const tr_model *may_lack;
 } tr_weights_source;
 
-// Fills what this rank holds of all parameters of a plan (state -1, its name NULL), or
+// Fills what this rank holds of all parameters of a plan (state -1; of another name
+// than the values' own: state_name), or
 // of one optimizer state. TR_IO: missing, or of another shape. Rows that are not there
 // stay what they are.
 tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,

@@ -87,6 +87,24 @@ static tr_status check_optimizer(const tr_engine *engine, const tr_checkpoint *f
                      from->folder);
 }
 
+static const char *type_name(tr_state_type type) {
+    bool known = type >= 0 && type < TR_STATE_TYPES;
+    return known ? tr__state_format(type)->name : "another type";
+}
+
+// States are saved as f32 values, or as bf16, which may go on in any type.
+static void say_converted(const tr_engine *engine, const tr_checkpoint *from) {
+    const tr_plan_request *r = &engine->plan->request;
+    double was = TR_STATE_F32;
+    tr__state_numbers_get(&from->state.numbers, TR_STATE_TYPE_NUMBER, &was);
+    tr_state_type now = r->states[0].type;
+    if (r->optimizer_states > 0 && (int)was != (int)now) {
+        tr__note(tr__run_log(engine->run),
+                 "%s: the optimizer's states were kept in %s, and go on in %s",
+                 from->folder, type_name((tr_state_type)(int)was), type_name(now));
+    }
+}
+
 // Of a checkpoint with an adapter: the base is read where the run has it.
 static tr_status load_adapter(tr_engine *engine, const tr_checkpoint *from,
                               tr_error *err) {
@@ -116,8 +134,7 @@ static tr_status load_parameters(tr_engine *engine, const tr_checkpoint *from,
 
 static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
                               tr_error *err) {
-    const tr_optimizer *optimizer = engine->settings->optimizer;
-    int states = engine->plan->request.optimizer_states;
+    int states = tr__plan_states(engine->plan);
     tr_status status = tr__engine_hash_base(engine, err);
     if (status == TR_OK) {
         status = tr__model_identity_check(engine, from, err);
@@ -135,10 +152,13 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
         status = tr__read_states(from->model, from->folder, engine->plan,
                                  engine->executor, err);
     }
+    if (status == TR_OK) {
+        say_converted(engine, from);
+    }
     for (int s = 0; s < states && status == TR_OK; s++) {
         status = tr__read_parameters(
             &(tr_weights_source){.set = from->optimizer, .path = from->folder},
-            engine->plan, engine->executor, s, optimizer->states[s].name, err);
+            engine->plan, engine->executor, s, NULL, err);
     }
     return status;
 }

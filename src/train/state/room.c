@@ -12,7 +12,7 @@
 static int64_t bytes_of_one(const tr_engine *engine) {
     const tr_plan *plan = engine->plan;
     int64_t parameters = tr_plan_parameters(plan), bytes = 0;
-    int64_t each = (1 + plan->request.optimizer_states) * (int64_t)sizeof(float);
+    int64_t each = (1 + tr__plan_states(plan)) * (int64_t)sizeof(float);
     if (engine->settings->checkpoint_dtype != TR_F32) { // beside those of f32
         each += (int64_t)tr_dtype_bytes(engine->settings->checkpoint_dtype);
     }

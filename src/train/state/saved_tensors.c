@@ -24,8 +24,14 @@ tr_status tr__saved_read(void *user, int64_t key, int64_t at, const float **data
                          int64_t *count, tr_error *err) {
     const tr_engine *engine = user;
     int64_t params = (int64_t)engine->plan->param_count;
-    tr_piece run, piece = tr__executor_own(engine->executor, (int)(key % params),
-                                           (int)(key / params) - 1);
+    int state = (int)(key / params) - 1;
+    bool scales = state >= TR_OPTIMIZER_STATES;
+    tr_piece run,
+        piece = tr__executor_own(engine->executor, (int)(key % params),
+                                 scales ? state - TR_OPTIMIZER_STATES : state);
+    if (scales) {
+        return tr__executor_scales(engine->executor, &piece, at, data, count, err);
+    }
     tr_status status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
     *data = run.data;
     *count = run.count;
@@ -97,17 +103,20 @@ static bool adapts(const tr_engine *engine) {
 }
 
 // All parameters in one state (-1: their own values), by the name that files give it.
-static void list_params(tr_engine *engine, int state, const char *name_of_state,
+static void list_params(tr_engine *engine, int state, const char *of_values,
                         tr_dtype stored, tr_saved_tensors *list) {
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
         char *name = list->names[list->count];
-        bool frozen = engine->plan->flats[param->flat].frozen;
-        if (frozen && (state >= 0 || adapts(engine))) {
+        const tr_flat *flat = &engine->plan->flats[param->flat];
+        if ((flat->frozen && adapts(engine)) ||
+            state >= tr__flat_states(engine->plan, flat)) {
             continue; // it has none; an adapter's base stays where it is
         }
-        tr__tensor_name(engine->plan, (int)i, name_of_state, name);
-        if (state < 0 && !name_of_state && adapts(engine)) {
+        const char *of_state =
+            state < 0 ? of_values : tr__state_name(engine->plan, flat, state);
+        tr__tensor_name(engine->plan, (int)i, of_state, name);
+        if (state < 0 && !of_values && adapts(engine)) {
             snprintf(name, TR_TENSOR_NAME_MAX, TR_ADAPTER_PREFIX "%s", param->stored);
         }
         tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
@@ -120,6 +129,30 @@ static void list_params(tr_engine *engine, int state, const char *name_of_state,
                                    .stored = stored,
                                    .key = key_of(engine, (int)i, state)};
         list_padding(engine, param, list);
+    }
+}
+
+// What blocks of a state in 8 bits are scaled by: one number for each.
+static void list_scales(tr_engine *engine, int state, tr_saved_tensors *list) {
+    for (size_t i = 0; i < engine->plan->param_count; i++) {
+        const tr_plan_param *param = &engine->plan->params[i];
+        tr_piece piece = tr__executor_own(engine->executor, (int)i, state);
+        const tr_flat *flat = &engine->plan->flats[param->flat];
+        int64_t block = tr__executor_block(engine->executor, (int)i, state);
+        if (block == 1) {
+            continue;
+        }
+        char *name = list->names[list->count];
+        tr__scales_name(engine->plan, (int)i, tr__state_name(engine->plan, flat, state),
+                        name);
+        tr_shape shape =
+            TR_SHAPE1(tr__ceil_div(tr_shape_count(param->stored_shape), block));
+        list->tensors[list->count++] = (tr_checkpoint_tensor){
+            .name = name,
+            .shape = shape,
+            .first = piece.first / block,
+            .count = tr__ceil_div(piece.count, block),
+            .key = key_of(engine, (int)i, state + TR_OPTIMIZER_STATES)};
     }
 }
 
@@ -143,13 +176,15 @@ bool tr__saved_model(tr_engine *engine, tr_saved_tensors *list) {
 }
 
 bool tr__saved_optimizer(tr_engine *engine, tr_saved_tensors *list) {
-    const tr_optimizer *optimizer = engine->settings->optimizer;
-    int states = engine->plan->request.optimizer_states;
-    if (!make_list(engine, states + 1, 0, list)) {
+    int states = tr__plan_states(engine->plan);
+    size_t scales = (size_t)states * engine->plan->param_count;
+    if (!make_list(engine, states + 1, scales, list)) {
         return false;
     }
     for (int state = 0; state < states; state++) {
-        list_params(engine, state, optimizer->states[state].name, TR_F32, list);
+        bool half = engine->plan->request.states[state].type == TR_STATE_BF16;
+        list_params(engine, state, NULL, half ? TR_BF16 : TR_F32, list);
+        list_scales(engine, state, list);
     }
     if (engine->settings->checkpoint_dtype != TR_F32) {
         list_params(engine, -1, TR_SAVED_MASTER, TR_F32, list);

@@ -29,7 +29,7 @@ typedef struct tr_tensor_access {
 
 static tr_status find_part(const tr_engine *engine, const char *part, int *out,
                            tr_error *err) {
-    enum { MOST = 2 + TR_OPTIMIZER_STATES };
+    enum { MOST = 2 + 2 * TR_OPTIMIZER_STATES };
     const char *names[MOST];
     size_t count = 0;
     for (; count < MOST && (names[count] = tr_engine_part(engine, count)); count++) {
@@ -85,7 +85,19 @@ static tr_status find_tensor(tr_tensor_access *a, tr_tensor_desc *desc,
     return fail_unknown(a->engine, a->name, err);
 }
 
-static tr_status check_part(const tr_tensor_access *a, const tr_flat *flat,
+// Which state of its flat buffer has the name.
+static bool find_state(tr_tensor_access *a, const tr_flat *flat, const char *part) {
+    const tr_plan *plan = a->engine->plan;
+    int s = 0;
+    while (s < tr__flat_states(plan, flat) &&
+           strcmp(tr__state_name(plan, flat, s), part) != 0) {
+        s++;
+    }
+    a->part = s;
+    return s < tr__flat_states(plan, flat);
+}
+
+static tr_status check_part(tr_tensor_access *a, const tr_flat *flat, const char *part,
                             tr_error *err) {
     if (a->part != PART_VALUES && !flat) {
         return tr_fail(err, TR_USAGE, "%s is a state of the model: it has values alone",
@@ -101,6 +113,10 @@ static tr_status check_part(const tr_tensor_access *a, const tr_flat *flat,
                        "%s is kept in few bits (quantization.base): its values are not "
                        "in memory, and cannot be read or written",
                        a->name);
+    }
+    if (a->part >= 0 && !find_state(a, flat, part)) {
+        return tr_fail(err, TR_USAGE, "%s has no \"%s\": another optimizer updates it",
+                       a->name, part);
     }
     if (a->part == PART_GRADIENT && flat->grad.buffer < 0) {
         return tr_fail(err, TR_USAGE, "the plan keeps no gradient of %s after a step",
@@ -155,7 +171,7 @@ static tr_status begin(tr_tensor_access *a, const char *part, tr_error *err) {
     const tr_flat *flat = NULL;
     tr_status status = find_part(a->engine, part, &a->part, &mine);
     status = status == TR_OK ? find_tensor(a, &desc, &flat, &mine) : status;
-    status = status == TR_OK ? check_part(a, flat, &mine) : status;
+    status = status == TR_OK ? check_part(a, flat, part, &mine) : status;
     status = status == TR_OK ? check_range(a, &desc, &mine) : status;
     status = tr__agree(a->engine->comm, status, &mine, err);
     status = status == TR_OK ? check_same(a, err) : status;

@@ -73,11 +73,16 @@ tr_status tr_engine_tensor(const tr_engine *engine, size_t index, tr_tensor_info
 }
 
 const char *tr_engine_part(const tr_engine *engine, size_t index) {
-    int states = engine ? engine->plan->request.optimizer_states : 0;
+    const tr_plan_request *r = engine ? &engine->plan->request : NULL;
+    int states = r ? r->optimizer_states : 0;
+    // Those of what is apart have names of their own where another optimizer has them.
+    int apart = r && engine->settings->optimizer->apart ? r->apart_state_count : 0;
     const char *const first[] = {"values", "gradient"};
-    if (!engine || index >= 2 + (size_t)states) {
+    if (!engine || index >= 2 + (size_t)states + (size_t)apart) {
         return NULL;
     }
-    return index < 2 ? first[index]
-                     : engine->settings->optimizer->states[index - 2].name;
+    size_t state = index - 2, own = (size_t)states;
+    return index < 2     ? first[index]
+           : state < own ? r->states[state].name
+                         : r->apart_states[state - own].name;
 }

@@ -25,6 +25,7 @@ typedef struct cut {
     bool reads;       // tensors by their names, in the end
     const char *sums; // of gradients
     const char *optimizer_type;
+    const char *states; // their type; NULL: f32
 } cut;
 
 static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
@@ -40,11 +41,13 @@ static void print_run(const cut *c, int64_t batch, char text[TEXT_MAX]) {
         "\"ratio\": %g}, "
         "\"offload_param\": {\"device\": \"%s\"}}, \"memory\": {\"nvme\": "
         "{\"path\": \"/tmp\", \"gradients\": %s}}, \"gradient_clipping\": 0.3, "
-        "\"optimizer\": {\"type\": \"%s\"}, \"out\": \"unused\"}",
+        "\"optimizer\": {\"type\": \"%s\"%s%s%s}, \"out\": \"unused\"}",
         POSITIONS, VOCABULARY, STEPS, c->half ? "true" : "false", c->sums, (int)batch,
         MICRO, c->reproducible ? "true" : "false", c->stage,
         c->overlap ? "true" : "false", c->optimizer, c->ratio > 0 ? c->ratio : 1,
-        c->params, c->gradients ? "true" : "false", c->optimizer_type);
+        c->params, c->gradients ? "true" : "false", c->optimizer_type,
+        c->states ? ", \"params\": {\"state_dtype\": \"" : "",
+        c->states ? c->states : "", c->states ? "\"}" : "");
 }
 
 static int64_t stored(const trial *t) {
@@ -98,8 +101,8 @@ static void run_cut(const cut *c, samples *data, int64_t batch, snapshot *end,
     trial_close(&t);
 }
 
-static void check_sums(int stage, bool reproducible, bool half, const char *sums,
-                       const char *type) {
+static void check_states(int stage, bool reproducible, bool half, const char *sums,
+                         const char *type, const char *states) {
     static const char *const places[] = {"none", "cpu", "nvme"};
     int64_t batch = 2 * MICRO * tr_comm_ranks(comm) - 1;
     cut resident = {.stage = stage,
@@ -109,7 +112,8 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
                     .reproducible = reproducible,
                     .half = half,
                     .sums = sums,
-                    .optimizer_type = type};
+                    .optimizer_type = type,
+                    .states = states};
     tr_step_result want[STEPS], got[STEPS];
     snapshot there, here;
     samples data;
@@ -126,13 +130,17 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
                  .gradients = k == 4 || (k == 3 && stage != 1),
                  .overlap = (k + stage) % 3 != 0,
                  .reproducible = reproducible,
-                 .defers = (k + stage) % 2 == 0,
+                 .defers = (k + stage) % 2 == 0 && strcmp(type, "Muon") != 0,
                  .beside = (k + stage) / 2 % 2 == 0,
                  .half = half,
-                 .reads = (k + stage / 2) % 2 == 0,
+                 // What is written into a state of few bits is rounded.
+                 .reads = (k + stage / 2) % 2 == 0 && !states &&
+                          strcmp(type, "Muon") != 0, // whose tensors differ in parts
                  .sums = sums,
-                 .optimizer_type = type};
-        if (params > 0 && stage < 3) {
+                 .optimizer_type = type,
+                 .states = states};
+        bool nvme = strcmp(c.optimizer, "nvme") == 0 || strcmp(c.params, "nvme") == 0;
+        if ((params > 0 && stage < 3) || (nvme && strcmp(type, "Muon") == 0)) {
             continue;
         }
         run_cut(&c, &data, batch, &here, got);
@@ -145,6 +153,11 @@ static void check_sums(int stage, bool reproducible, bool half, const char *sums
     }
     snapshot_free(&there);
     samples_free(&data);
+}
+
+static void check_sums(int stage, bool reproducible, bool half, const char *sums,
+                       const char *type) {
+    check_states(stage, reproducible, half, sums, type, NULL);
 }
 
 static void check_stage(int stage, bool reproducible, bool half, const char *type) {
@@ -187,12 +200,31 @@ static void with_norms(void **state) {
     check_stage(3, false, false, "Lamb");
 }
 
+// A block of 8 bits is one rank's, and its scale with it.
+static void with_states_of_few_bits(void **state) {
+    (void)state;
+    check_states(0, false, false, "fp32", "AdamW", "int8");
+    check_states(1, true, false, "fp32", "AdamW", "bf16");
+    check_states(2, false, true, "bf16", "AdamW", "int8");
+    check_states(3, false, false, "fp32", "AdamW", "int8");
+}
+
+// Whole matrices, whoever has parts of them.
+static void with_matrices(void **state) {
+    (void)state;
+    check_stage(0, false, false, "Muon");
+    check_stage(1, true, false, "Muon");
+    check_stage(2, false, true, "Muon");
+    check_stage(3, false, false, "Muon");
+}
+
 static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_stage), cmocka_unit_test(reproducibly),
-        cmocka_unit_test(in_16_bits),  cmocka_unit_test(with_sums_of_16_bits),
-        cmocka_unit_test(with_norms),
+        cmocka_unit_test(every_stage),   cmocka_unit_test(reproducibly),
+        cmocka_unit_test(in_16_bits),    cmocka_unit_test(with_sums_of_16_bits),
+        cmocka_unit_test(with_norms),    cmocka_unit_test(with_states_of_few_bits),
+        cmocka_unit_test(with_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,41 +1,9 @@
 #include "ops/flat/packed_state/packed_state.h"
 
+#include "base/dynamic_map.h"
 #include "ops/flat/packed_state/cells.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-enum { DECADES = 7 };
-
-// Point i of `points` equally spaced ones from 0.1 to 1, from the nearer end.
-static float point(int i, int points) {
-    float step = (1.0F - 0.1F) / (float)(points - 1);
-    return i < points / 2 ? 0.1F + step * (float)i
-                          : 1.0F - step * (float)(points - 1 - i);
-}
-
-// The middles of so many equal steps, of every power of ten, and 0 and 1.
-static void make_values(bool is_signed, float *value) {
-    int count = 0;
-    for (int d = 0; d < DECADES; d++) {
-        int steps = is_signed ? 1 << d : 2 << d;
-        float scale = (float)pow(10, d + 1 - DECADES);
-        for (int i = 0; i < steps; i++) {
-            float middle = (point(i, steps + 1) + point(i + 1, steps + 1)) / 2.0F;
-            value[count++] = scale * middle;
-            if (is_signed) {
-                value[count++] = -(scale * middle);
-            }
-        }
-    }
-    value[count++] = 0;
-    value[count++] = 1;
-}
-
-static int ascending(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
 
 // bound: [TR_STATE_CODES]. How many of them are less than the value, or equal to it?
 static int count_below(const float *bound, float value, bool or_equal) {
@@ -50,8 +18,7 @@ static int count_below(const float *bound, float value, bool or_equal) {
 }
 
 void tr__state_codes(tr_state_type type, tr_state_codes *out) {
-    make_values(type == TR_STATE_I8, out->value);
-    qsort(out->value, TR_STATE_CODES, sizeof *out->value, ascending);
+    tr__dynamic_map_make(type == TR_STATE_I8, out->value);
     for (int i = 0; i + 1 < TR_STATE_CODES; i++) {
         out->bound[i] = (out->value[i] + out->value[i + 1]) / 2.0F;
     }

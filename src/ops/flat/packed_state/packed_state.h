@@ -2,14 +2,12 @@
 // again.
 //
 // In 8 bits, a block of 256 elements is an f32 scale, the largest magnitude among them,
-// and a byte for each: the code of the nearest of 256 values between -1 and 1, times
-// the scale. The values are dense around 0, as the dynamic map of Dettmers (arXiv
-// 1511.04561) has them, which bitsandbytes uses: a code's leading zeros are a power of
-// ten, and its other bits are equal steps within it. What is never negative has a map
-// without signs.
+// and a byte for each: of the numbers of the dynamic map (base/dynamic_map.h), times the
+// scale, the nearest one's. What is never negative has the map without signs.
 #ifndef TR_OPS_FLAT_PACKED_STATE_PACKED_STATE_H
 #define TR_OPS_FLAT_PACKED_STATE_PACKED_STATE_H
 
+#include "base/dynamic_map.h"
 #include "ops/optimizers/state_types.h"
 
 #include <stdint.h>
@@ -17,7 +15,7 @@
 enum {
     TR_STATE_BLOCK = 256,                      // elements that share a scale
     TR_STATE_BLOCK_BYTES = 4 + TR_STATE_BLOCK, // the scale, then the codes
-    TR_STATE_CODES = 256,                      // values of a map
+    TR_STATE_CODES = TR_DYNAMIC_CODES,         // values of a map
     TR_STATE_CELLS = 24 * 128 + 1,             // of magnitudes from 2^-24 to 1
 };
 

@@ -10,7 +10,7 @@ static void measure_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
     tr_squares *parts = walk->launch->out[0];
     int64_t block = piece->first / TR_NORM_BLOCK - walk->attr->origin / TR_NORM_BLOCK;
-    tr__optimizer_measure(walk->order->optimizer, &walk->desc->target, &piece->hyper,
+    tr__optimizer_measure(piece->optimizer, &walk->desc->target, &piece->hyper,
                           &piece->update, piece->first,
                           parts + block + piece->range->place);
 }

@@ -11,7 +11,7 @@ extern const tr_kernel tr__update_kernel;
 
 // What the squares of a range's tensor make of its rate.
 static double trust_of(const tr_update_piece *piece) {
-    const tr_adaptation *adaptation = piece->walk->order->optimizer->adaptation;
+    const tr_adaptation *adaptation = piece->optimizer->adaptation;
     const double *squares = piece->walk->launch->in[1];
     if (!adaptation || !piece->range->adapts) {
         return 1;
@@ -25,7 +25,7 @@ static void update_piece(const tr_update_piece *piece) {
     tr_update update = piece->update;
     update.trust = trust_of(piece);
     int level = walk->desc->target.level;
-    tr_update_kernel *kernel = tr__optimizer_choose(walk->order->optimizer, level);
+    tr_update_kernel *kernel = tr__optimizer_choose(piece->optimizer, level);
     if (tr__update_is_packed(&update)) {
         tr__update_packed(kernel, level, &piece->hyper, &update);
     } else {

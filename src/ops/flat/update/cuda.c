@@ -40,7 +40,7 @@ static tr_cuda_gradients gradients_of(const tr_update_piece *piece) {
 static void launch_optimizer(const tr_update_piece *piece, const tr_update *update,
                              bool measures, const tr_cuda_norms *norms) {
     const tr_update_walk *walk = piece->walk;
-    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(walk->order->optimizer);
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
     const tr_cuda_function *function = !optimizer ? NULL
                                        : measures ? optimizer->measure
                                                   : optimizer->update;
@@ -107,7 +107,7 @@ static void launch_tensors(const tr_op_desc *desc, void *state,
 
 static void update_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
-    bool adapts = walk->order->optimizer->adaptation && piece->range->adapts;
+    bool adapts = piece->optimizer->adaptation && piece->range->adapts;
     const double *squares = walk->launch->in[1];
     tr_update update = piece->update;
     update.trust = 1; // what the squares make of it is found on the device

@@ -18,13 +18,14 @@ static const tr_update_range *first_range(const tr_update_order *order, int64_t 
     return order->ranges + low;
 }
 
-static tr_state_type type_of(const tr_update_walk *walk, int s) {
+static tr_state_type type_of(const tr_update_walk *walk, const tr_optimizer *optimizer,
+                             int s) {
     int i = TR_UPDATE_STATE + s;
     tr_dtype dtype = i < walk->desc->out_count ? walk->desc->out[i].dtype : TR_NONE;
-    return dtype == TR_BF16                             ? TR_STATE_BF16
-           : dtype != TR_U8                             ? TR_STATE_F32
-           : walk->order->optimizer->states[s].positive ? TR_STATE_U8
-                                                        : TR_STATE_I8;
+    return dtype == TR_BF16                ? TR_STATE_BF16
+           : dtype != TR_U8                ? TR_STATE_F32
+           : optimizer->states[s].positive ? TR_STATE_U8
+                                           : TR_STATE_I8;
 }
 
 static tr_update_piece make_piece(const tr_update_walk *walk,
@@ -33,6 +34,9 @@ static tr_update_piece make_piece(const tr_update_walk *walk,
     const tr_update_order *order = walk->order;
     tr_update_piece piece = {.walk = walk,
                              .range = range,
+                             .optimizer = range->apart && order->optimizer->apart
+                                              ? order->optimizer->apart
+                                              : order->optimizer,
                              .hyper = order->hyper[range->group],
                              .first = first};
     int64_t at = first - walk->attr->first;
@@ -48,7 +52,7 @@ static tr_update_piece make_piece(const tr_update_walk *walk,
     };
     for (int s = 0; s < TR_OPTIMIZER_STATES; s++) {
         char *state = walk->launch->out[TR_UPDATE_STATE + s];
-        tr_state_type type = type_of(walk, s);
+        tr_state_type type = type_of(walk, piece.optimizer, s);
         int64_t before = tr__packed_bytes(tr__state_format(type)->packing, at);
         piece.update.state[s] = state ? (float *)(void *)(state + before) : NULL;
         piece.update.type[s] = type;

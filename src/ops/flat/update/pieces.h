@@ -16,6 +16,7 @@ typedef struct tr_update_walk {
 typedef struct tr_update_piece {
     const tr_update_walk *walk;
     const tr_update_range *range;
+    const tr_optimizer *optimizer;
     tr_hyper hyper; // the range's own
     tr_update update;
     int64_t first; // element of its flat buffer

@@ -34,6 +34,8 @@ typedef struct tr_update_range {
     int group;             // index into tr_update_order.hyper
     int place;             // its parts in a flat buffer's squares are this much further
     int tensor;            // index of its squares among all tensors'
+    int64_t rows, columns; // of a matrix that is updated as a whole
+    bool apart;            // it is the optimizer's that has what is apart
     bool adapts;           // its rate follows its tensor's norms
     bool undecayed;        // without its group's weight decay
 } tr_update_range;
@@ -43,10 +45,10 @@ typedef struct tr_update_order {
     const tr_optimizer *optimizer;
     const tr_update_range *ranges; // [range_count], by flat buffer and offset
     size_t range_count;
-    const tr_hyper *hyper; // [groups]
+    const tr_hyper *hyper; // by the groups of ranges
     double grad_scale;
     int64_t number;           // of the update, from 1
-    const double (*power)[2]; // [groups] products of the betas of updates 1..number
+    const double (*power)[2]; // by these, products of the betas of updates 1..number
 } tr_update_order;
 
 enum { TR_UPDATE_COPY = 1, TR_UPDATE_STATE = 2 }; // results

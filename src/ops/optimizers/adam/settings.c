@@ -15,6 +15,7 @@ static const tr_key keys[] = {
      .doc = "divide the means by 1 - beta^t"},
     {TR_OPTIMIZER_SWITCH("adam_w_mode", types, "true"),
      .doc = "with type Adam: false adds the weight decay to the gradient"},
+    TR_OPTIMIZER_STATE_DTYPE(types),
     TR_OPTIMIZER_AMSGRAD(types),
     TR_OPTIMIZER_F32_STATES(types),
     {TR_OPTIMIZER_KEY("torch_adam", types), .types = TR_KEY_BOOL,
@@ -51,5 +52,6 @@ const tr_optimizer_settings tr__optimizer_settings_adam = {
     .optimizer = &tr__optimizer_adam,
     .keys = {.keys = keys, .count = sizeof keys / sizeof *keys},
     .read = read,
+    .packs = true,
     .idle = idle,
 };
