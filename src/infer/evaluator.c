@@ -10,6 +10,7 @@
 #include "files/safetensors/tensor_set.h"
 #include "infer/logits.h"
 #include "models/models.h"
+#include "plan/flow/request.h"
 #include "train/state/read_tensors.h"
 
 #include <tranche/checkpoint.h>
@@ -180,6 +181,8 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
     int64_t most = tr__max_i64(1, ROWS / tr__max_i64(e->positions, tokens));
     int64_t useful = e->data ? tr__min_i64(most, e->samples) : most;
     e->batch = o->micro_batch > 0 ? o->micro_batch : useful;
+    bool texts = e->run->own_model && tr__model_type_reads_tokens(e->model->type);
+    e->group = texts && e->data ? tr__model_group(e->run->own_model) : 0;
     return TR_OK;
 }
 
@@ -206,7 +209,13 @@ static tr_status make_plan(tr_evaluator *e, tr_error *err) {
                                .host_data_bytes =
                                    e->data ? tr_dataset_bytes(e->data) : 0,
                                .threads = threads_of(e->run)};
-    return tr_plan_make(&request, &e->plan, err);
+    tr_status status = TR_OK;
+    if (e->group > 0) {
+        status = tr__retrieval_create(e->samples, e->group, e->width,
+                                      tr__request_host(&request), &e->retrieval, err);
+        request.host_data_bytes += (int64_t)tr__retrieval_bytes(e->retrieval);
+    }
+    return status == TR_OK ? tr_plan_make(&request, &e->plan, err) : status;
 }
 
 // Has a checkpoint other weights than those that its run computed with?  In bf16 a run
@@ -254,7 +263,9 @@ static tr_status take_memory(tr_evaluator *e, tr_error *err) {
     if (!e->index || !e->targets || (tr__evaluator_has_numbers(e) && !e->numbers)) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
     }
-    tr_status status = tr__arenas_fit(e->plan, e->arenas, err);
+    tr_status status =
+        e->retrieval ? tr__retrieval_take_memory(e->retrieval, err) : TR_OK;
+    status = status == TR_OK ? tr__arenas_fit(e->plan, e->arenas, err) : status;
     return status == TR_OK
                ? tr__executor_create(e->plan, e->arenas, NULL, NULL, &e->executor, err)
                : status;
@@ -310,6 +321,7 @@ void tr_evaluator_destroy(tr_evaluator *e) {
     if (e) {
         tr__executor_destroy(e->executor);
         tr__arenas_destroy(e->arenas);
+        tr__retrieval_destroy(e->retrieval);
         tr_plan_destroy(e->plan);
         tr_run_destroy(e->run);
         tr__free(e->index);
@@ -341,6 +353,9 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
+    for (int64_t i = 0; i < count * e->group; i++) {
+        e->targets[i] = (int32_t)(first * e->group + i); // equal texts have one number
+    }
     bool numbers = tr__evaluator_has_numbers(e);
     for (int64_t i = 0; numbers && i < count * e->positions; i++) {
         e->targets[i] = isnan(e->numbers[i * e->width]) ? -1 : 0;
@@ -423,6 +438,9 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
             tr__evaluator_score(e, logits + i * e->width, i);
         }
     }
+    if (e->retrieval) {
+        tr__retrieval_put(e->retrieval, e->next, count, logits);
+    }
     made =
         (tr_predictions){sizeof made, e->next, count, logits, e->targets, e->numbers};
     tr__give_sized(predictions, &made);
@@ -448,6 +466,9 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
     bool embeds = e->model->embedding_width > 0;
     bool values = e->model->label_kind == TR_LABELS_VALUE;
     double loss = embeds ? NAN : e->loss / e->count;
+    const tr_retrieved found = e->retrieval && e->executor
+                                   ? tr__retrieval_score(e->retrieval, e->next)
+                                   : (tr_retrieved){NAN, NAN, NAN};
     const tr_evaluated made = {
         .samples = e->next,
         .targets = (int64_t)e->count,
@@ -455,7 +476,10 @@ tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
         .perplexity = tr__evaluator_has_numbers(e) ? NAN : exp(loss),
         .bits_per_byte = e->bytes ? loss / log(2) : NAN,
         .accuracy = embeds || values ? NAN : e->correct / e->count,
-        .weights_rounded = e->rounded};
+        .weights_rounded = e->rounded,
+        .recall_at_1 = found.recall_at_1,
+        .recall_at_10 = found.recall_at_10,
+        .mrr = found.mrr};
     tr__give_sized(result, &made);
     return TR_OK;
 }

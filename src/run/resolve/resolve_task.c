@@ -135,7 +135,7 @@ tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
     }
     if (settings.task == TR_TASK_CONTRASTIVE) {
         status = read_way(run, &sentence, err);
-        if (status == TR_OK && !run->vocabulary_fixed) {
+        if (status == TR_OK) {
             status = tr__run_survey_groups(run, &settings.contrast.texts, err);
         }
         read_contrast(run, &settings.contrast);
