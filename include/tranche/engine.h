@@ -408,7 +408,7 @@ typedef struct tr_check_tensor {
 #define TR_CHECK_DECIDED 0.05
 
 // One way to make the step. The distance of a tensor is that of its gradient g from its
-// gradient f in the first cut: |g - f| / max(|f|, 1e-6 |F|). Norms are Euclidean, and F
+// gradient f in the first cut: |g - f| / max(|f|, 1e-3 |F|). Norms are Euclidean, and F
 // is the gradient of the whole model: a gradient next to zero is rounding alone.
 typedef struct tr_check_cut {
     char name[TR_CHECK_TEXT];    // in words: "micro-batches of 3"

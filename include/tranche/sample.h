@@ -240,10 +240,16 @@ typedef struct tr_evaluated {
     // The weights are a checkpoint's in bf16 ("checkpoint.dtype") and the run computed
     // with others: the loss is near that of the run, and that of other programs.
     bool weights_rounded;
+    // Of an encoder on groups of an anchor, its positive and perhaps a negative: where
+    // the positive comes among the positives and negatives of all groups so far, by
+    // their products with the anchor. The shares of anchors whose positive is the
+    // first, and one of the first ten, and the mean of 1 / place; else NAN. Of
+    // candidates with one product the positive counts first.
+    double recall_at_1, recall_at_10, mrr;
 } tr_evaluated;
 
 #define TR_EVALUATED_INIT                                                              \
-    { sizeof(tr_evaluated), 0, 0, 0, 0, 0, 0, false }
+    { sizeof(tr_evaluated), 0, 0, 0, 0, 0, 0, false, 0, 0, 0 }
 
 // The result over the samples that tr_evaluator_next has returned so far. TR_USAGE: a
 // struct of an unknown size.

@@ -6,6 +6,7 @@
 #include "check/check_ops.h"
 #include "check/check_steps.h"
 #include "data/text/apart.h"
+#include "models/models.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -174,9 +175,19 @@ static tr_status try_on(tr_checker *c, tr_dataset *data, const tr_cut_request *a
     return status;
 }
 
+static bool is_grouped(const tr_run *run) {
+    return run->own_model && tr__model_type_reads_tokens(run->own_model->type) &&
+           tr__model_group(run->own_model) > 0;
+}
+
 static tr_status try_apart(tr_checker *c, const tr_cut_request *asked,
                            tr_check_cut *cut, tr_error *err) {
     tr_dataset *data = NULL;
+    if (is_grouped(c->run)) {
+        snprintf(cut->skipped, sizeof cut->skipped,
+                 "the texts of a sample belong together: its loss compares them");
+        return TR_OK;
+    }
     tr_status status = take_apart(c->run, &data, err);
     if (status == TR_OK) {
         status = try_on(c, data, asked, cut, err);

@@ -7,8 +7,10 @@
 
 #define SCALE_STEP 0x1p4 // how much lower the next loss scale is
 
-// Below this part of the whole gradient a tensor's own is rounding alone.
-#define LEAST 1e-6
+// Distances in a tensor whose gradient is smaller than this part of the whole one are
+// measured by this part: what is 1e-4 of that, which a check in f32 allows, is about a
+// rounding of the whole. The true gradient of a key's bias is 0.
+#define LEAST 1e-3
 
 void tr__check_end(tr_attempt *a) {
     tr_engine_destroy(a->engine);

@@ -22,6 +22,9 @@ static void print(const tr_evaluated *r, bool embeds) {
     print_number("perplexity", r->perplexity, "");
     print_number("bits per byte", r->bits_per_byte, "");
     print_number("accuracy", 100 * r->accuracy, " %");
+    print_number("recall at 1", 100 * r->recall_at_1, " %");
+    print_number("recall at 10", 100 * r->recall_at_10, " %");
+    print_number("mrr", r->mrr, "");
     if (r->weights_rounded) {
         printf("%-14s %s\n", "weights",
                "rounded to bf16 (checkpoint.dtype): the loss is near that of the run");
@@ -34,11 +37,14 @@ static tr_status print_json(const tr_evaluated *r, const tr_ledger *ledger,
         json_pack("{s:I, s:I}", "device", (json_int_t)ledger->total[TR_SPACE_DEVICE],
                   "host", (json_int_t)ledger->total[TR_SPACE_HOST]);
     json_t *all = json_pack(
-        "{s:I, s:I, s:o, s:o, s:o, s:o, s:b, s:o}", "samples", (json_int_t)r->samples,
-        "targets", (json_int_t)r->targets, "loss", cli_json_number(r->loss),
-        "perplexity", cli_json_number(r->perplexity), "bits_per_byte",
-        cli_json_number(r->bits_per_byte), "accuracy", cli_json_number(r->accuracy),
-        "weights_rounded", r->weights_rounded, "planned_peak_bytes", peak);
+        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "samples",
+        (json_int_t)r->samples, "targets", (json_int_t)r->targets, "loss",
+        cli_json_number(r->loss), "perplexity", cli_json_number(r->perplexity),
+        "bits_per_byte", cli_json_number(r->bits_per_byte), "accuracy",
+        cli_json_number(r->accuracy), "recall_at_1", cli_json_number(r->recall_at_1),
+        "recall_at_10", cli_json_number(r->recall_at_10), "mrr",
+        cli_json_number(r->mrr), "weights_rounded", r->weights_rounded,
+        "planned_peak_bytes", peak);
     tr_status status = cli_json_line(all, 0, err);
     putchar('\n');
     return status;

@@ -119,8 +119,9 @@ static void contrastive(tr_graph *g, const tr_call_given *c, tr_value *out) {
     const tr_contrastive_options options = {.normalize = c->value[0] > 0,
                                             .symmetric = c->value[1] > 0,
                                             .temperature = c->value[2],
-                                            .groups = (int64_t)c->value[3]};
-    tr_contrastive(g, c->in[0], c->in[1], &options);
+                                            .groups = (int64_t)c->value[3],
+                                            .mask_equal = c->value[4] > 0};
+    tr_contrastive(g, c->in[0], c->in[1], c->in[2], &options);
 }
 
 static void rms_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
@@ -242,11 +243,11 @@ static const tr_call_row rows[] = {
      text_pool},
     {"normalize", {"x"}, 1, 1, {{0}}, normalize},
     {"contrastive",
-     {"x", "targets"},
+     {"x", "targets", "scale"},
      2,
      0,
      {SWITCH("normalize", 0), SWITCH("symmetric", 0), NUMBER("temperature", 0.05),
-      COUNT("groups", 0)},
+      COUNT("groups", 0), SWITCH("mask_equal", 0)},
      contrastive},
     {"element_loss", {"x", "targets"}, 2, 0, {CHOICE("kind", losses)}, element_loss},
     {"rms_norm", {"x", "weight"}, 2, 1, {NUMBER("epsilon", 1e-6)}, rms_norm},

@@ -180,15 +180,17 @@ tr_value tr_normalize(tr_graph *graph, tr_value x) {
     return tr_graph_op(graph, &tr__op_normalize, NULL, &x, 1, NULL);
 }
 
-void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
+void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets, tr_value scale,
                     const tr_contrastive_options *o) {
-    tr_contrastive_attr attr = {o->normalize, o->symmetric, o->temperature};
-    tr_contrastive_pool_attr pool = {o->groups};
-    tr_value all =
-        o->groups > 0 ? tr_graph_op(graph, &tr__op_contrastive_pool, &pool, &x, 1, NULL)
-                      : TR_NO_VALUE;
-    tr_graph_op(graph, &tr__op_contrastive, &attr, (tr_value[]){x, targets, all},
-                o->groups > 0 ? 3 : 2, NULL);
+    const tr_contrastive_attr attr = {o->normalize, o->symmetric, o->mask_equal, 0,
+                                      o->temperature};
+    const tr_contrastive_pool_attr pool = {o->groups};
+    const tr_value texts[] = {x, targets};
+    tr_value all = o->groups > 0 ? tr_graph_op(graph, &tr__op_contrastive_pool, &pool,
+                                               texts, 2, NULL)
+                                 : TR_NO_VALUE;
+    tr_graph_op(graph, &tr__op_contrastive, &attr, (tr_value[]){x, targets, all, scale},
+                4, NULL);
 }
 
 void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value x,

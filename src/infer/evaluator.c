@@ -11,6 +11,7 @@
 #include "infer/logits.h"
 #include "infer/trained_base.h"
 #include "models/models.h"
+#include "plan/flow/request.h"
 #include "train/state/read_tensors.h"
 
 #include <tranche/checkpoint.h>
@@ -181,6 +182,8 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
     int64_t most = tr__max_i64(1, ROWS / tr__max_i64(e->positions, tokens));
     int64_t useful = e->data ? tr__min_i64(most, e->samples) : most;
     e->batch = o->micro_batch > 0 ? o->micro_batch : useful;
+    bool texts = e->run->own_model && tr__model_type_reads_tokens(e->model->type);
+    e->group = texts && e->data ? tr__model_group(e->run->own_model) : 0;
     return TR_OK;
 }
 
@@ -208,7 +211,13 @@ static tr_status make_plan(tr_evaluator *e, const char *folder, tr_error *err) {
                                    e->data ? tr_dataset_bytes(e->data) : 0,
                                .threads = threads_of(e->run)};
     tr__ask_for_trained_base(folder, e->model, &request);
-    return tr_plan_make(&request, &e->plan, err);
+    tr_status status = TR_OK;
+    if (e->group > 0) {
+        status = tr__retrieval_create(e->samples, e->group, e->width,
+                                      tr__request_host(&request), &e->retrieval, err);
+        request.host_data_bytes += (int64_t)tr__retrieval_bytes(e->retrieval);
+    }
+    return status == TR_OK ? tr_plan_make(&request, &e->plan, err) : status;
 }
 
 // Has a checkpoint other weights than those that its run computed with?  In bf16 a run
@@ -256,7 +265,9 @@ static tr_status take_memory(tr_evaluator *e, tr_error *err) {
     if (!e->index || !e->targets || (tr__evaluator_has_numbers(e) && !e->numbers)) {
         return tr_fail(err, TR_MEMORY, "no memory to evaluate");
     }
-    tr_status status = tr__arenas_fit(e->plan, e->arenas, err);
+    tr_status status =
+        e->retrieval ? tr__retrieval_take_memory(e->retrieval, err) : TR_OK;
+    status = status == TR_OK ? tr__arenas_fit(e->plan, e->arenas, err) : status;
     return status == TR_OK
                ? tr__executor_create(e->plan, e->arenas, NULL, NULL, &e->executor, err)
                : status;
@@ -312,6 +323,7 @@ void tr_evaluator_destroy(tr_evaluator *e) {
     if (e) {
         tr__executor_destroy(e->executor);
         tr__arenas_destroy(e->arenas);
+        tr__retrieval_destroy(e->retrieval);
         tr_plan_destroy(e->plan);
         tr_run_destroy(e->run);
         tr__free(e->index);
@@ -343,6 +355,9 @@ tr_status tr__evaluator_fill(tr_evaluator *e, tr_dataset *from, int64_t first,
         e->index[i] = first + i;
     }
     tr_status status = tr_dataset_read(from, e->index, count, rows, err);
+    for (int64_t i = 0; i < count * e->group; i++) {
+        e->targets[i] = (int32_t)(first * e->group + i); // equal texts have one number
+    }
     bool numbers = tr__evaluator_has_numbers(e);
     for (int64_t i = 0; numbers && i < count * e->positions; i++) {
         e->targets[i] = isnan(e->numbers[i * e->width]) ? -1 : 0;
@@ -425,72 +440,12 @@ tr_status tr_evaluator_next(tr_evaluator *e, tr_predictions *predictions,
             tr__evaluator_score(e, logits + i * e->width, i);
         }
     }
+    if (e->retrieval) {
+        tr__retrieval_put(e->retrieval, e->next, count, logits);
+    }
     made =
         (tr_predictions){sizeof made, e->next, count, logits, e->targets, e->numbers};
     tr__give_sized(predictions, &made);
     e->next += count;
     return TR_OK;
-}
-
-static tr_status need_evaluated(const tr_evaluated *result, const char *function,
-                                tr_error *err) {
-    static const tr_sized known = {"tr_evaluated", "TR_EVALUATED_INIT", sizeof *result,
-                                   0};
-    return tr__need_sized(result, &known, function, err);
-}
-
-tr_status tr_evaluator_result(const tr_evaluator *e, tr_evaluated *result,
-                              tr_error *err) {
-    static const char name[] = "tr_evaluator_result";
-    tr_status status = tr__need(e, name, "evaluator", err);
-    status = status == TR_OK ? need_evaluated(result, name, err) : status;
-    if (status != TR_OK) {
-        return status;
-    }
-    bool embeds = e->model->embedding_width > 0;
-    bool values = e->model->label_kind == TR_LABELS_VALUE;
-    double loss = embeds ? NAN : e->loss / e->count;
-    const tr_evaluated made = {
-        .samples = e->next,
-        .targets = (int64_t)e->count,
-        .loss = loss,
-        .perplexity = tr__evaluator_has_numbers(e) ? NAN : exp(loss),
-        .bits_per_byte = e->bytes ? loss / log(2) : NAN,
-        .accuracy = embeds || values ? NAN : e->correct / e->count,
-        .weights_rounded = e->rounded};
-    tr__give_sized(result, &made);
-    return TR_OK;
-}
-
-tr_status tr_evaluate(const tr_evaluator_options *options, tr_evaluated *result,
-                      tr_error *err) {
-    tr_evaluator *e = NULL;
-    tr_predictions predictions = TR_PREDICTIONS_INIT;
-    tr_status status = need_evaluated(result, "tr_evaluate", err);
-    if (status == TR_OK) {
-        status = tr_evaluator_create(options, &e, err);
-    }
-    do {
-        status = status == TR_OK ? tr_evaluator_next(e, &predictions, err) : status;
-    } while (status == TR_OK && predictions.count > 0);
-    if (status == TR_OK) {
-        status = tr_evaluator_result(e, result, err);
-    }
-    tr_evaluator_destroy(e);
-    return status;
-}
-
-int64_t tr_predict_class(const float *logits, int64_t classes, double *probabilities) {
-    int64_t best = 0;
-    double total = 0;
-    for (int64_t v = 1; v < classes; v++) {
-        best = logits[v] > logits[best] ? v : best;
-    }
-    for (int64_t v = 0; v < classes; v++) {
-        total += exp((double)logits[v] - (double)logits[best]);
-    }
-    for (int64_t v = 0; v < classes && probabilities; v++) {
-        probabilities[v] = exp((double)logits[v] - (double)logits[best]) / total;
-    }
-    return best;
 }

@@ -3,6 +3,7 @@
 #define TR_INFER_EVALUATOR_H
 
 #include "exec/executor.h"
+#include "infer/retrieval.h"
 #include "run/run.h"
 
 #include <tranche/sample.h>
@@ -20,6 +21,8 @@ struct tr_evaluator {
     int64_t *index;   // [batch]
     int32_t *targets; // [batch, positions]
     float *numbers;   // [batch, positions, width] where targets are numbers; NULL
+    int64_t group; // texts of a sample, where these are an anchor, its positive, ...; 0
+    tr_retrieval *retrieval; // then: their embeddings so far; else NULL
     double loss, count, correct;
     bool bytes;
     bool rounded; // the weights were, when they were saved

@@ -14,8 +14,8 @@
 const char *const tr__bert_token_tensors[] = {
     WORDS, "bert." WORDS, "roberta." WORDS, BERT_BIAS, ROBERTA_BIAS, NULL};
 
-const char *const tr__bert_heads[] = {"bert.pooler.", "classifier.", "cls.", "lm_head.",
-                                      NULL};
+const char *const tr__bert_heads[] = {"bert.pooler.", "classifier.", "cls.",
+                                      "lm_head.",     "logit_scale", NULL};
 
 static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
 static const tr_init ones = {TR_INIT_CONSTANT, 1, 0};

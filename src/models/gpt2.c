@@ -308,7 +308,7 @@ static tr_task_settings *task(void *config) {
     return &((tr_gpt2_config *)config)->task;
 }
 
-static const char *const heads[] = {"score.", NULL};
+static const char *const heads[] = {"score.", "logit_scale", NULL};
 
 static const tr_text_model texts = {.classes = "GPT2",
                                     .width = width,

@@ -1,5 +1,6 @@
 #include "models/label_head.h"
 
+#include <math.h>
 #include <stdio.h>
 
 void tr__label_head(tr_graph *g, const tr_label_head *head,
@@ -21,13 +22,23 @@ void tr__label_head(tr_graph *g, const tr_label_head *head,
         tr_linear(g, TR_LINEAR_OUT_IN, x, w, b), targets);
 }
 
+// CLIP's name, and its shape.
+static tr_value logit_scale(tr_graph *g, const tr_contrastive_way *way) {
+    const tr_init init = {TR_INIT_CONSTANT, (float)-log(way->temperature), 0};
+    return way->learned && way->texts > 0
+               ? tr_graph_param(g, "logit_scale", (tr_shape){0}, init)
+               : TR_NO_VALUE;
+}
+
 void tr__embedding_head(tr_graph *g, const tr_task_settings *task, tr_value x,
                         tr_value targets) {
-    const tr_contrastive_options options = {.symmetric = task->contrast.symmetric,
-                                            .temperature = task->contrast.temperature,
-                                            .groups = task->contrast.groups};
+    const tr_contrastive_way *way = &task->contrast;
+    const tr_contrastive_options options = {.symmetric = way->symmetric,
+                                            .mask_equal = way->mask_equal,
+                                            .temperature = way->temperature,
+                                            .groups = way->groups};
     x = task->embedding.normalize ? tr_normalize(g, x) : x;
-    tr_contrastive(g, x, targets, &options);
+    tr_contrastive(g, x, targets, logit_scale(g, way), &options);
 }
 
 void tr__text_head(tr_graph *g, const tr_task_settings *task, tr_value x,

@@ -327,7 +327,7 @@ static tr_task_settings *task(void *config) {
     return &((tr_llama_config *)config)->task;
 }
 
-static const char *const heads[] = {"score.", NULL};
+static const char *const heads[] = {"score.", "logit_scale", NULL};
 
 #define TEXTS(name)                                                                    \
     {                                                                                  \

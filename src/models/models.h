@@ -47,6 +47,8 @@ int64_t tr__model_types(const tr_model *model);
 // Are its samples rows of whole texts, as those of all tasks but causal_lm?
 bool tr__model_reads_texts(const tr_model *model);
 bool tr__model_is_masked(const tr_model *model); // is its task masked_lm?
+// How it makes embeddings of texts; NULL: it makes none.
+const struct tr_embedding_way *tr__model_embedding(const tr_model *model);
 // The texts of a sample where embeddings are trained; else 0. Sets how many samples an
 // optimizer step has at most, which its loss is over.
 int64_t tr__model_group(const tr_model *model);

@@ -33,7 +33,9 @@ typedef struct tr_task_labels {
 // negative) a sample, `groups` samples a step at most. texts 0: they are not.
 typedef struct tr_contrastive_way {
     double temperature;
+    bool learned; // the temperature is trained, from that one on
     bool symmetric;
+    bool mask_equal; // equal texts are not each other's negatives
     int64_t texts, groups;
 } tr_contrastive_way;
 

@@ -70,6 +70,12 @@ void tr__model_set_length(tr_model *model, int64_t tokens, bool packed) {
                                      settings->labels.kind, settings->labels.count);
 }
 
+const tr_embedding_way *tr__model_embedding(const tr_model *model) {
+    const tr_task_settings *settings = settings_of(model);
+    return settings && settings->task == TR_TASK_CONTRASTIVE ? &settings->embedding
+                                                             : NULL;
+}
+
 int64_t tr__model_group(const tr_model *model) {
     const tr_task_settings *settings = settings_of(model);
     return settings ? settings->contrast.texts : 0;

@@ -35,6 +35,7 @@ struct tr_run {
     // it, and how many of them are tokens (else 0).
     bool vocabulary_open;
     bool vocabulary_fixed; // nothing is trained: the model stays as it is
+    bool rows_alone;       // then: no data are opened
     int64_t rows_read, tokens_read;
     tr_dataset *train, *validation;
     bool has_data;        // they are known: a run that is only planned needs none

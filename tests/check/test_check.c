@@ -8,7 +8,9 @@
 #include <tranche/engine.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FEATURES = OWN_FEATURES, CLASSES = OWN_CLASSES };
 
@@ -238,6 +240,49 @@ static void test_tolerance(void **state) {
     tr_check_destroy(check);
 }
 
+// A key's bias adds the same to all logits of a query, so its true gradient is 0, and
+// what is computed of it is rounding: another one in each cut.
+static void test_zero_gradient(void **state) {
+    tr_error err = {0};
+    tr_check *check = NULL;
+    size_t biases = 0;
+    (void)state;
+    assert_int_equal(chdir(TR_TEST_DATA "/goldens/bert-masked"), 0);
+    run_options options = {.file = "run.json"};
+    trial_ok(trial_check(&options, 0, &check, &err), &err);
+    assert_true(check->passed);
+    for (size_t t = 0; t < check->tensor_count; t++) {
+        bool bias = strstr(check->tensors[t].name, "key.bias");
+        biases += bias;
+        assert_true(bias == (check->tensors[t].norm < 1e-6 * check->cuts[0].grad_norm));
+    }
+    assert_true(biases > 0);
+    tr_check_destroy(check);
+}
+
+static void check_apart(const char *golden, const char *packing, bool made) {
+    char folder[1024];
+    tr_error err = {0};
+    tr_check *check = NULL;
+    snprintf(folder, sizeof folder, "%s/goldens/%s", TR_TEST_DATA, golden);
+    assert_int_equal(chdir(folder), 0);
+    run_options options = {.file = "run.json", .set = &packing, .set_count = 1};
+    trial_ok(trial_check(&options, 0, &check, &err), &err);
+    const tr_check_cut *cut = find_cut(check, "each packed document");
+    assert_true(check->passed);
+    assert_true(made == !cut->skipped[0]);
+    assert_true(!made || cut->loss > 0);
+    tr_check_destroy(check);
+}
+
+// A text's label goes with it; texts that a loss compares stay together.
+static void test_texts_apart(void **state) {
+    (void)state;
+    check_apart("bert-class", "data.packing=true", true);
+    check_apart("bert-set", "data.packing=true", true);
+    check_apart("bert-pairs", "seed=1", false);
+}
+
 static void test_refusals(void **state) {
     tr_error err = {0};
     tr_check *check = NULL;
@@ -261,10 +306,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_model), cmocka_unit_test(test_mistake),
-        cmocka_unit_test(test_half),        cmocka_unit_test(test_half_sums),
-        cmocka_unit_test(test_tolerance),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_half_mistake),
+        cmocka_unit_test(test_right_model),   cmocka_unit_test(test_mistake),
+        cmocka_unit_test(test_half),          cmocka_unit_test(test_half_sums),
+        cmocka_unit_test(test_tolerance),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_half_mistake),
+        cmocka_unit_test(test_zero_gradient), cmocka_unit_test(test_texts_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,9 @@ static void spoil_input(refusals *r, int i) {
     r->in[i].dtype = TR_I8;
     must_refuse(r, "the data type", i);
     r->in[i] = good;
+    if (last < 0) {
+        return; // a number has no dimension to spoil
+    }
     r->in[i].shape.dim[last] = 0;
     must_refuse(r, "an empty dimension", i);
     r->in[i] = good;

@@ -240,6 +240,7 @@ int main(void) {
         TEN_UPDATES("roberta-masked"),
         WHOLE_STEPS("bert-pairs"),
         WHOLE_STEPS("roberta-triples"),
+        WHOLE_STEPS("bert-scale"),
         TEN_UPDATES("mlp"),
         TEN_UPDATES("mlp-npy"),
         TEN_UPDATES("mlp-adam"),

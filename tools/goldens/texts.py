@@ -197,15 +197,28 @@ def make_masked(name, kind, seed):
         [loss_of(i) for i in range(windows)], lambda i: int((labels[i] >= 0).sum()))
 
 
-def make_contrast(name, kind, seed, texts, symmetric):
+def allowed(own, other, asks, answers):
+    """May `answers` of group `other` be a negative of `asks` of group `own`? Texts of both
+    groups by name: not where it is a text that `own` has in either place, nor where both
+    groups ask the same."""
+    return other[answers] not in (own[asks], own[answers]) and other[asks] != own[asks]
+
+
+def make_contrast(name, kind, seed, texts, symmetric, learned=False):
     """23 groups of an anchor, a positive and perhaps a negative; the loss is over a whole
-    batch, of embeddings that are the mean of a text's tokens, of length 1."""
+    batch, of embeddings that are the mean of a text's tokens, of length 1. learned: the
+    temperature is a parameter, many texts are equal, and equal ones no negatives."""
     model, tokenizer = model_of(kind, "Model", seed)
+    if learned:
+        model.logit_scale = torch.nn.Parameter(torch.tensor(1.3))
     folder = begin(name, model)
     rng = np.random.default_rng(seed)
     fields = ["anchor", "positive", "negative"][:texts]
     records = [{f: " ".join(rng.choice(WORDS, rng.integers(1, 7))) for f in fields}
                for _ in range(23)]
+    if learned:
+        few = [r["anchor"] for r in records[:5]]
+        records = [{f: str(rng.choice(few)) for f in fields} for _ in records]
     (folder / "records.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     temperature = 0.2
 
@@ -217,20 +230,35 @@ def make_contrast(name, kind, seed, texts, symmetric):
             rows.append(m(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(0))
         return torch.nn.functional.normalize(torch.stack(rows), dim=1)
 
+    def one_way(m, batch, asks, answers, x, y, names):
+        """names: what field each block of y is."""
+        factor = m.logit_scale.exp() if learned else 1 / temperature
+        logits = x @ y.T * factor
+        for i, a in enumerate(batch):
+            for j, b in enumerate(list(batch) * len(names)):
+                field = names[j // len(batch)]
+                hidden = not allowed(records[a], records[b], asks, answers) \
+                    if field == answers else \
+                    records[b][field] in (records[a][asks], records[a][answers])
+                if learned and i != j and hidden:
+                    logits[i, j] = -math.inf
+        return torch.nn.functional.cross_entropy(logits, torch.arange(len(batch)),
+                                                 reduction="sum")
+
     def whole(m, batch):
         parts = [embed(m, f, batch) for f in fields]
-        own = torch.arange(len(batch))
-        loss = torch.nn.functional.cross_entropy(
-            parts[0] @ torch.cat(parts[1:]).T / temperature, own, reduction="sum")
+        loss = one_way(m, batch, "anchor", "positive", parts[0], torch.cat(parts[1:]),
+                       fields[1:])
         if symmetric:
-            back = torch.nn.functional.cross_entropy(
-                parts[1] @ parts[0].T / temperature, own, reduction="sum")
+            back = one_way(m, batch, "positive", "anchor", parts[1], parts[0],
+                           fields[:1])
             loss = (loss + back) / 2
         return loss
 
+    more = {"learned": True, "duplicates": "mask"} if learned else {}
     finish(folder, model, {
         "task": "contrastive",
-        "contrastive": {"temperature": temperature, "symmetric": symmetric},
+        "contrastive": {"temperature": temperature, "symmetric": symmetric, **more},
         "data": {"format": "jsonl", "train": ["records.jsonl"],
                  "tokenizer": TOKENIZERS[kind], "max_length": LENGTH,
                  "order": "sequential"}},
@@ -240,6 +268,7 @@ def make_contrast(name, kind, seed, texts, symmetric):
 GOLDENS = {
     "bert-pairs": lambda: make_contrast("bert-pairs", "Bert", 69, 2, True),
     "roberta-triples": lambda: make_contrast("roberta-triples", "Roberta", 70, 3, False),
+    "bert-scale": lambda: make_contrast("bert-scale", "Bert", 71, 3, True, True),
     "bert-class": one("bert-class", "Bert", 61),
     "roberta-class": one("roberta-class", "Roberta", 62),
     "gpt2-class": one("gpt2-class", "GPT2", 73),

@@ -140,18 +140,21 @@ TR_API tr_value tr_normalize(tr_graph *graph, tr_value x);
 typedef struct tr_contrastive_options {
     bool normalize;     // inference gives rows of length 1
     bool symmetric;     // half the loss is that of positives among anchors
-    double temperature; // that products are divided by
+    bool mask_equal;    // equal texts are not each other's negatives
+    double temperature; // that products are divided by; with a scale it is not read
     // T, groups of an optimizer step at most, over all ranks. Every micro-batch of it
     // is then in memory at once. 0: the model is not trained, and its loss is that of
     // each micro-batch alone.
     int64_t groups;
 } tr_contrastive_options;
 // Ends the last unit of a model that embeds texts: x [B, texts, C] f32, targets [B,
-// texts]. To be trained, a sample is a group of 2 or 3 texts: an anchor, its positive
-// and perhaps a negative; the loss is the cross-entropy of the positive among the
-// positives and negatives of all groups. Inference gives x in its place.
+// texts]: numbers of texts, which equal texts share. To be trained, a sample is a group
+// of 2 or 3 texts: an anchor, its positive and perhaps a negative; the loss is the
+// cross-entropy of the positive among the positives and negatives of all groups. scale
+// [] f32, or TR_NO_VALUE: a parameter, log(1 / temperature). Inference gives x in its
+// place.
 TR_API void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
-                           const tr_contrastive_options *options);
+                           tr_value scale, const tr_contrastive_options *options);
 // A loss of numbers one by one.
 typedef enum tr_element_loss_kind {
     TR_ELEMENTS_BINARY, // the cross-entropy of 1 / (1 + e^-x) and a share in [0, 1]

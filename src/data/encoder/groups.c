@@ -28,8 +28,11 @@ tr_status tr__group_survey(const tr_data_options *options, int64_t *texts,
         tr__json_lines_close(&lines);
         tr__joined_close(&files);
     }
-    const char *negative = tr__group_field(options, NEGATIVE);
-    *texts = record && json_object_get(record, negative) ? NEGATIVE + 1 : NEGATIVE;
+    *texts = 0;
+    for (int64_t k = 0; record && k <= NEGATIVE; k++) {
+        bool there = json_object_get(record, tr__group_field(options, k)) != NULL;
+        *texts = there && *texts == k ? k + 1 : *texts;
+    }
     json_decref(record);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "data/encoder/texts.h"
 
+#include "data/encoder/equal_texts.h"
 #include "data/encoder/masking.h"
 #include "data/encoder/text_list.h"
 #include "data/sources/dataset.h"
@@ -27,6 +28,7 @@ typedef struct texts {
     bool types;            // the model takes types
     tr_label_kind kind;
     int64_t labels; // numbers of a text's label
+    int64_t equal;  // texts of groups that are equal to an earlier one
     bool masked;
     tr_masker masker;
 } texts;
@@ -67,7 +69,10 @@ static void read_label(const texts *t, int64_t text, int64_t slot, void *labels)
     int32_t *class = labels;
     float *number = (float *)labels + slot * t->labels;
     if (t->kind == TR_LABELS_NONE) {
-        class[slot] = text < 0 ? TR_NO_TARGET : (int32_t)text;
+        bool shared = text >= 0 && t->list.classes; // equal texts have one number
+        class[slot] = shared     ? t->list.classes[text]
+                      : text < 0 ? TR_NO_TARGET
+                                 : (int32_t)text;
     } else if (t->kind == TR_LABELS_CLASS) {
         class[slot] = text < 0 ? TR_NO_TARGET : t->list.classes[text];
     } else {
@@ -172,6 +177,12 @@ static void say(const texts *t, const tr_data_options *options, const char *key)
                  key, (long long)list->count, tr__plural(list->count),
                  (long long)t->packing.rows, tr__plural(t->packing.rows),
                  (long long)t->length, 100 * (1 - (double)list->ids.count / all));
+    if (t->equal > 0) {
+        tr__data_say(options,
+                     "%s: %lld text%s equal to an earlier one; contrastive.duplicates "
+                     "says whether equal texts of a batch are each other's negatives",
+                     key, (long long)t->equal, t->equal == 1 ? " is" : "s are");
+    }
     if (list->cut > 0) {
         tr__data_say(options,
                      "%s: %lld text%s of more than %lld tokens %s cut to that; raise "
@@ -266,6 +277,9 @@ static tr_status read_texts(texts *t, const tr_data_options *options,
     if (status == TR_OK && t->list.count == 0) {
         return tr_fail(err, TR_DATA, "%s: the files have no text, only blank lines",
                        key);
+    }
+    if (status == TR_OK && options->group_texts > 0) {
+        status = tr__equal_texts(&t->list, &t->equal, err);
     }
     if (status == TR_OK) {
         bool group = options->group_texts > 0;

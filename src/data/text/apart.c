@@ -4,29 +4,60 @@
 #include "base/memory.h"
 #include "data/sources/dataset.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { IDS, LABELS, PLACES, TENSORS }; // of tr_batch_packed
+// A tensor of the packed samples: numbers of each token, or of each document.
+typedef struct column {
+    int32_t *values;     // [rows, width], as they were packed
+    int64_t width;       // of a row
+    int64_t each;        // of a document; 0: each token has one number
+    bool target, number; // F32
+} column;
 
 typedef struct apart {
-    int32_t *token[TENSORS]; // [rows, length] each, as they were packed
-    int64_t length;
-    int64_t *first; // [count] where documents begin in `token`
-    int64_t *size;  // [count]
+    column column[TR_BATCH_TENSORS_MAX];
+    tr_batch_tensors tensors;
+    int positions, targets; // their numbers among the tensors
+    int64_t length;         // of a row
+    int64_t *first;         // [count] where documents begin among the tokens
+    int64_t *size;          // [count]
+    int64_t *place;         // [count] how many others are before them in their row
     int64_t count;
 } apart;
+
+// A value that is no target, where these are numbers or classes.
+static int32_t no_target(const column *c) {
+    const float nothing = NAN;
+    int32_t bits = c->target ? TR_NO_TARGET : 0;
+    if (c->target && c->number) {
+        memcpy(&bits, &nothing, sizeof bits);
+    }
+    return bits;
+}
+
+// Where what the column says of document d begins, and how many numbers that is.
+static const int32_t *said_of(const apart *a, const column *c, int64_t d,
+                              int64_t *count) {
+    int64_t row = a->first[d] / a->length;
+    *count = c->each > 0 ? c->each : a->size[d];
+    return c->values +
+           (c->each > 0 ? row * c->width + a->place[d] * c->each : a->first[d]);
+}
 
 static tr_status read_apart(void *user, const int64_t *index, int64_t count,
                             void *const *rows, tr_error *err) {
     const apart *a = user;
     (void)err;
     for (int64_t i = 0; i < count; i++) {
-        int64_t first = a->first[index[i]], size = a->size[index[i]];
-        for (int t = 0; t < TENSORS; t++) {
-            int32_t *to = (int32_t *)rows[t] + i * a->length;
-            memcpy(to, a->token[t] + first, (size_t)size * sizeof *to);
-            for (int64_t k = size; k < a->length; k++) {
-                to[k] = t == LABELS ? TR_NO_TARGET : 0;
+        for (int t = 0; t < a->tensors.count; t++) {
+            const column *c = &a->column[t];
+            int32_t *to = (int32_t *)rows[t] + i * c->width;
+            int64_t said = 0;
+            const int32_t *from = said_of(a, c, index[i], &said);
+            memcpy(to, from, (size_t)said * sizeof *to);
+            for (int64_t k = said; k < c->width; k++) {
+                to[k] = no_target(c);
             }
         }
     }
@@ -35,42 +66,61 @@ static tr_status read_apart(void *user, const int64_t *index, int64_t count,
 
 static void destroy(void *user) {
     apart *a = user;
-    for (int t = 0; t < TENSORS; t++) {
-        tr__free(a->token[t]);
+    for (int t = 0; t < TR_BATCH_TENSORS_MAX; t++) {
+        tr__free(a->column[t].values);
     }
     tr__free(a->first);
     tr__free(a->size);
+    tr__free(a->place);
     tr__free(a);
 }
 
-static bool take_memory(apart *a, int64_t tokens) {
+static bool take_memory(apart *a, int64_t rows) {
     bool good = true;
-    for (int t = 0; t < TENSORS; t++) {
-        a->token[t] = tr__calloc((size_t)tokens, sizeof *a->token[t]);
-        good = good && a->token[t];
+    int64_t tokens = rows * a->length;
+    for (int t = 0; t < a->tensors.count; t++) {
+        column *c = &a->column[t];
+        c->values = tr__calloc((size_t)(rows * c->width), sizeof *c->values);
+        good = good && c->values;
     }
     a->first = tr__calloc((size_t)tokens, sizeof *a->first);
     a->size = tr__calloc((size_t)tokens, sizeof *a->size);
-    return good && a->first && a->size;
+    a->place = tr__calloc((size_t)tokens, sizeof *a->place);
+    return good && a->first && a->size && a->place;
 }
 
-// The document of the tokens [first, end), where one of them has a target.
-static void add(apart *a, int64_t first, int64_t end) {
+static bool is_target(const column *c, int32_t value) {
+    float number;
+    memcpy(&number, &value, sizeof number);
+    return c->number ? !isnan(number) : value != TR_NO_TARGET;
+}
+
+// The document of the tokens [first, end), the `place`th of its row, where it has a
+// target.
+static void add(apart *a, int64_t first, int64_t end, int64_t place) {
+    const column *c = &a->column[a->targets];
+    int64_t d = a->count, said = 0;
     bool any = false;
-    for (int64_t i = first; i < end; i++) {
-        any = any || a->token[LABELS][i] != TR_NO_TARGET;
+    if (c->each > 0 && (place + 1) * c->each > c->width) {
+        return; // padding, of which nothing is said
     }
-    if (any) {
-        a->first[a->count] = first;
-        a->size[a->count++] = end - first;
+    a->first[d] = first;
+    a->size[d] = end - first;
+    a->place[d] = place;
+    const int32_t *from = said_of(a, c, d, &said);
+    for (int64_t i = 0; i < said; i++) {
+        any = any || is_target(c, from[i]);
     }
+    a->count += any;
 }
 
 static void find_documents(apart *a, int64_t tokens) {
-    int64_t first = 0;
+    const int32_t *places = a->column[a->positions].values;
+    int64_t first = 0, place = 0;
     for (int64_t i = 1; i <= tokens; i++) {
-        if (i == tokens || a->token[PLACES][i] == 0) {
-            add(a, first, i);
+        if (i == tokens || places[i] == 0 || i % a->length == 0) {
+            add(a, first, i, place);
+            place = i % a->length == 0 ? 0 : place + 1;
             first = i;
         }
     }
@@ -85,7 +135,7 @@ static tr_status wrap(apart *a, const tr_dataset *packed, tr_dataset **out,
     tr_dataset_source source = {
         .about = "documents apart",
         .samples = a->count,
-        .tensors = tr_batch_packed(a->length),
+        .tensors = a->tensors,
         .vocabulary = tr_dataset_vocabulary(packed),
         .classes = tr_dataset_classes(packed),
         .hash = tr__hash_text("documents apart"),
@@ -96,39 +146,61 @@ static tr_status wrap(apart *a, const tr_dataset *packed, tr_dataset **out,
     return tr__dataset_create(&source, out, err);
 }
 
-// Does the data set have the tensors of tr_batch_packed, in its order?
-static bool is_packed(const tr_batch_tensors *tensors, int64_t length) {
-    tr_batch_tensors packed = tr_batch_packed(length);
-    bool good = tensors->count == packed.count;
-    for (int t = 0; good && t < packed.count; t++) {
-        good = strcmp(tensors->tensor[t].name, packed.tensor[t].name) == 0;
+// false: the tensor is neither of tokens nor of documents.
+static bool read_column(const tr_batch_tensor *tensor, int64_t length, column *out) {
+    tr_shape shape = tensor->desc.shape;
+    bool tokens = shape.rank == 1 && shape.dim[0] == length;
+    *out = (column){.width = tr_shape_count(shape),
+                    .target = tensor->role == TR_ROLE_TARGET,
+                    .number = tensor->desc.dtype == TR_F32};
+    if (!tokens) {
+        out->each = shape.rank == 2 ? shape.dim[1] : 1;
+    }
+    bool documents = out->target && (shape.rank == 1 || shape.rank == 2);
+    return tokens ? tensor->desc.dtype == TR_I32 : documents;
+}
+
+static bool read_columns(apart *a, const tr_batch_tensors *tensors) {
+    const tr_batch_tensor *places = tr_batch_positions(tensors);
+    const tr_batch_tensor *targets = tr_batch_target(tensors);
+    bool good = places && targets;
+    a->tensors = *tensors;
+    for (int t = 0; good && t < tensors->count; t++) {
+        const tr_batch_tensor *tensor = &tensors->tensor[t];
+        a->positions = tensor == places ? t : a->positions;
+        a->targets = tensor == targets ? t : a->targets;
+        a->length = places->desc.shape.dim[0];
+        good = read_column(tensor, a->length, &a->column[t]);
     }
     return good;
 }
 
 tr_status tr__documents_apart(tr_dataset *packed, const int64_t *index, int64_t count,
                               tr_dataset **out, tr_error *err) {
-    const tr_batch_tensors *tensors = tr_dataset_tensors(packed);
-    int64_t length = tr__dataset_features(packed);
-    if (!is_packed(tensors, length)) {
-        return tr_fail(err, TR_USAGE,
-                       "only data with the tensors input_ids, labels and position_ids "
-                       "can be taken apart");
-    }
+    void *rows[TR_BATCH_TENSORS_MAX] = {0};
     apart *a = tr__calloc(1, sizeof *a);
-    if (!a || !take_memory(a, count * length)) {
-        if (a) {
-            destroy(a);
-        }
+    if (!a) {
         return tr_fail(err, TR_MEMORY, "no memory to take documents apart");
     }
-    a->length = length;
-    void *rows[] = {a->token[IDS], a->token[LABELS], a->token[PLACES]};
-    tr_status status = tr_dataset_read(packed, index, count, rows, err);
+    tr_status status =
+        read_columns(a, tr_dataset_tensors(packed))
+            ? TR_OK
+            : tr_fail(
+                  err, TR_USAGE,
+                  "only data with position_ids and labels, whose tensors say "
+                  "something of each token or of each document, can be taken apart");
+    if (status == TR_OK && !take_memory(a, count)) {
+        status = tr_fail(err, TR_MEMORY, "no memory to take documents apart");
+    }
+    for (int t = 0; t < a->tensors.count; t++) {
+        rows[t] = a->column[t].values;
+    }
+    status =
+        status == TR_OK ? tr_dataset_read(packed, index, count, rows, err) : status;
     if (status != TR_OK) {
         destroy(a);
         return status;
     }
-    find_documents(a, count * length);
+    find_documents(a, count * a->length);
     return wrap(a, packed, out, err);
 }

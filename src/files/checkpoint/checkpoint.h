@@ -53,6 +53,11 @@ typedef struct tr_tensor_source {
     void *user;
 } tr_tensor_source;
 
+// A file of the checkpoint that is text, in its folder or, "FOLDER/NAME", in one there.
+typedef struct tr_checkpoint_text {
+    const char *name, *text;
+} tr_checkpoint_text;
+
 typedef struct tr_checkpoint_input {
     tr_comm *comm; // NULL: alone
     const char *out_folder;
@@ -72,6 +77,8 @@ typedef struct tr_checkpoint_input {
     const tr_state *state;
     const char *config;              // text of config.json
     const char *adapter;             // text of adapter_config.json; NULL: none
+    const tr_checkpoint_text *texts; // [text_count] others that are made anew
+    int text_count;
     const tr_companions *companions; // rank 0's; NULL: none
     const tr_checkpoint_tensor *model;
     size_t model_count;

@@ -186,6 +186,28 @@ static tr_status write_text(saving *save, const char *name, const char *text,
     return write_bytes(save, name, text, strlen(text), err);
 }
 
+// The folder of a file in one, where it is not there yet.
+static tr_status make_folder(const saving *save, const char *name, tr_error *err) {
+    char path[PATH_MAX];
+    tr_status status = tr__path_join(path, sizeof path, save->partial, name, err);
+    char *slash = status == TR_OK && strchr(name, '/') ? strrchr(path, '/') : NULL;
+    if (slash) {
+        *slash = '\0';
+        status = tr__folder_create(path, err);
+    }
+    return status;
+}
+
+static tr_status write_texts(saving *save, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < save->input->text_count && status == TR_OK; i++) {
+        const tr_checkpoint_text *one = &save->input->texts[i];
+        status = make_folder(save, one->name, err);
+        status = status == TR_OK ? write_text(save, one->name, one->text, err) : status;
+    }
+    return status;
+}
+
 static tr_status write_index(saving *save, const tr_shards *shards, tr_error *err) {
     const char *name = tr__files_index(shards->files);
     if (shards->count == 1) {
@@ -385,6 +407,9 @@ static tr_status prepare(saving *save, tr_error *err) {
     }
     if (status == TR_OK) {
         status = write_index(save, &save->states, err);
+    }
+    if (status == TR_OK) {
+        status = write_texts(save, err);
     }
     if (status == TR_OK) {
         status = copy_companions(save, err);

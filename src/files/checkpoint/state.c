@@ -165,6 +165,14 @@ json_t *tr__manifest_json(const tr_manifest *manifest) {
     return object;
 }
 
+// Is it a file of the folder, or of a folder in it?
+static bool is_inside(const char *name) {
+    const char *slash = strchr(name, '/');
+    const char *last = slash ? slash + 1 : name;
+    return name[0] && name[0] != '/' && last[0] && last[0] != '.' &&
+           !strchr(last, '/') && !(slash && name[0] == '.');
+}
+
 static bool manifest_decode(const json_t *object, tr_manifest *manifest) {
     const char *name;
     json_t *value;
@@ -175,7 +183,7 @@ static bool manifest_decode(const json_t *object, tr_manifest *manifest) {
         tr_file_record *file = &manifest->file[manifest->count++];
         const json_t *bytes = json_object_get(value, "bytes");
         size_t length = strlen(name);
-        if (length == 0 || length >= sizeof file->name || strchr(name, '/') ||
+        if (length >= sizeof file->name || !is_inside(name) ||
             !json_is_integer(bytes) || json_integer_value(bytes) < 0 ||
             !tr__json_get_hash(json_object_get(value, "xxh3_64"), &file->hash)) {
             return false;

@@ -12,6 +12,7 @@ static const char *const tasks[] = {"causal_lm", "masked_lm", "classification",
                                     "contrastive", NULL};
 static const char *const adapters[] = {"lora", NULL};
 static const char *const few_bits[] = {"nf4", "q8_0", NULL};
+static const char *const duplicates[] = {"keep", "mask", NULL};
 static const char *const poolings[] = {"mean", "cls", "last", NULL};
 
 static const tr_key keys[] = {
@@ -38,11 +39,23 @@ static const tr_key keys[] = {
      .max = 1e6,
      .idle = tr__idle_no_embeddings,
      .doc = "contrastive: what products of embeddings are divided by"},
+    {.path = "contrastive.learned",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .idle = tr__idle_no_embeddings,
+     .doc = "contrastive: the temperature is trained, from contrastive.temperature on"},
     {.path = "contrastive.symmetric",
      .types = TR_KEY_BOOL,
      .fallback = "true",
      .idle = tr__idle_no_embeddings,
      .doc = "contrastive: half the loss is that of positives among anchors"},
+    {.path = "contrastive.duplicates",
+     .types = TR_KEY_TEXT,
+     .fallback = "\"keep\"",
+     .choices = duplicates,
+     .idle = tr__idle_no_embeddings,
+     .doc = "contrastive: whether equal texts are each other's negatives (keep), or "
+            "not (mask)"},
     {.path = "mlm.probability",
      .types = TR_KEY_NUMBER,
      .fallback = "0.15",

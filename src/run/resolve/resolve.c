@@ -190,6 +190,7 @@ static tr_status resolve_data_alone(tr_run *run, unsigned flags, tr_error *err) 
     tr_status status = begin(run, flags & TR_OPEN_OTHER_DATA, err);
     run->labels_optional = flags & TR_OPEN_LABELS_OPTIONAL;
     run->vocabulary_fixed = flags & TR_OPEN_MODEL_AS_IT_IS;
+    run->rows_alone = flags & TR_OPEN_NO_DATA;
     bool data = !(flags & TR_OPEN_NO_DATA);
     if (status == TR_OK && data) {
         tr__run_ask_data(run, &missing);

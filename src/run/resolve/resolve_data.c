@@ -300,8 +300,9 @@ static const char *missing_path(const tr_run *run) {
 tr_status tr__run_survey_groups(tr_run *run, int64_t *texts, tr_error *err) {
     path_list train = {0};
     const char *format = tr__config_text(run->config, "data.format");
-    *texts = 2;
-    if (tr__config_count(run->config, "data.train") == 0 ||
+    *texts = run->vocabulary_fixed ? 0 : 2;
+    if (run->rows_alone || (run->vocabulary_fixed && run->given.parts.train) ||
+        tr__config_count(run->config, "data.train") == 0 ||
         strcmp(format, "jsonl") != 0 ||
         (run->settings.plan_only && missing_path(run))) {
         return TR_OK; // another function says what is wrong, if anything is
@@ -314,6 +315,9 @@ tr_status tr__run_survey_groups(tr_run *run, int64_t *texts, tr_error *err) {
                                      .leave_out = run->settings.out,
                                      .fields = data_fields(run->config)};
     status = status == TR_OK ? tr__group_survey(&options, texts, err) : status;
+    if (*texts < 2) { // texts by themselves, which embeddings are not trained on
+        *texts = run->vocabulary_fixed ? 0 : 2;
+    }
     tr__free(train.paths);
     return status;
 }

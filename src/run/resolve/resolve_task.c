@@ -108,6 +108,15 @@ static tr_status record(tr_run *run, const tr_task_settings *settings,
     return status == TR_OK ? record_packing(run, settings->task, err) : status;
 }
 
+static void read_contrast(const tr_run *run, tr_contrastive_way *out) {
+    const tr_config *from = run->config;
+    out->temperature = tr__config_number(from, "contrastive.temperature");
+    out->learned = tr__config_bool(from, "contrastive.learned");
+    out->symmetric = tr__config_bool(from, "contrastive.symmetric");
+    out->mask_equal =
+        strcmp(tr__config_text(from, "contrastive.duplicates"), "mask") == 0;
+}
+
 tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
     tr_sentence sentence = {.way = {TR_TEXT_MEAN, true}};
     tr_task_settings settings = {0};
@@ -126,13 +135,10 @@ tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
     }
     if (settings.task == TR_TASK_CONTRASTIVE) {
         status = read_way(run, &sentence, err);
-        if (status == TR_OK && !run->vocabulary_fixed) {
+        if (status == TR_OK) {
             status = tr__run_survey_groups(run, &settings.contrast.texts, err);
         }
-        settings.contrast.temperature =
-            tr__config_number(run->config, "contrastive.temperature");
-        settings.contrast.symmetric =
-            tr__config_bool(run->config, "contrastive.symmetric");
+        read_contrast(run, &settings.contrast);
         *length = sentence.length;
     } else if (settings.task == TR_TASK_CLASSIFICATION) {
         status = read_labels(run, &settings.labels, err);

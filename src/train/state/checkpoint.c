@@ -4,6 +4,7 @@
 #include "comm/alone.h"
 #include "models/adapter.h"
 #include "models/models.h"
+#include "models/sentence.h"
 #include "run/run.h"
 #include "train/engine.h"
 #include "train/state/data_identity.h"
@@ -74,19 +75,55 @@ static char *adapter_of(const tr_engine *engine) {
                                : NULL;
 }
 
+// The files that are text.
+typedef struct written {
+    char *config, *adapter;
+    tr_sentence_file sentence[TR_SENTENCE_FILES];
+    tr_checkpoint_text more[TR_SENTENCE_FILES];
+    int more_count;
+} written;
+
+static void release(written *w) {
+    tr__free(w->config);
+    tr__free(w->adapter);
+    tr__sentence_release(w->sentence);
+}
+
+// What sentence-transformers reads, of a whole model that makes embeddings.
+static tr_status write_sentence(const tr_engine *engine, written *w, tr_error *err) {
+    const tr_run *run = engine->run;
+    const tr_embedding_way *way =
+        run->own_model && tr__model_type_reads_tokens(run->own_model->type)
+            ? tr__model_embedding(run->own_model)
+            : NULL;
+    if (!way || run->model->adapter) {
+        return TR_OK;
+    }
+    int64_t group = tr__model_group(run->own_model);
+    int64_t tokens = tr_shape_count(tr_batch_input(&run->model->batch)->desc.shape);
+    tr_status status =
+        tr__sentence_write(way, tokens / (group > 0 ? group : 1),
+                           run->model->embedding_width, w->sentence, err);
+    for (int i = 0; i < TR_SENTENCE_FILES && status == TR_OK; i++) {
+        const tr_sentence_file *file = &w->sentence[i];
+        w->more[w->more_count++] = (tr_checkpoint_text){file->name, file->text};
+    }
+    return status;
+}
+
 static tr_status list_all(tr_engine *engine, tr_saved_tensors *model,
-                          tr_saved_tensors *optimizer, char **config, char **adapter,
-                          tr_error *err) {
+                          tr_saved_tensors *optimizer, written *w, tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
     tr_error mine = {0};
     tr_status status = TR_OK;
     bool good = tr__saved_model(engine, model);
     good = tr__saved_optimizer(engine, optimizer) && good;
-    *config = config_of(engine);
-    *adapter = adapter_of(engine);
-    if (!good || !*config || (engine->run->model->adapter && !*adapter)) {
+    w->config = config_of(engine);
+    w->adapter = adapter_of(engine);
+    if (!good || !w->config || (engine->run->model->adapter && !w->adapter)) {
         status = tr_fail(&mine, TR_MEMORY, "no memory to list a checkpoint's tensors");
     }
+    status = status == TR_OK ? write_sentence(engine, w, &mine) : status;
     return tr__agree(comm, status, &mine, err);
 }
 
@@ -94,12 +131,12 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
                           const tr_progress *progress, tr_error *err) {
     tr_saved_tensors model, optimizer;
     tr_state state = state_of(engine);
-    char *config = NULL, *adapter = NULL;
+    written texts = {0};
     tr_status status = tr__engine_settle(engine, err);
     if (status != TR_OK) {
         return status;
     }
-    status = list_all(engine, &model, &optimizer, &config, &adapter, err);
+    status = list_all(engine, &model, &optimizer, &texts, err);
     if (status == TR_OK) {
         tr_checkpoint_input input = {
             .comm = tr__run_comm(engine->run),
@@ -112,8 +149,10 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
             .branches = engine->own_until < INT64_MAX,
             .own_until = engine->own_until,
             .state = &state,
-            .config = config,
-            .adapter = adapter,
+            .config = texts.config,
+            .adapter = texts.adapter,
+            .texts = texts.more,
+            .text_count = texts.more_count,
             .companions = &engine->companions,
             .model = model.tensors,
             .model_count = model.count,
@@ -132,8 +171,7 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
     }
     tr__saved_free(&model);
     tr__saved_free(&optimizer);
-    tr__free(config);
-    tr__free(adapter);
+    release(&texts);
     return status;
 }
 

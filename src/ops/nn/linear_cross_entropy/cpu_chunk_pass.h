@@ -13,10 +13,12 @@ typedef struct tr_lce_pass {
     const tr_launch *launch;
     const tr_lce_chunks *chunks;
     const tr_lce_products *products;
-    int64_t first;    // row
-    float *logits;    // [rows, V]
-    double *losses;   // [rows]
-    int32_t *correct; // [rows]
+    int64_t first;          // row
+    const tr_real *x;       // [rows, C] of the chunk
+    const int32_t *targets; // [rows]
+    float *logits;          // [rows, V]
+    double *losses;         // [rows]
+    int32_t *correct;       // [rows]
     void *scratch;
 } tr_lce_pass;
 
@@ -38,10 +40,8 @@ static inline tr_lce_pass tr__lce_pass(const tr_op_desc *desc,
 static inline void tr__lce_enter(tr_lce_pass *p, int64_t first) {
     p->first = first;
     p->products = tr__lce_chunk_at(p->chunks, first);
-}
-
-static inline const tr_real *tr__lce_rows(const tr_lce_pass *p) {
-    return (const tr_real *)p->launch->in[HEAD_X] + p->first * p->chunks->dims.in;
+    p->x = (const tr_real *)p->launch->in[HEAD_X] + first * p->chunks->dims.in;
+    p->targets = (const int32_t *)p->launch->in[HEAD_TARGETS] + first;
 }
 
 // The gradients of the logits, in their place: each row begins where the f32 one did.
@@ -49,18 +49,13 @@ static inline const tr_real *tr__lce_gradients(const tr_lce_pass *p) {
     return (const tr_real *)(const void *)p->logits;
 }
 
-static inline const int32_t *tr__lce_targets(const tr_lce_pass *p) {
-    return (const int32_t *)p->launch->in[HEAD_TARGETS] + p->first;
-}
-
 static inline bool tr__lce_any_target(const tr_lce_pass *p) {
-    const int32_t *targets = tr__lce_targets(p);
-    return tr__lce_last_target(targets, p->products->dims.rows) >= 0;
+    return tr__lce_last_target(p->targets, p->products->dims.rows) >= 0;
 }
 
 static inline void tr__lce_compute(const tr_lce_pass *p) {
     tr__launch_note(p->launch,
-                    tr__matmul_run(p->products->output, false, tr__lce_rows(p),
+                    tr__matmul_run(p->products->output, false, p->x,
                                    p->launch->in[HEAD_WEIGHT], p->launch->in[HEAD_BIAS],
                                    p->logits, p->scratch));
 }
@@ -91,7 +86,7 @@ static inline void tr__lce_put_weight(const tr_lce_pass *p, bool again) {
                         tr__product_weight_run(
                             p->products->weight, &dims,
                             again || (add >> HEAD_DWEIGHT & 1), tr__lce_gradients(p),
-                            tr__lce_rows(p), p->launch->out[HEAD_DWEIGHT], p->scratch));
+                            p->x, p->launch->out[HEAD_DWEIGHT], p->scratch));
     }
     if (tr__lce_wants(p->desc, HEAD_DBIAS)) {
         tr__column_sums(tr__lce_gradients(p), dims.dy_row, dims.rows, dims.out,

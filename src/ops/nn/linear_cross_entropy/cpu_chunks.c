@@ -12,6 +12,7 @@ enum {
     CHUNK_BYTES = 8 << 20,
     CHUNK_BYTES_MOST = 52000000,
     CHUNK_UNIT = 16,
+    FEW_ROWS = 64,
 };
 
 static int64_t chunk_rows(const tr_linear_dims *dims, int64_t asked) {
@@ -29,13 +30,19 @@ static int64_t chunk_rows(const tr_linear_dims *dims, int64_t asked) {
     return tr__min_i64(tr__round_up(even, CHUNK_UNIT), limit);
 }
 
-static tr_status create_backward(const tr_op_desc *desc, bool several,
-                                 tr_lce_products *p, tr_error *err) {
+// How products add up their results: are there several chunks, and are they gathered,
+// so that dx is a chunk's own?
+typedef struct adding {
+    bool several, gathers;
+} adding;
+
+static tr_status create_backward(const tr_op_desc *desc, adding how, tr_lce_products *p,
+                                 tr_error *err) {
     tr_status status = TR_OK;
     if (tr__lce_wants(desc, HEAD_DX)) {
         tr_matmul_desc input = tr__product_input(&p->dims, desc->target.workers);
         input.type = input.c_type = desc->in[HEAD_X].dtype;
-        input.fresh = desc->fresh >> HEAD_DX & 1;
+        input.fresh = how.gathers || (desc->fresh >> HEAD_DX & 1);
         input.accumulate = desc->accumulate >> HEAD_DX & 1;
         status = tr__matmul_create(&input, &p->input, err);
     }
@@ -43,13 +50,13 @@ static tr_status create_backward(const tr_op_desc *desc, bool several,
         tr_matmul_desc weight = tr__product_weight(&p->dims, desc->target.workers);
         weight.type = desc->in[HEAD_X].dtype;
         weight.fresh = desc->fresh >> HEAD_DWEIGHT & 1;
-        weight.accumulate = several || (desc->accumulate >> HEAD_DWEIGHT & 1);
+        weight.accumulate = how.several || (desc->accumulate >> HEAD_DWEIGHT & 1);
         status = tr__matmul_create(&weight, &p->weight, err);
     }
     return status;
 }
 
-static tr_status create_products(const tr_op_desc *desc, bool backward, bool several,
+static tr_status create_products(const tr_op_desc *desc, bool backward, adding how,
                                  tr_linear_dims dims, tr_lce_products *p,
                                  tr_error *err) {
     p->dims = dims;
@@ -62,7 +69,7 @@ static tr_status create_products(const tr_op_desc *desc, bool backward, bool sev
     output.fresh = true;
     tr_status status = tr__matmul_create(&output, &p->output, err);
     if (status == TR_OK && backward) {
-        status = create_backward(desc, several, p, err);
+        status = create_backward(desc, how, p, err);
     }
     return status;
 }
@@ -70,6 +77,9 @@ static tr_status create_products(const tr_op_desc *desc, bool backward, bool sev
 static size_t scratch_bytes(const tr_op_desc *desc, const tr_lce_products *p) {
     size_t bytes = 0;
     const tr_matmul *products[] = {p->output, p->input, p->weight};
+    if (p->dims.rows == 0) {
+        return 0;
+    }
     for (int i = 0; i < 3; i++) {
         size_t need = tr__matmul_workspace(products[i]);
         bytes = need > bytes ? need : bytes;
@@ -85,17 +95,55 @@ static size_t aligned(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
+// What gathered rows take.
+static size_t lay_out_gathered(const tr_op_desc *desc, tr_lce_chunks *chunks,
+                               size_t at) {
+    size_t rows = (size_t)chunks->rows, type = tr_dtype_bytes(desc->in[HEAD_X].dtype);
+    size_t bytes = aligned(rows * (size_t)chunks->dims.in * type);
+    chunks->list = at;
+    chunks->targets = at + aligned((size_t)chunks->dims.rows * sizeof(int32_t));
+    chunks->x = chunks->targets + aligned(rows * sizeof(int32_t));
+    chunks->dx = chunks->x + bytes;
+    return chunks->dx + (tr__lce_wants(desc, HEAD_DX) ? bytes : 0);
+}
+
 static void lay_out(const tr_op_desc *desc, tr_lce_chunks *chunks) {
-    size_t rows = (size_t)chunks->rows;
-    size_t full = scratch_bytes(desc, &chunks->full);
-    size_t last = scratch_bytes(desc, &chunks->last);
+    const tr_lce_products *sizes[] = {&chunks->full, &chunks->last, &chunks->few};
+    size_t rows = (size_t)chunks->rows, scratch = 0;
     chunks->losses = aligned(rows * (size_t)chunks->dims.out * sizeof(float));
     chunks->correct = chunks->losses + aligned(rows * sizeof(double));
     chunks->scratch = chunks->correct + aligned(rows * sizeof(int32_t));
-    chunks->bytes = chunks->scratch + (full > last ? full : last);
+    if (chunks->few.dims.rows > 0) {
+        chunks->scratch = lay_out_gathered(desc, chunks, chunks->scratch);
+    }
+    for (int i = 0; i < 3; i++) {
+        size_t need = scratch_bytes(desc, sizes[i]);
+        scratch = need > scratch ? need : scratch;
+    }
+    chunks->bytes = chunks->scratch + scratch;
 }
 
-tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
+static tr_status create_all(const tr_op_desc *desc, bool backward, bool gathers,
+                            tr_lce_chunks *chunks, tr_error *err) {
+    tr_linear_dims dims = chunks->dims;
+    bool several = dims.rows > chunks->rows;
+    // Fewer rows than this are as soon computed as gathered.
+    gathers = gathers && chunks->rows > FEW_ROWS;
+    const adding how = {several || gathers, gathers};
+    dims.rows = chunks->rows;
+    tr_status status = create_products(desc, backward, how, dims, &chunks->full, err);
+    if (status == TR_OK) {
+        dims.rows = chunks->dims.rows % chunks->rows;
+        status = create_products(desc, backward, how, dims, &chunks->last, err);
+    }
+    if (status == TR_OK && gathers) {
+        dims.rows = FEW_ROWS;
+        status = create_products(desc, backward, how, dims, &chunks->few, err);
+    }
+    return status;
+}
+
+tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward, bool gathers,
                                 tr_lce_chunks **out, tr_error *err) {
     *out = NULL;
     tr_lce_chunks *chunks = tr__calloc(1, sizeof *chunks);
@@ -106,15 +154,7 @@ tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
     chunks->dims.dy_row = chunks->dims.out * (int64_t)sizeof(float) /
                           (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
     chunks->rows = chunk_rows(&chunks->dims, tr__lce_attr(desc).chunk_rows);
-    bool several = chunks->dims.rows > chunks->rows;
-    tr_linear_dims dims = chunks->dims;
-    dims.rows = chunks->rows;
-    tr_status status =
-        create_products(desc, backward, several, dims, &chunks->full, err);
-    if (status == TR_OK) {
-        dims.rows = chunks->dims.rows % chunks->rows;
-        status = create_products(desc, backward, several, dims, &chunks->last, err);
-    }
+    tr_status status = create_all(desc, backward, gathers, chunks, err);
     if (status != TR_OK) {
         tr__lce_chunks_release(chunks);
         return status;
@@ -140,6 +180,7 @@ void tr__lce_chunks_release(void *state) {
     if (chunks) {
         destroy_products(&chunks->full);
         destroy_products(&chunks->last);
+        destroy_products(&chunks->few);
         tr__free(chunks);
     }
 }

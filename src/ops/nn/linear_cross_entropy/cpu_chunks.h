@@ -16,17 +16,24 @@ typedef struct tr_lce_chunks {
     tr_linear_dims dims;        // rows: all
     int64_t rows;               // of every chunk but perhaps the last
     tr_lce_products full, last; // last: of the last chunk, where it is smaller
+    // Of chunks that are gathered from rows with a target: smaller than a full one, so
+    // that little is computed for nothing. None: rows are not gathered.
+    tr_lce_products few;
     // Offsets in the workspace; the logits [rows, V] f32 are at 0. Their gradients, of
     // the type of x, take their place row by row: dims.dy_row apart.
     size_t losses;  // [rows] f64
     size_t correct; // [rows] i32
+    size_t list;    // [dims.rows] i32, the rows with a target; if rows are gathered,
+    size_t targets; // [rows] i32, of the chunk,
+    size_t x, dx;   // [rows, C] of the type of x, its rows and their gradients
     size_t scratch; // of the products and the sums for dbias
     size_t bytes;
 } tr_lce_chunks;
 
 // For an op whose inputs begin like the head's, and whose results, with `backward`,
-// like those of tr__op_linear_cross_entropy_backward. Freed by tr__lce_chunks_release.
-tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
+// like those of tr__op_linear_cross_entropy_backward. gathers: rows with a target may
+// be gathered. Freed by tr__lce_chunks_release.
+tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward, bool gathers,
                                 tr_lce_chunks **out, tr_error *err);
 // tr_kernel.workspace and tr_kernel.release where the kernel's state is these chunks.
 size_t tr__lce_chunks_workspace(const tr_op_desc *desc, const void *state);

@@ -77,7 +77,7 @@ static void clear_row(const rows *k, int64_t r) {
 }
 
 static void fold(const tr_lce_pass *p) {
-    const int32_t *targets = tr__lce_targets(p);
+    const int32_t *targets = p->targets;
     int64_t width = p->products->dims.out;
     rows k = rows_of(p);
     int threads = threads_of(p);
@@ -93,7 +93,7 @@ static void fold(const tr_lce_pass *p) {
 }
 
 static tr_status forward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return tr__lce_chunks_create(desc, false, (tr_lce_chunks **)state, err);
+    return tr__lce_chunks_create(desc, false, false, (tr_lce_chunks **)state, err);
 }
 
 static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -142,7 +142,7 @@ static void put_before(const tr_lce_pass *p, int64_t r, bool there) {
 }
 
 static void soften(const tr_lce_pass *p, bool any) {
-    const int32_t *targets = tr__lce_targets(p);
+    const int32_t *targets = p->targets;
     const double *after = p->launch->in[SLICE_AFTER];
     const double *dafter = p->launch->in[SLICE_DAFTER];
     int64_t width = p->products->dims.out;
@@ -162,7 +162,7 @@ static void soften(const tr_lce_pass *p, bool any) {
 }
 
 static tr_status backward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return tr__lce_chunks_create(desc, true, (tr_lce_chunks **)state, err);
+    return tr__lce_chunks_create(desc, true, false, (tr_lce_chunks **)state, err);
 }
 
 static void backward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
