@@ -58,6 +58,8 @@ tr_status tr__threads_that_pay(const tr_plan_request *request, int cores, int *t
     one.optimizer_states = request->optimizer_states;
     one.apart_state_count = request->apart_state_count;
     one.apart = request->apart;
+    one.apart_rules = request->apart_rules;
+    one.apart_rule_count = request->apart_rule_count;
     one.matrices = request->matrices;
     tr_plan *plan = NULL;
     tr_status status = tr_plan_make(&one, &plan, err);

@@ -40,7 +40,8 @@ typedef struct tr_settings {
     const tr_optimizer *optimizer;
     bool exclude_1d; // LAMB, LARS: tensors of one dimension keep their group's rate
     bool decay_1d;   // and have weight decay; where a group says which, in any case
-    tr_param_group *groups; // [group_count], the last one matches everything
+    tr_param_group *groups;     // [group_count], the last one matches everything
+    tr_apart_rule *apart_rules; // [group_count - 1]: their use_muon
     size_t group_count;
     tr_patterns freeze; // parameters that are not trained
     tr_schedule schedule;

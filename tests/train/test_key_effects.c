@@ -100,6 +100,7 @@ static void print_settings(FILE *to, const tr_run *run) {
     tr_settings bare = *s;
     drop_unread(run, &bare);
     bare.groups = NULL;
+    bare.apart_rules = NULL;
     bare.freeze = (tr_patterns){0};
     bare.batches.changes = NULL;
     bare.out = bare.nvme_path = bare.resume = bare.trace = NULL;
@@ -114,6 +115,10 @@ static void print_settings(FILE *to, const tr_run *run) {
             fprintf(to, "%s ", s->groups[g].match.globs[p]);
         }
         print_bytes(to, &s->groups[g].hyper, sizeof s->groups[g].hyper);
+        print_bytes(to, &s->groups[g].apart, sizeof s->groups[g].apart);
+        bool rules = g + 1 < s->group_count;
+        fprintf(to, "%d %d\n", rules && s->apart_rules[g].says,
+                rules && s->apart_rules[g].apart);
     }
 }
 
@@ -184,6 +189,7 @@ static char *print(const tr_run *run) {
     assert_non_null(to);
     request.model = NULL;
     request.frozen = request.unfrozen = NULL; // the settings have them
+    request.apart_rules = NULL;
     print_bytes(to, &request, sizeof request);
     print_settings(to, run);
     print_data(to, run->train);

@@ -89,6 +89,9 @@ typedef struct tr_plan_request {
     tr_apart apart;
     int apart_state_count;
     tr_optimizer_state apart_states[TR_STATE_ROWS];
+    // With TR_APART_NO_MATRIX: [apart_rule_count]; they must outlive the plan.
+    const tr_apart_rule *apart_rules;
+    size_t apart_rule_count;
     bool matrices; // the update takes the other parameters, all matrices, as wholes
                    // (Muon)
     // Parameters that are not trained (frozen): patterns (* and ?) of their names in

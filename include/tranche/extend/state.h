@@ -3,6 +3,7 @@
 #define TRANCHE_EXTEND_STATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,14 @@ typedef enum tr_apart {
     TR_APART_SMALL,     // of fewer than 4,096 elements; and the tables of embeddings
     TR_APART_NO_MATRIX, // of other than two dimensions; tables, and the output layer
 } tr_apart;
+
+// By the first of such rules one of whose patterns (* and ?) matches a parameter's name
+// in files, it is apart or not, where its tensor permits that.
+typedef struct tr_apart_rule {
+    const char *const *patterns; // [count]
+    size_t count;
+    bool says, apart; // says false: what its tensor is decides
+} tr_apart_rule;
 
 #ifdef __cplusplus
 }

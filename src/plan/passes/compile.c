@@ -5,6 +5,7 @@
 #include "plan/flow/fp8.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/plan.h"
+#include "plan/units/apart.h"
 #include "plan/units/freeze.h"
 #include "plan/units/unit_graph.h"
 
@@ -33,7 +34,8 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
             units[u].build == units[unit].build &&
             memcmp(program->graph->input_fixed, request->input_fixed,
                    sizeof request->input_fixed) == 0 &&
-            tr__freezes_alike(&plan->request, &units[unit], program->graph)) {
+            tr__freezes_alike(&plan->request, &units[unit], program->graph) &&
+            tr__apart_alike(&plan->request, &units[unit], program->graph)) {
             return u;
         }
     }

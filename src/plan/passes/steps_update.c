@@ -243,14 +243,12 @@ int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step,
     first.mark = TR_MARK_DIRECT;
     step.label.verb = TR_VERB_update;
     update u = {plan, &first, flat, staged};
-    tr_step_maker m = tr__make_launch(
-        editor, first, tr__edit_convert(editor, &first, TR_CONVERT_MEASURE, true));
     if (step.count > 0) {
+        int32_t convert = tr__edit_convert(editor, &first, TR_CONVERT_MEASURE, true);
         tr_op_draft op = direct(&u, directions);
-        tr__make_op(&m, &op);
+        tr__make_one(editor, first, convert, &op);
     }
-    tr__make_end(&m);
-    if (tr__plan_stage(plan) > 0) {
+    if (tr__plan_stage(plan) > 0 && flat->count > 0) {
         gather_directions(&u, editor, directions, space);
     }
     if (step.count == 0) {

@@ -1,6 +1,7 @@
 #include "plan/units/apart.h"
 
 #include "base/checked.h"
+#include "base/text.h"
 #include "models/folder.h"
 #include "ops/nn/embedding/embedding.h"
 #include "ops/optimizers/state_types.h"
@@ -33,14 +34,28 @@ static bool is_table(const tr_graph *graph, size_t index) {
     return table;
 }
 
-// Tables of embeddings and the output layer are no matrices in this sense.
+// The rule that decides; NULL: none does.
+static const tr_apart_rule *rule_of(const tr_plan_request *request, const char *name) {
+    for (size_t i = 0; i < request->apart_rule_count; i++) {
+        const tr_apart_rule *rule = &request->apart_rules[i];
+        for (size_t k = 0; k < rule->count; k++) {
+            if (tr__glob_match(rule->patterns[k], name)) {
+                return rule->says ? rule : NULL;
+            }
+        }
+    }
+    return NULL;
+}
+
+// Tables of embeddings and the output layer are none unless a rule says so.
 static bool is_matrix(const tr_plan_request *request, const tr_model_unit *unit,
                       const tr_graph *graph, size_t index) {
     const tr_param_info *param = &graph->params[index];
     char name[1024];
     snprintf(name, sizeof name, "%s%s", param->shared ? "" : unit->prefix, param->name);
-    return param->shape.rank == 2 && !param->whole && !is_table(graph, index) &&
-           !tr__is_token_tensor(request->model, name);
+    const tr_apart_rule *rule = rule_of(request, name);
+    bool usual = !is_table(graph, index) && !tr__is_token_tensor(request->model, name);
+    return param->shape.rank == 2 && !param->whole && (rule ? !rule->apart : usual);
 }
 
 static bool is_small(const tr_graph *graph, size_t index) {
@@ -49,36 +64,46 @@ static bool is_small(const tr_graph *graph, size_t index) {
     return count < SMALL || is_table(graph, index);
 }
 
+static bool is_apart(const tr_plan_request *request, const tr_model_unit *unit,
+                     const tr_graph *graph, size_t index) {
+    return request->apart == TR_APART_SMALL ? is_small(graph, index)
+                                            : !is_matrix(request, unit, graph, index);
+}
+
 // The tensors of a stack are one operand. All of them are apart where one is, or where
 // the next one would not begin with a block.
-static bool stack_is_small(const tr_plan_request *request, const tr_graph *graph,
-                           size_t index) {
+bool tr__is_apart(const tr_plan_request *request, const tr_model_unit *unit,
+                  const tr_graph *graph, size_t index) {
     int64_t block = tr__states_block(request);
     size_t first = index, end = index + 1;
+    if (request->apart == TR_APART_NOTHING) {
+        return false;
+    }
     while (graph->params[first].stacked) {
         first--;
     }
     while (end < graph->param_count && graph->params[end].stacked) {
         end++;
     }
-    bool small = false;
+    bool apart = false;
     for (size_t i = first; i < end; i++) {
         int64_t count = tr_shape_count(graph->params[i].shape);
-        small = small || is_small(graph, i) || (i + 1 < end && count % block != 0);
+        apart = apart || is_apart(request, unit, graph, i) ||
+                (i + 1 < end && count % block != 0);
     }
-    return small;
+    return apart;
 }
 
-bool tr__is_apart(const tr_plan_request *request, const tr_model_unit *unit,
-                  const tr_graph *graph, size_t index) {
-    switch (request->apart) {
-    case TR_APART_SMALL:
-        return stack_is_small(request, graph, index);
-    case TR_APART_NO_MATRIX:
-        return !is_matrix(request, unit, graph, index);
-    default:
-        return false;
+bool tr__apart_alike(const tr_plan_request *request, const tr_model_unit *unit,
+                     const tr_graph *graph) {
+    bool alike = true;
+    for (size_t i = 0;
+         alike && request->apart != TR_APART_NOTHING && i < graph->param_count; i++) {
+        const tr_param_info *info = &graph->params[i];
+        bool apart = !info->frozen && tr__is_apart(request, unit, graph, i);
+        alike = apart == info->apart;
     }
+    return alike;
 }
 
 void tr__apart_graph(const tr_plan_request *request, const tr_model_unit *unit,

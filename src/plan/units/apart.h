@@ -15,6 +15,9 @@ bool tr__is_apart(const tr_plan_request *request, const tr_model_unit *unit,
 // Marks the parameters of a unit's graph that are, once the frozen ones are marked.
 void tr__apart_graph(const tr_plan_request *request, const tr_model_unit *unit,
                      tr_graph *graph);
+// Are the same parameters of the unit apart as of the graph, which is one of its kind?
+bool tr__apart_alike(const tr_plan_request *request, const tr_model_unit *unit,
+                     const tr_graph *graph);
 // Of a flat buffer of those of a unit, for people: what it has behind the unit's name.
 const char *tr__apart_name(tr_apart apart);
 

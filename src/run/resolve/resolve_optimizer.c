@@ -50,6 +50,25 @@ static tr_status read_group(const json_t *keys, const tr_param_group *base,
     return tr__patterns_read(match, &group->match, err);
 }
 
+// Which of the group's matrices Muon updates.
+static tr_status read_rule(tr_run *run, const json_t *keys, size_t index,
+                           tr_error *err) {
+    const json_t *use = json_object_get(keys, "use_muon");
+    const tr_patterns *match = &run->settings.groups[index].match;
+    run->settings.apart_rules[index] =
+        (tr_apart_rule){.patterns = (const char *const *)match->globs,
+                        .count = match->count,
+                        .says = json_is_boolean(use),
+                        .apart = json_is_false(use)};
+    return !json_is_boolean(use) || run->request.matrices
+               ? TR_OK
+               : tr_fail(
+                     err, TR_USAGE,
+                     "optimizer.groups[%zu].use_muon is of optimizer.type \"Muon\", "
+                     "and the run's is \"%s\"",
+                     index, tr__config_text(run->config, "optimizer.type"));
+}
+
 static tr_status read_groups(tr_run *run, const tr_param_group *base, tr_error *err) {
     tr_settings *settings = &run->settings;
     const json_t *list = tr__config_json(run->config, "optimizer.groups");
@@ -59,17 +78,23 @@ static tr_status read_groups(tr_run *run, const tr_param_group *base, tr_error *
                        TR_STATE_GROUPS_MAX - 1);
     }
     settings->groups = tr__calloc(count + 1, sizeof *settings->groups);
-    if (!settings->groups) {
+    settings->apart_rules = tr__calloc(count + 1, sizeof *settings->apart_rules);
+    if (!settings->groups || !settings->apart_rules) {
         return tr_fail(err, TR_MEMORY, "no memory for the parameter groups");
     }
     settings->group_count = count + 1;
     for (size_t i = 0; i < count; i++) {
         tr_status status =
             read_group(json_array_get(list, i), base, i, &settings->groups[i], err);
+        if (status == TR_OK) {
+            status = read_rule(run, json_array_get(list, i), i, err);
+        }
         if (status != TR_OK) {
             return status;
         }
     }
+    run->request.apart_rules = settings->apart_rules;
+    run->request.apart_rule_count = count;
     settings->groups[count] = *base;
     return TR_OK;
 }

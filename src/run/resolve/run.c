@@ -25,6 +25,7 @@ void tr__settings_clear(tr_settings *settings) {
         tr__patterns_clear(&settings->groups[g].match);
     }
     tr__free(settings->groups);
+    tr__free(settings->apart_rules);
     tr__patterns_clear(&settings->freeze);
     tr__free(settings->batches.changes);
     tr__free(settings->out);
