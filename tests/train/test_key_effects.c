@@ -291,6 +291,8 @@ typedef struct place {
     "scheduler.type=OneCycle", SCHED "cycle_min_lr=0.1", SCHED "cycle_max_lr=0.2"
 #define NVME "memory.nvme.path=/tmp", ZERO "offload_optimizer.device=nvme"
 
+#define ADAPTIVE                                                                       \
+    { "adaptive_batch.enabled=true", "adaptive_batch.most=24" }
 #define BASE TR_TEST_DATA "/adapters/llama/"
 #define ADAPTED                                                                        \
     { "model=" BASE "base", "adapter.type=lora" }
@@ -392,18 +394,10 @@ static const place places[] = {
     {"batch_scaling.reference_batch", "6", {"batch_scaling.rule=linear"}},
     {"batch_schedule", "[[10, 24]]", {0}},
     {"adaptive_batch.enabled", "true", {"adaptive_batch.most=24"}},
-    {"adaptive_batch.least",
-     "6",
-     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
-    {"adaptive_batch.most",
-     "36",
-     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
-    {"adaptive_batch.every",
-     "5",
-     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
-    {"adaptive_batch.share",
-     "2",
-     {"adaptive_batch.enabled=true", "adaptive_batch.most=24"}},
+    {"adaptive_batch.least", "6", ADAPTIVE},
+    {"adaptive_batch.most", "36", ADAPTIVE},
+    {"adaptive_batch.every", "5", ADAPTIVE},
+    {"adaptive_batch.share", "2", ADAPTIVE},
     {"spike_guard.threshold", NULL, GUARD},
     {"spike_guard.window", NULL, GUARD},
     {"spike_guard.after", NULL, GUARD},
@@ -580,7 +574,9 @@ static verdict alone(const tr_key *key, bool show) {
     const char *set[SETS_MAX + 2];
     size_t used = prerequisites(key, list, set);
     const place *p = find_place(key->path);
-    return try_values(key, set, used, p ? p->value : NULL, show);
+    // Two optimizers may have one key, with other defaults.
+    bool usual = p && p->value && key->fallback && strcmp(p->value, key->fallback) == 0;
+    return try_values(key, set, used, p && !usual ? p->value : NULL, show);
 }
 
 static verdict in_place(const tr_key *key, bool show) {

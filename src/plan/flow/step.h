@@ -23,10 +23,10 @@
 //   pack              brings this rank's parts of a segment's wave tensors together for
 //                     the gather, when every micro-batch has added to them
 //   merge             makes one tensor of the parts of micro-batches and ranks
-//   hand_out          gives the caller a micro-batch's outputs and takes their gradients
-//   recompute         recomputes what a unit's forward did not keep
-//   backward          runs one segment's backward on one micro-batch
-//   micro_norm        squares the first micro-batch's gradients of one segment of a
+//   hand_out          gives the caller a micro-batch's outputs and takes their
+//   gradients recompute         recomputes what a unit's forward did not keep backward
+//   runs one segment's backward on one micro-batch micro_norm        squares the first
+//   micro-batch's gradients of one segment of a
 //                     unit into the statistics, before others add to them
 //   micro_norm_tied   squares a tied tensor's gradient into the statistics, when the
 //                     rank's first wave has added to it and no other wave has

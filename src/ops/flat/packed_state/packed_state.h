@@ -2,8 +2,8 @@
 // again.
 //
 // In 8 bits, a block of 256 elements is an f32 scale, the largest magnitude among them,
-// and a byte for each: of the numbers of the dynamic map (base/dynamic_map.h), times the
-// scale, the nearest one's. What is never negative has the map without signs.
+// and a byte for each: of the numbers of the dynamic map (base/dynamic_map.h), times
+// the scale, the nearest one's. What is never negative has the map without signs.
 #ifndef TR_OPS_FLAT_PACKED_STATE_PACKED_STATE_H
 #define TR_OPS_FLAT_PACKED_STATE_PACKED_STATE_H
 

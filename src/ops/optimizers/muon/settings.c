@@ -20,7 +20,7 @@ static const tr_key keys[] = {
     {TR_OPTIMIZER_SWITCH("nesterov", types, "true"),
      .doc = "look ahead along the momentum"},
     {TR_OPTIMIZER_KEY("ns_method", types), .types = TR_KEY_TEXT,
-     .fallback = "\"standard\"", .choices = methods,
+     .status = TR_KEY_NOT_YET, .fallback = "\"standard\"", .choices = methods,
      .doc = "how Newton-Schulz iterations are done"},
     {TR_OPTIMIZER_KEY("ns_dtype", types), .types = TR_KEY_TEXT, .fallback = "\"bf16\"",
      .choices = formats, .doc = "to which type results of the iterations are rounded"},
@@ -40,8 +40,8 @@ static double rate(const tr_config *config, const char *path, double usual) {
 }
 
 static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
-    static const char method[] = "optimizer.params.ns_method";
     tr_muon_hyper own = {0};
+    (void)err;
     tr__optimizer_betas(config, hyper); // whose powers AdamW's updates have
     hyper->lr = rate(config, "optimizer.params.muon_lr", hyper->lr);
     own.momentum = tr__optimizer_number(config, "momentum");
@@ -54,11 +54,7 @@ static tr_status read(const tr_config *config, tr_hyper *hyper, tr_error *err) {
                      ? TR_MUON_ORIGINAL
                      : TR_MUON_MATCH_RMS;
     memcpy(hyper->own, &own, sizeof own);
-    return strcasecmp(tr__config_text(config, method), "gram") != 0
-               ? TR_OK
-               : tr_fail(err, TR_USAGE,
-                         "%s \"gram\" is not there yet: set it to \"standard\"",
-                         method);
+    return TR_OK;
 }
 
 static tr_status read_apart(const tr_config *config, tr_hyper *hyper, tr_error *err) {
