@@ -24,6 +24,7 @@ static const char own_name[] = "tr_adapter_merge";
 
 typedef struct merge {
     char folder[PATH_MAX], base[PATH_MAX];
+    bool own_base; // that the adapter names
     const char *out;
     tr_model *model; // the base's
     tr_adapter_config *adapter;
@@ -52,6 +53,7 @@ static tr_status open_all(merge *m, const char *path, const char *base, tr_error
                        m->folder);
     }
     if (status == TR_OK) {
+        m->own_base = base == NULL;
         status = base ? tr_checkpoint_locate(base, m->base, sizeof m->base, err)
                       : tr__adapter_base(m->folder, m->base, err);
     }
@@ -103,6 +105,9 @@ static tr_status find_quantized(merge *m, tr_error *err) {
                                .inference = true};
     tr__model_adapt(m->model, m->adapter);
     m->adapter = NULL; // the model's
+    if (!m->own_base) {
+        return TR_OK; // the caller says what is added to
+    }
     tr__ask_for_trained_base(m->folder, m->model, &request);
     return request.quantization ? tr_plan_make(&request, &m->plan, err) : TR_OK;
 }

@@ -247,7 +247,7 @@ static double loss_of(const char *path, int m) {
 
 static void merged_is_what_was_trained(void **state) {
     for (int m = 0; m < MODELS; m++) {
-        char text[TEXT_MAX], out[PATH_MAX], merged[2 * PATH_MAX];
+        char text[TEXT_MAX], out[PATH_MAX], merged[2 * PATH_MAX], base[PATH_MAX];
         tr_error err = {0};
         trial t;
         run_options options = {.text = text};
@@ -261,6 +261,10 @@ static void merged_is_what_was_trained(void **state) {
         trial_ok(tr_adapter_merge(out, NULL, merged, &err), &err);
         double loss = loss_of(out, m);
         assert_true(fabs(loss_of(merged, m) - loss) < 1e-7 * loss);
+        snprintf(merged, sizeof merged, "%s/whole", out);
+        snprintf(base, sizeof base, "%s/%s/base", ADAPTERS, models[m].model);
+        trial_ok(tr_adapter_merge(out, base, merged, &err), &err);
+        assert_true(fabs(loss_of(merged, m) - loss) > 1e-6 * loss);
         // Another kind of base is refused.
         write_run_to(text, m, ways[2].keys, out, "");
         assert_int_equal(adapter_try(&t, text, NULL, &err), TR_IO);

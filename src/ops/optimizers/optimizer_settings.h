@@ -29,6 +29,9 @@ typedef struct tr_optimizer_settings {
     int (*states)(const tr_hyper *hyper);
     // The same of `optimizer->apart`, of which *hyper has lr and weight_decay.
     tr_status (*read_apart)(const tr_config *config, tr_hyper *hyper, tr_error *err);
+    // A key of optimizer.params that is told at the start where it is left out, because
+    // its default is not DeepSpeed's; NULL: none.
+    const char *told;
     bool packs; // it has the key state_dtype: in which type its states are kept
     const tr_optimizer_idle *idle; // the last has no key; NULL: none
 } tr_optimizer_settings;

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/text.h"
 #include "models/models.h"
+#include "ops/optimizers/optimizer_settings.h"
 #include "plan/flow/plan.h"
 #include "run/run.h"
 
@@ -163,6 +164,15 @@ static void say_how(const tr_run *run, const tr_plan *plan) {
              offload);
 }
 
+static void say_optimizer(const tr_run *run) {
+    const char *type = tr__config_text(run->config, "optimizer.type");
+    const tr_optimizer_settings *of = type ? tr__optimizer_settings_find(type) : NULL;
+    if (of && of->told && !tr__config_is_given(run->config, of->told)) {
+        tr__note(&run->log, "%s: %s (default; DeepSpeed's is another)", of->told,
+                 tr__config_text(run->config, of->told));
+    }
+}
+
 // What the rule makes of the optimizer's numbers.
 static void say_scaling(const tr_run *run) {
     const tr_settings *s = &run->settings;
@@ -278,6 +288,7 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
     tr__run_say_groups(run, plan);
     say_no_noise(run, plan);
     say_left_out(run, plan);
+    say_optimizer(run);
     say_scaling(run);
     say_batches(run);
     say_guard(run);

@@ -74,4 +74,5 @@ const tr_optimizer_settings tr__optimizer_settings_muon = {
     .keys = {.keys = keys, .count = sizeof keys / sizeof *keys},
     .read = read,
     .read_apart = read_apart,
+    .told = "optimizer.params.ns_method",
 };
