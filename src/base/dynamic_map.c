@@ -1,6 +1,7 @@
 #include "base/dynamic_map.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { DECADES = 7 };
@@ -35,4 +36,16 @@ void tr__dynamic_map_make(bool is_signed, float *value) {
     value[count++] = 0;
     value[count++] = 1;
     qsort(value, TR_DYNAMIC_CODES, sizeof *value, ascending);
+}
+
+static float with_signs[TR_DYNAMIC_CODES];
+
+static void make_with_signs(void) {
+    tr__dynamic_map_make(true, with_signs);
+}
+
+const float *tr__dynamic_map(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_with_signs);
+    return with_signs;
 }

@@ -10,5 +10,7 @@ enum { TR_DYNAMIC_CODES = 256 };
 
 // value: [TR_DYNAMIC_CODES], ascending, between -1 and 1, or (without signs) 0 and 1.
 void tr__dynamic_map_make(bool is_signed, float *value);
+// That with signs, made once.
+const float *tr__dynamic_map(void);
 
 #endif

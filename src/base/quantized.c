@@ -6,7 +6,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 enum { WORD = 4 };
@@ -52,21 +51,6 @@ tr_quantized_layout tr__quantized_layout(tr_quantization kind, int64_t count) {
     at.bytes =
         at.nested + (twice ? (tr__ceil_div(at.blocks, TR_NF4_NESTED) + 1) * WORD : 0);
     return at;
-}
-
-// ---- the dynamic map
-
-static float map[TR_DYNAMIC_CODES];
-
-static void make_map(void) {
-    tr__dynamic_map_make(true, map);
-}
-
-// The map with signs.
-static const float *dynamic_map(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_map);
-    return map;
 }
 
 // The nearest of ascending numbers; of two equally near ones the lower.
@@ -135,7 +119,7 @@ static void settle_double(tr_quantizer *q) {
             most = fmaxf(most, fabsf(q->scales[b] - mean));
         }
         for (int64_t b = first; b < end; b++) {
-            codes[b] = (unsigned char)nearest(dynamic_map(), TR_DYNAMIC_CODES,
+            codes[b] = (unsigned char)nearest(tr__dynamic_map(), TR_DYNAMIC_CODES,
                                               (q->scales[b] - mean) * inverse(most));
         }
         nested[g] = most;
@@ -201,7 +185,7 @@ float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,
         return ((const float *)(const void *)(tensor + at->scales))[block];
     }
     float product =
-        dynamic_map()[tensor[at->scales + block]] * nested[block / TR_NF4_NESTED];
+        tr__dynamic_map()[tensor[at->scales + block]] * nested[block / TR_NF4_NESTED];
     return product + nested[tr__ceil_div(at->blocks, TR_NF4_NESTED)];
 }
 

@@ -64,6 +64,7 @@ static void assert_beside(const trained *cpu, const trained *cuda, const char *w
     assert_true(cuda->steps[STEPS - 1].loss < cuda->steps[0].loss);
 }
 
+// And where what is not trained is in few bits.
 static void in_16_bits(void **state) {
     const example *of = *state;
     trained cpu, cuda;
@@ -125,6 +126,9 @@ int main(void) {
         ON(in_16_bits, "goldens/gpt2", "fp8.enabled=true", IN_WAVES, 0),
         ON(in_16_bits, "goldens/mlp", "fp16.enabled=true", ALONE, 0),
         ON(in_16_bits, "resnets/cifar", "bf16.enabled=true", WHOLE, 0),
+        ON(in_16_bits, "adapters/llama", "quantization={\"base\": \"nf4\"}", IN_WAVES,
+           0),
+        ON(as_on_the_cpu, "adapters/llama", "", IN_WAVES, IN_WAVES + 1),
         IN_BOTH("mlp", ""),
         IN_BOTH("gpt2", ""),
         IN_BOTH("gpt2-frozen", ""),

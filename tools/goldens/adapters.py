@@ -64,8 +64,9 @@ def losses(model, data):
 
 
 def write(folder, config, adapter):
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    for part in "base", "adapter":  # a run.json beside them stays
+        shutil.rmtree(folder / part, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(7)
     base = transformers.AutoModelForCausalLM.from_config(config)
     base.save_pretrained(folder / "base")
