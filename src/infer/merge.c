@@ -15,8 +15,11 @@
 
 #include <tranche/checkpoint.h>
 
+#include <jansson.h>
+
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 256, CONFIG_MAX = 1 << 20 };
@@ -310,6 +313,23 @@ static tr_status write_tensors(merge *m, tr_error *err) {
                            : status;
 }
 
+// What is written is in no few bits, whatever the base was: *text says so then, too.
+static tr_status plain_config(const char *path, char **text, size_t *bytes,
+                              tr_error *err) {
+    static const char key[] = "quantization_config";
+    json_t *config = json_loadb(*text, *bytes, 0, NULL);
+    if (json_object_get(config, key)) {
+        json_object_del(config, key);
+        tr__free(*text);
+        char *plain = json_dumps(config, JSON_INDENT(2));
+        *text = plain ? tr__strdup(plain) : NULL;
+        free(plain);
+        *bytes = *text ? strlen(*text) : 0;
+    }
+    json_decref(config);
+    return *text ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
+}
+
 // Last of all: a folder without it is no model.
 static tr_status write_config(const merge *m, tr_error *err) {
     char from[PATH_MAX], to[PATH_MAX];
@@ -322,6 +342,7 @@ static tr_status write_config(const merge *m, tr_error *err) {
     if (status == TR_OK) {
         status = tr__file_read(from, CONFIG_MAX, &text, &bytes, err);
     }
+    status = status == TR_OK ? plain_config(from, &text, &bytes, err) : status;
     status = status == TR_OK ? tr__file_replace(to, text, bytes, err) : status;
     tr__free(text);
     return status;

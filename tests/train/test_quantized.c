@@ -189,6 +189,36 @@ static void losses_are_pefts_in_every_cut(void **state) {
     }
 }
 
+// ---- a base that is saved in 4 bits
+
+// The first loss, whatever the base is kept as; and of one that is read in f32.
+static void check_saved(const char *quantization, double tolerance) {
+    static const char *const set[] = {"model=" QUANTIZED "/saved"};
+    char text[TEXT_MAX];
+    trial t;
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    json_t *golden = json_load_file(QUANTIZED "/llama/golden.json", 0, NULL);
+    assert_non_null(golden);
+    double wanted =
+        json_number_value(json_array_get(json_object_get(golden, "nf4_double"), 0));
+    run_options options = {.text = text, .set = set, .set_count = 1};
+    write_run(text, 0, quantization, "");
+    trial_open(&t, &options);
+    trial_steps(&t, 1, &result);
+    if (!(fabs(result.loss - wanted) < tolerance * wanted)) {
+        fail_msg("%s: loss %.9g, not %.9g", quantization, result.loss, wanted);
+    }
+    trial_close(&t);
+    json_decref(golden);
+}
+
+static void saved_bits_are_read(void **state) {
+    (void)state;
+    check_saved("\"base\": \"nf4\", \"double\": true", 1e-6);
+    check_saved("", 1e-6);
+    check_saved("\"base\": \"nf4\"", 1e-5);
+}
+
 // ---- bytes
 
 // A Llama of whole blocks: planned, not run.
@@ -316,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_theirs),
         cmocka_unit_test(losses_are_pefts_in_every_cut),
+        cmocka_unit_test(saved_bits_are_read),
         cmocka_unit_test(weights_take_their_bits),
         cmocka_unit_test_setup_teardown(merged_is_what_was_trained, scratch_make,
                                         scratch_remove),

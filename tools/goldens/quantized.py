@@ -5,7 +5,8 @@
 For each base of tests/data/adapters and each way to keep weights in few bits: what two
 of its weights become by bitsandbytes (NF4) or gguf (Q8_0), as f32; and the losses of 20
 steps of AdamW in float64 beside such a base, as tools/goldens/adapters.py makes them.
-GPT-2's weights are quantised as [out, in], which transformers does.
+GPT-2's weights are quantised as [out, in], which transformers does. saved/: the llama
+base in NF4 with double quantization, with the tensors that transformers saves.
 """
 import json
 import pathlib
@@ -18,6 +19,7 @@ import numpy
 import torch
 import transformers
 from peft import PeftModel
+from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from adapters import losses  # noqa: E402
@@ -58,6 +60,28 @@ def is_linear(name, value):
     return value.dim() == 2 and (".layers." in name or ".h." in name)
 
 
+def save(folder):
+    """The names and tensors of Linear4bit's state_dict."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(SOURCE / "llama" / "base", folder)
+    tensors = {}
+    for name, value in load_file(folder / "model.safetensors").items():
+        if is_linear(name, value):
+            codes, state = bits.quantize_4bit(value, quant_type="nf4", blocksize=64,
+                                              compress_statistics=True)
+            parts = state.as_dict(packed=True)
+            tensors |= {f"{name}.{part}": each for part, each in parts.items()}
+            value = codes
+        tensors[name] = value
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {
+        "quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False,
+        "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True,
+        "bnb_4bit_compute_dtype": "float32", "bnb_4bit_quant_storage": "uint8"}
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/quantized")
     for model, shown in SHOWN.items():
@@ -81,6 +105,7 @@ def main():
                                              autocast_adapter_dtype=False)
             told[way] = losses(peft.double().train(), data)
         (root / model / "golden.json").write_text(json.dumps(told, indent=1) + "\n")
+    save(root / "saved")
 
 
 main()

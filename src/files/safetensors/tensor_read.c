@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "files/safetensors/convert.h"
+#include "files/safetensors/inside.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,8 +27,11 @@ tr_status tr__tensor_read(const tr_tensor_set *set, const tr_stored_tensor *tens
                           int64_t first, int64_t count, void *dst, tr_error *err) {
     int64_t bytes = (int64_t)tr_dtype_bytes(tensor->dtype);
     tr_status status = check_range(tensor, first, count, err);
-    if (status != TR_OK) {
-        return status;
+    const tr_tensor_bits *joined = tr__tensor_bits(set, tensor);
+    if (status != TR_OK || joined) {
+        return status == TR_OK
+                   ? tr__tensor_bits_read(set, joined, first, count, dst, err)
+                   : status;
     }
     return tr__pread(tr__tensor_set_descriptor(set, tensor->file),
                      tr__tensor_set_path(set, tensor->file), dst,

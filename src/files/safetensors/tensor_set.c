@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "files/safetensors/adapter.h"
 #include "files/safetensors/header.h"
+#include "files/safetensors/inside.h"
 #include "files/safetensors/json.h"
 
 #include <errno.h>
@@ -26,19 +27,6 @@ static const struct {
                           "adapter_model.safetensors.index.json"},
 };
 enum { INDEX_MAX = 32 << 20, HEADER_OF_ANY = 1 << 20, HEADER_SHARE = 64 };
-
-typedef struct set_file {
-    char *path;
-    int descriptor;
-} set_file;
-
-struct tr_tensor_set {
-    set_file *files;
-    size_t file_count, file_capacity;
-    tr_stored_tensor *tensors; // by name
-    size_t count, capacity;
-    json_t *metadata;
-};
 
 const char *tr__files_stem(tr_tensor_files files) {
     return kinds[files].stem;
@@ -144,7 +132,7 @@ static tr_status add_file(tr_tensor_set *set, const char *path, tr_error *err) {
                   sizeof *set->files)) {
         return tr_fail(err, TR_MEMORY, "no memory for the list of files");
     }
-    set_file *file = &set->files[set->file_count];
+    tr_set_file *file = &set->files[set->file_count];
     tr_status status = open_file(path, &file->descriptor, &bytes, err);
     if (status != TR_OK) {
         return status;
@@ -379,7 +367,8 @@ static tr_status open_path(tr_tensor_set *set, const char *path, tr_tensor_files
                        : files == TR_FILES_ADAPTER ? open_adapter(set, NULL, path, err)
                        : S_ISDIR(info.st_mode)     ? open_folder(set, path, files, err)
                                                    : add_file(set, path, err);
-    return status == TR_OK ? sort_names(set, err) : status;
+    status = status == TR_OK ? sort_names(set, err) : status;
+    return status == TR_OK ? tr__tensors_join(set, err) : status;
 }
 
 // Hands the set over, or closes it.
@@ -409,6 +398,7 @@ tr_status tr__tensor_set_open_over(const char *base, const char *folder,
     tr_status status = set ? open_adapter(set, base, folder, err)
                            : tr_fail(err, TR_MEMORY, "no memory to open %s", folder);
     status = status == TR_OK ? sort_names(set, err) : status;
+    status = status == TR_OK ? tr__tensors_join(set, err) : status;
     return hand_over(set, status, out);
 }
 
@@ -427,6 +417,7 @@ void tr__tensor_set_close(tr_tensor_set *set) {
         close(set->files[i].descriptor);
         tr__free(set->files[i].path);
     }
+    tr__tensor_bits_release(set);
     json_decref(set->metadata);
     tr__free(set->tensors);
     tr__free(set->files);

@@ -3,6 +3,7 @@
 #define TR_FILES_SAFETENSORS_TENSOR_SET_H
 
 #include <tranche/checkpoint.h>
+#include <tranche/extend/op.h>
 
 #include <jansson.h>
 
@@ -61,6 +62,14 @@ tr_status tr__tensor_read(const tr_tensor_set *set, const tr_stored_tensor *tens
 // piece on the stack). TR_IO: an integer tensor, or an F64 value beyond f32.
 tr_status tr__tensor_read_f32(const tr_tensor_set *set, const tr_stored_tensor *tensor,
                               int64_t first, int64_t count, float *dst, tr_error *err);
+
+// Of a tensor that bitsandbytes has saved in 4 bits, with its parts, the set has one
+// F32 tensor of its shape, and no parts. How it is stored; others: TR_QUANTIZED_NOT.
+tr_quantization tr__tensor_quantization(const tr_tensor_set *set,
+                                        const tr_stored_tensor *tensor);
+// Bytes [first, first + count) of such a tensor as base/quantized.h lays it out.
+tr_status tr__tensor_read_bits(const tr_tensor_set *set, const tr_stored_tensor *tensor,
+                               int64_t first, int64_t count, void *dst, tr_error *err);
 
 // Does a folder hold weights that tr__tensor_set_open would find, an adapter's
 // included?

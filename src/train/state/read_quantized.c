@@ -95,6 +95,11 @@ static tr_status write_bytes(source *s, const tr_quantizer *q, int64_t first,
     return status;
 }
 
+// Is it stored in these bits?
+static bool is_as_stored(const source *s, const tr_plan_param *info) {
+    return tr__tensor_quantization(s->set, s->stored) == info->quantized;
+}
+
 static tr_status fill(source *s, const tr_quantizer *q, const tr_plan *plan, int param,
                       tr_executor *executor, tr_error *err) {
     tr_piece piece = tr__executor_held(executor, param, -1), run;
@@ -103,8 +108,11 @@ static tr_status fill(source *s, const tr_quantizer *q, const tr_plan *plan, int
     for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(executor, &piece, at, &run, err);
         if (status == TR_OK) {
-            status = write_bytes(s, q, run.first * element, run.count * element,
-                                 (void *)run.data, err);
+            int64_t first = run.first * element, bytes = run.count * element;
+            status = is_as_stored(s, &plan->params[param])
+                         ? tr__tensor_read_bits(s->set, s->stored, first, bytes,
+                                                run.data, err)
+                         : write_bytes(s, q, first, bytes, (void *)run.data, err);
         }
         if (status == TR_OK) {
             status = tr__executor_return(executor, &run, err);
@@ -124,11 +132,13 @@ tr_status tr__read_quantized(const tr_tensor_set *set, const tr_stored_tensor *s
     }
     s->set = set;
     s->stored = stored;
-    tr_status status = info->transposed ? exchange(s, info->stored_shape, err) : TR_OK;
-    if (status == TR_OK) {
+    bool made = !is_as_stored(s, info);
+    tr_status status =
+        made && info->transposed ? exchange(s, info->stored_shape, err) : TR_OK;
+    if (status == TR_OK && made) {
         status = tr__quantizer_begin(&q, info->quantized, stored->count, err);
     }
-    status = status == TR_OK ? see_all(s, &q, err) : status;
+    status = status == TR_OK && made ? see_all(s, &q, err) : status;
     status = status == TR_OK ? fill(s, &q, plan, param, executor, err) : status;
     tr__quantizer_end(&q);
     tr__free(s->exchanged);
