@@ -282,7 +282,9 @@ static tr_status write_tensor(merge *m, size_t index, tr_error *err) {
     const tr_plan_param *param = quantized_param(m, m->from[index]->name);
     factors f;
     tr_status status = read_factors(m, m->from[index], &f, err);
-    if (status == TR_OK && param) {
+    // Values that are stored in these bits are what was trained on.
+    if (status == TR_OK && param &&
+        tr__tensor_quantization(m->set, m->from[index]) != param->quantized) {
         status = read_whole(m, m->from[index], &m->weight, err);
         status = status == TR_OK ? through_bits(param, m->weight, err) : status;
     }

@@ -303,6 +303,25 @@ static void merged_is_what_was_trained(void **state) {
     }
 }
 
+// Its values are added to as they are: to quantize them again would change them.
+static void a_saved_base_is_merged(void **state) {
+    static const char *const set[] = {"model=" QUANTIZED "/saved"};
+    char text[TEXT_MAX], out[PATH_MAX], merged[2 * PATH_MAX];
+    tr_error err = {0};
+    trial t;
+    run_options options = {.text = text, .set = set, .set_count = 1};
+    snprintf(out, sizeof out, "%s", scratch_path(state, "saved"));
+    snprintf(merged, sizeof merged, "%s/merged", out);
+    write_run_to(text, 0, ways[1].keys, out, "");
+    trial_open(&t, &options);
+    trial_steps(&t, 1, NULL);
+    trial_ok(tr_engine_save(t.engine, &err), &err);
+    trial_close(&t);
+    trial_ok(tr_adapter_merge(out, NULL, merged, &err), &err);
+    double loss = loss_of(out, 0);
+    assert_true(fabs(loss_of(merged, 0) - loss) < 1e-7 * loss);
+}
+
 // ---- errors
 
 static void refuse(const char *quantization, const char *more, const char *words) {
@@ -349,6 +368,8 @@ int main(void) {
         cmocka_unit_test(saved_bits_are_read),
         cmocka_unit_test(weights_take_their_bits),
         cmocka_unit_test_setup_teardown(merged_is_what_was_trained, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_saved_base_is_merged, scratch_make,
                                         scratch_remove),
         cmocka_unit_test(what_is_wrong_is_named),
     };
