@@ -34,13 +34,18 @@ static inline const tr_tensor_bits *tr__tensor_bits(const tr_tensor_set *set,
     return tensor->offset < 0 ? &set->joined[-1 - tensor->offset] : NULL;
 }
 
-// ---- bits.c
+// ---- join.c
 // Makes one F32 tensor, in the set, of each one's parts. TR_IO: parts are missing, or
 // do not fit together; another kind of bits than NF4.
 tr_status tr__tensors_join(tr_tensor_set *set, tr_error *err);
+
+// ---- bits.c
 // Elements of it, as f32.
 tr_status tr__tensor_bits_read(const tr_tensor_set *set, const tr_tensor_bits *joined,
                                int64_t first, int64_t count, float *dst, tr_error *err);
 void tr__tensor_bits_release(tr_tensor_set *set);
+
+// ---- tensor_list.c
+int tr__tensor_by_name(const void *left, const void *right); // for qsort
 
 #endif
