@@ -267,6 +267,48 @@ static void another_type_goes_on_and_is_told(void **state) {
     snapshot_free(&now);
 }
 
+// ---- whose matrices
+
+// Does AdamW update the first tensor whose name ends so?
+static bool is_adams(const char *groups, const char *end) {
+    run_options options = {.file = "muon-run.json", .resume = "never"};
+    const char *const set[] = {groups};
+    tr_run *run = NULL;
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    options.set = set;
+    options.set_count = groups ? 1 : 0;
+    trial_ok(run_open(&options, &run, &err), &err);
+    trial_ok(tr_run_make_plan(run, &plan, &err), &err);
+    const tr_plan_param *found = NULL;
+    for (size_t i = 0; i < plan->param_count && !found; i++) {
+        const char *name = plan->params[i].stored;
+        size_t length = strlen(name), tail = strlen(end);
+        found = length >= tail && strcmp(name + length - tail, end) == 0
+                    ? &plan->params[i]
+                    : NULL;
+    }
+    assert_non_null(found);
+    bool apart = plan->flats[found->flat].apart;
+    tr_plan_destroy(plan);
+    tr_run_destroy(run);
+    return apart;
+}
+
+static void groups_say_whose_matrices_are(void **state) {
+    static const char matrix[] = "mlp.c_fc.weight", table[] = "wpe.weight";
+    (void)state;
+    assert_false(is_adams(NULL, matrix));
+    assert_true(is_adams(NULL, table));
+    assert_true(is_adams(NULL, "ln_1.weight"));
+    assert_true(is_adams("optimizer.groups=[{\"match\": [\"*c_fc*\"], "
+                         "\"use_muon\": false}]",
+                         matrix));
+    assert_false(is_adams("optimizer.groups=[{\"match\": [\"*wpe*\"], "
+                          "\"use_muon\": true}]",
+                          table));
+}
+
 // ---- what is refused
 
 static void check_refused(const char *a, const char *b, const char *says) {
@@ -311,6 +353,7 @@ int main(void) {
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(another_type_goes_on_and_is_told, scratch_make,
                                         scratch_remove),
+        cmocka_unit_test(groups_say_whose_matrices_are),
         cmocka_unit_test(what_is_not_there_is_refused),
     };
     return cmocka_run_group_tests(tests, go_to_golden, NULL);
