@@ -71,30 +71,39 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
     return TR_OK;
 }
 
+// What an update takes, at a time of the schedule: hyper number `i`, which is of group
+// `g` and begins as `from`.
+static void order_hyper(tr_engine *engine, size_t i, size_t g, const tr_hyper *from,
+                        int64_t time) {
+    const tr_settings *settings = engine->settings;
+    tr_hyper *hyper = &engine->hyper[i];
+    *hyper = *from;
+    tr_rates rates = tr__schedule_at_time(&settings->schedule, time, hyper->lr);
+    hyper->lr = rates.lr;
+    if (rates.has_betas) {
+        hyper->beta1 = rates.beta1;
+        hyper->beta2 = rates.beta2;
+    }
+    tr__scaling_apply(&settings->scaling, settings->optimizer, engine->batcher.batch,
+                      hyper, NULL);
+    hyper->lr *= tr__guard_rate(&settings->guard, &engine->guard);
+    hyper->lr = isnan(engine->own_rate[g]) ? hyper->lr : engine->own_rate[g];
+    engine->next_power[i][0] = engine->power[g][0] * hyper->beta1;
+    engine->next_power[i][1] = engine->power[g][1] * hyper->beta2;
+}
+
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale) {
     const tr_settings *settings = engine->settings;
     int64_t tokens = tr_model_targets(engine->plan->request.model);
     int64_t time =
         tr__schedule_time(&settings->schedule, number, engine->count.learned, tokens);
-    double guarded = tr__guard_rate(&settings->guard, &engine->guard);
     size_t groups = settings->group_count;
-    bool apart = settings->optimizer->apart != NULL;
-    for (size_t i = 0; i < groups * (apart ? 2 : 1); i++) { // then those that are apart
-        size_t g = i % groups;
-        tr_hyper *hyper = &engine->hyper[i];
-        *hyper = i < groups ? settings->groups[g].hyper : settings->groups[g].apart;
-        tr_rates rates = tr__schedule_at_time(&settings->schedule, time, hyper->lr);
-        hyper->lr = rates.lr;
-        if (rates.has_betas) {
-            hyper->beta1 = rates.beta1;
-            hyper->beta2 = rates.beta2;
+    for (size_t g = 0; g < groups; g++) {
+        const tr_param_group *group = &settings->groups[g];
+        order_hyper(engine, g, g, &group->hyper, time);
+        if (settings->optimizer->apart) { // behind those of all groups
+            order_hyper(engine, groups + g, g, &group->apart, time);
         }
-        tr__scaling_apply(&settings->scaling, settings->optimizer,
-                          engine->batcher.batch, hyper, NULL);
-        hyper->lr *= guarded;
-        hyper->lr = isnan(engine->own_rate[g]) ? hyper->lr : engine->own_rate[g];
-        engine->next_power[i][0] = engine->power[g][0] * hyper->beta1;
-        engine->next_power[i][1] = engine->power[g][1] * hyper->beta2;
     }
     tr_update_order order = {
         .optimizer = settings->optimizer,
