@@ -110,6 +110,12 @@ static void draw_states(draws *d, tr_plan_request *r) {
     }
 }
 
+static void draw_quantization(draws *d, tr_plan_request *r) {
+    if (r->frozen_count > 0 && !r->fp8.enabled && one_in(d, 2)) {
+        r->quantization = (tr_quantization)(1 + draw(d, TR_QUANTIZED_Q8_0));
+    }
+}
+
 tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     draws d = {.request = index};
     tr_plan_request r = {.model = models->of[draw(&d, TEST_DRAWN_MODELS)],
@@ -138,6 +144,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     r.peers = discrete && tr_mesh_ranks(&r.mesh) > 1 && one_in(&d, 2);
     if (!r.inference) {
         draw_states(&d, &r);
+        draw_quantization(&d, &r);
     }
     r.saved_placement = !r.inference && one_in(&d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return r;

@@ -6,12 +6,19 @@
 
 #include <string.h>
 
+// The shape that a tensor has, or had before it was one of few bits.
+static tr_shape plain_of(const tr_param_info *info) {
+    return info->quantized ? info->plain : info->shape;
+}
+
 // Writes the rows of the tensors that lie in the value, a parameter, and makes them
-// tensors of few bits.
+// tensors of few bits, unless an earlier product has done so.
 static void quantize(tr_graph *graph, tr_value value, tr_dequantize_attr *attr,
                      bool transposed) {
     size_t i = (size_t)graph->values[value].index;
+    bool done = graph->params[i].quantized != TR_QUANTIZED_NOT;
     int64_t words = 0;
+    attr->width = (int32_t)plain_of(&graph->params[i]).dim[transposed ? 0 : 1];
     do {
         tr_param_info *info = &graph->params[i];
         if (attr->parts == TR_DEQUANTIZE_PARTS) {
@@ -19,32 +26,36 @@ static void quantize(tr_graph *graph, tr_value value, tr_dequantize_attr *attr,
                           info->name, TR_DEQUANTIZE_PARTS);
             return;
         }
-        int64_t rows = info->shape.dim[transposed ? 1 : 0];
+        int64_t rows = plain_of(info).dim[transposed ? 1 : 0];
         attr->rows[attr->parts++] = (int32_t)rows;
-        words += tr__graph_quantize(graph, i, attr->kind, transposed);
+        words += done ? 0 : tr__graph_quantize(graph, i, attr->kind, transposed);
     } while (++i < graph->param_count && graph->params[i].stacked);
-    graph->values[value].desc = (tr_tensor_desc){TR_I32, TR_SHAPE1(words)};
+    if (!done) {
+        graph->values[value].desc = (tr_tensor_desc){TR_I32, TR_SHAPE1(words)};
+    }
 }
 
-static bool is_alone(const tr_graph *graph, tr_value value) {
-    const tr_param_info *info = &graph->params[graph->values[value].index];
-    return !info->shared && !info->whole;
+// Are all tensors that lie in the value the unit's own, and kept in few bits?
+static bool are_kept_so(const tr_graph *graph, const tr_rewrite_node *node) {
+    size_t i = (size_t)graph->values[node->in[1]].index;
+    bool kept = true;
+    do {
+        const tr_param_info *info = &graph->params[i];
+        kept = kept && !info->shared && !info->whole &&
+               node->quantizes(node->request, node, info->name);
+    } while (++i < graph->param_count && graph->params[i].stacked);
+    return kept;
 }
 
 static bool keep_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
                              tr_value *results) {
     tr_linear_attr linear;
-    if (!node->param[1] || !node->quantizes(node->request, node, node->param[1]) ||
-        !is_alone(graph, node->in[1])) {
+    if (!node->param[1] || !are_kept_so(graph, node)) {
         return false;
     }
     memcpy(&linear, node->attr, sizeof linear);
-    tr_shape shape = tr_graph_desc(graph, node->in[1]).shape;
-    bool transposed = linear.layout == TR_WEIGHT_IN_OUT;
-    tr_dequantize_attr attr = {.kind = node->quantization,
-                               .real = graph->real,
-                               .width = (int32_t)shape.dim[transposed ? 0 : 1]};
-    quantize(graph, node->in[1], &attr, transposed);
+    tr_dequantize_attr attr = {.kind = node->quantization, .real = graph->real};
+    quantize(graph, node->in[1], &attr, linear.layout == TR_WEIGHT_IN_OUT);
     tr_value in[] = {
         node->in[0],
         tr_graph_op(graph, &tr__op_dequantize, &attr, &node->in[1], 1, NULL),

@@ -134,9 +134,10 @@ void tr__oblige_logits(tr_proof *p) {
 void tr__oblige_trained(tr_proof *p) {
     for (size_t i = 0; i < p->plan->param_count && p->status == TR_OK; i++) {
         const tr_plan_param *param = &p->plan->params[i];
-        // What is in few bits could not be trained.
-        bool frozen =
-            param->quantized || tr__is_frozen(&p->plan->request, param->stored);
+        // What is in few bits is so in an inference, too.
+        bool frozen = param->quantized
+                          ? tr__matches_frozen(&p->plan->request, param->stored)
+                          : tr__is_frozen(&p->plan->request, param->stored);
         if (frozen != p->plan->flats[param->flat].frozen) {
             p->status = tr_fail(p->err, TR_INTERNAL,
                                 "plan: %s is to be %s, and lies among what is not",
