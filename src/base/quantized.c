@@ -174,6 +174,20 @@ void tr__quantizer_codes(const tr_quantizer *q, int64_t first, int64_t count,
 
 // ---- what it stands for
 
+float tr__nf4_double_scale(unsigned char code, const float *nested, int64_t blocks,
+                           int64_t block) {
+    float product = tr__dynamic_map()[code] * nested[block / TR_NF4_NESTED];
+    return product + nested[tr__ceil_div(blocks, TR_NF4_NESTED)];
+}
+
+void tr__exchange_sides(const float *x, int64_t rows, int64_t columns, float *to) {
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t k = 0; k < columns; k++) {
+            to[k * rows + i] = x[i * columns + k];
+        }
+    }
+}
+
 float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,
                           const unsigned char *tensor, int64_t block) {
     const float *nested = (const void *)(tensor + at->nested);
@@ -184,9 +198,7 @@ float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,
     if (kind == TR_QUANTIZED_NF4) {
         return ((const float *)(const void *)(tensor + at->scales))[block];
     }
-    float product =
-        tr__dynamic_map()[tensor[at->scales + block]] * nested[block / TR_NF4_NESTED];
-    return product + nested[tr__ceil_div(at->blocks, TR_NF4_NESTED)];
+    return tr__nf4_double_scale(tensor[at->scales + block], nested, at->blocks, block);
 }
 
 float tr__quantized_value(tr_quantization kind, const tr_quantized_layout *at,
@@ -195,8 +207,7 @@ float tr__quantized_value(tr_quantization kind, const tr_quantized_layout *at,
     if (kind == TR_QUANTIZED_Q8_0) {
         return (float)(int8_t)tensor[i] * scale;
     }
-    int code = i % 2 == 0 ? tensor[i / 2] >> 4 : tensor[i / 2] & 15;
-    return tr__nf4_values[code] * scale;
+    return tr__nf4_values[tr__nf4_code(tensor, i)] * scale;
 }
 
 tr_status tr__quantize_through(tr_quantization kind, float *x, int64_t count,

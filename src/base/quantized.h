@@ -13,6 +13,8 @@
 #ifndef TR_BASE_QUANTIZED_H
 #define TR_BASE_QUANTIZED_H
 
+#include "base/device.h"
+
 #include <tranche/extend/op.h>
 
 #include <stddef.h>
@@ -62,6 +64,17 @@ tr_status tr__quantize_through(tr_quantization kind, float *x, int64_t count,
 // ---- what it stands for
 
 extern const float tr__nf4_values[16];
+
+// Code number `i` of NF4.
+TR_DEVICE static inline int tr__nf4_code(const unsigned char *codes, int64_t i) {
+    return i % 2 == 0 ? codes[i / 2] >> 4 : codes[i / 2] & 15;
+}
+
+// What a block is multiplied by, of its code. nested: as it lies in the tensor.
+float tr__nf4_double_scale(unsigned char code, const float *nested, int64_t blocks,
+                           int64_t block);
+// x: [rows, columns]; to: [columns, rows], the same with both exchanged.
+void tr__exchange_sides(const float *x, int64_t rows, int64_t columns, float *to);
 
 // What block `block` of a tensor is multiplied by.
 float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,

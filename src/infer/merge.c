@@ -125,12 +125,6 @@ static const tr_plan_param *quantized_param(const merge *m, const char *name) {
     return NULL;
 }
 
-static void exchange(const float *x, int64_t rows, int64_t columns, float *to) {
-    for (int64_t i = 0; i < rows * columns; i++) {
-        to[i % columns * rows + i / columns] = x[i];
-    }
-}
-
 static tr_status through_bits(const tr_plan_param *param, float *x, tr_error *err) {
     int64_t rows = param->stored_shape.dim[0], columns = param->stored_shape.dim[1];
     if (!param->transposed) {
@@ -140,10 +134,10 @@ static tr_status through_bits(const tr_plan_param *param, float *x, tr_error *er
     if (!turned) {
         return tr_fail(err, TR_MEMORY, "no memory for tensor %s", param->stored);
     }
-    exchange(x, rows, columns, turned);
+    tr__exchange_sides(x, rows, columns, turned);
     tr_status status =
         tr__quantize_through(param->quantized, turned, rows * columns, err);
-    exchange(turned, columns, rows, x);
+    tr__exchange_sides(turned, columns, rows, x);
     tr__free(turned);
     return status;
 }

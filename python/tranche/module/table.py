@@ -184,6 +184,22 @@ def _positions(reading: Reading, node: Any, length: int) -> Any:
     return found[0] if good else None
 
 
+def _of_two(reading: Reading, name: str, a: Any, b: Any) -> Native | None:
+    """An op of two tensors of one shape that have rows, element by element."""
+    if not _rows_in(reading, a, b):
+        return None
+    same = reading.shapes.sample(a) == reading.shapes.sample(b)
+    if not same or a.meta["val"].ndim != b.meta["val"].ndim:
+        return None
+
+    def build(to: Lowering) -> Value:
+        first, second = to.alike(a, b)
+        made = to.op(name, [first.index, second.index])
+        return Value(made, first.shape, first.channels_last)
+
+    return Native([a, b], build)
+
+
 @row("aten.add.Tensor")
 def add(reading: Reading, node: Any) -> Native | None:
     a, b = node.args[:2]
@@ -198,18 +214,7 @@ def add(reading: Reading, node: Any) -> Native | None:
             table = _positions(reading, other, sample[0])
             if table is not None:
                 return _embedding(reading, *found, table)
-    if not _rows_in(reading, a, b):
-        return None
-    same = reading.shapes.sample(a) == reading.shapes.sample(b)
-    if not same or a.meta["val"].ndim != b.meta["val"].ndim:
-        return None
-
-    def build(to: Lowering) -> Value:
-        first, second = to.alike(a, b)
-        made = to.op("residual", [first.index, second.index])
-        return Value(made, first.shape, first.channels_last)
-
-    return Native([a, b], build)
+    return _of_two(reading, "residual", a, b)
 
 
 # ---- elementwise, norms
@@ -261,23 +266,9 @@ def _is(node: Any, name: str) -> Any:
 
 @row("aten.mul.Tensor")
 def mul(reading: Reading, node: Any) -> Native | None:
-    return gelu_by_hand(reading, node) or _times(reading, *node.args[:2])
-
-
-def _times(reading: Reading, a: Any, b: Any) -> Native | None:
-    """Of two tensors of one shape that have rows."""
-    if not _rows_in(reading, a, b):
-        return None
-    same = reading.shapes.sample(a) == reading.shapes.sample(b)
-    if not same or a.meta["val"].ndim != b.meta["val"].ndim:
-        return None
-
-    def build(to: Lowering) -> Value:
-        first, second = to.alike(a, b)
-        made = to.op("multiply", [first.index, second.index])
-        return Value(made, first.shape, first.channels_last)
-
-    return Native([a, b], build)
+    return gelu_by_hand(reading, node) or _of_two(
+        reading, "multiply", *node.args[:2]
+    )
 
 
 def gelu_by_hand(reading: Reading, node: Any) -> Native | None:

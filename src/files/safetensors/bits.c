@@ -1,6 +1,5 @@
 // Tensors in few bits: what their parts come to.
 #include "base/checked.h"
-#include "base/dynamic_map.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "files/safetensors/inside.h"
@@ -28,9 +27,8 @@ static float scale_of(const tr_tensor_bits *joined, const void *raw, int64_t fir
     if (joined->kind == TR_QUANTIZED_NF4) {
         return ((const float *)raw)[block - first];
     }
-    float product = tr__dynamic_map()[((const uint8_t *)raw)[block - first]] *
-                    joined->nested[block / TR_NF4_NESTED];
-    return product + joined->nested[tr__ceil_div(joined->at.blocks, TR_NF4_NESTED)];
+    return tr__nf4_double_scale(((const uint8_t *)raw)[block - first], joined->nested,
+                                joined->at.blocks, block);
 }
 
 tr_status tr__tensor_bits_read(const tr_tensor_set *set, const tr_tensor_bits *joined,
@@ -51,8 +49,7 @@ tr_status tr__tensor_bits_read(const tr_tensor_set *set, const tr_tensor_bits *j
                                  blocks * element, scales, err);
         }
         for (; status == TR_OK && at < from + now; at++) {
-            int64_t i = at - from;
-            int code = i % 2 == 0 ? codes[i / 2] >> 4 : codes[i / 2] & 15;
+            int code = tr__nf4_code(codes, at - from);
             dst[at - first] = tr__nf4_values[code] *
                               scale_of(joined, scales, block, at / TR_NF4_BLOCK);
         }

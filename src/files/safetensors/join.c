@@ -157,19 +157,14 @@ static tr_status join(tr_tensor_set *set, tr_stored_tensor *tensor,
 
 // ---- all
 
-static bool ends_with(const char *name, size_t length, const char *end) {
-    size_t tail = strlen(end);
-    return length > tail && strcmp(name + length - tail, end) == 0;
-}
-
-// Is it a part of the joined tensor `whole`?
+// Is it a part of the joined tensor `whole`, with whose name its own begins?
 static bool is_part(const char *name, const char *whole) {
     static const char *const ends[] = {".absmax", ".quant_map", ".nested_absmax",
                                        ".nested_quant_map"};
-    size_t stem = strlen(whole), length = strlen(name);
-    bool part = strncmp(name + stem, state_name, sizeof state_name - 1) == 0;
+    const char *end = name + strlen(whole);
+    bool part = strncmp(end, state_name, sizeof state_name - 1) == 0;
     for (size_t i = 0; !part && i < sizeof ends / sizeof *ends; i++) {
-        part = ends_with(name, length, ends[i]) && length == stem + strlen(ends[i]);
+        part = strcmp(end, ends[i]) == 0;
     }
     return part;
 }

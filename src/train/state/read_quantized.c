@@ -27,10 +27,8 @@ static tr_status exchange(source *s, tr_shape shape, tr_error *err) {
         whole && s->exchanged
             ? tr__tensor_read_f32(s->set, s->stored, 0, rows * columns, whole, err)
             : tr_fail(err, TR_MEMORY, "no memory to read %s", s->stored->name);
-    for (int64_t i = 0; i < rows && status == TR_OK; i++) {
-        for (int64_t k = 0; k < columns; k++) {
-            s->exchanged[k * rows + i] = whole[i * columns + k];
-        }
+    if (status == TR_OK) {
+        tr__exchange_sides(whole, rows, columns, s->exchanged);
     }
     tr__free(whole);
     return status;

@@ -25,10 +25,6 @@ static void put(const part *p, tr_real *out, float value) {
     *out = tr_r_of(p->add ? tr_r_get(*out) + value : value);
 }
 
-static int nf4_code(const unsigned char *codes, int64_t i) {
-    return i % 2 == 0 ? codes[i / 2] >> 4 : codes[i / 2] & 15;
-}
-
 static void nf4_block(const part *p, int64_t block) {
     float scale = tr__quantized_scale(p->kind, &p->layout, p->tensor, block);
     int64_t first = block * TR_NF4_BLOCK;
@@ -36,7 +32,7 @@ static void nf4_block(const part *p, int64_t block) {
     const unsigned char *codes = p->tensor + first / 2;
     tr_real *out = p->out + first, values[16];
     for (int64_t i = 0; p->add && i < count; i++) {
-        put(p, &out[i], tr__nf4_values[nf4_code(codes, i)] * scale);
+        put(p, &out[i], tr__nf4_values[tr__nf4_code(codes, i)] * scale);
     }
     if (p->add) {
         return;
@@ -49,7 +45,7 @@ static void nf4_block(const part *p, int64_t block) {
         out[i + 1] = values[codes[i / 2] & 15];
     }
     if (count % 2) {
-        out[count - 1] = values[nf4_code(codes, count - 1)];
+        out[count - 1] = values[tr__nf4_code(codes, count - 1)];
     }
 }
 

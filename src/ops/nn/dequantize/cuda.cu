@@ -21,8 +21,7 @@ static __device__ float value_of(const tr_cuda_dequantize_args &a, int64_t i) {
     if (a.kind == TR_QUANTIZED_Q8_0) {
         return (float)(signed char)a.tensor[i] * scale_of(a, i / TR_Q8_0_BLOCK);
     }
-    int code = i % 2 == 0 ? a.tensor[i / 2] >> 4 : a.tensor[i / 2] & 15;
-    return a.values[code] * scale_of(a, i / TR_NF4_BLOCK);
+    return a.values[tr__nf4_code(a.tensor, i)] * scale_of(a, i / TR_NF4_BLOCK);
 }
 
 template <class T> static __device__ void dequantize(const tr_cuda_dequantize_args &a) {
