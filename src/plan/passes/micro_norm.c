@@ -14,7 +14,6 @@
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
-#include "plan/flow/roles.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
 // many operations as this for each byte read (at 30 operations in the time of a byte).
@@ -25,9 +24,7 @@ static const double cheap_flops_per_byte = 4000;
 static bool is_simple(const tr_unit_program *unit) {
     uint32_t own = 0;
     for (int s = 0; s < unit->segments; s++) {
-        own |= tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s),
-                                 TR_PLACE_PARAM_GRAD) &
-               1;
+        own |= tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD) & 1;
         for (int before = 0; before < s; before++) {
             const tr_operand *a, *b;
             int64_t count;
@@ -54,7 +51,8 @@ static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_unit *unit = &plan->units[step->unit];
     int64_t count;
     size_t next = 0;
-    return tr__step_runs(step, TR_VARIANT_BACKWARD) && step->micro == 0 &&
+    return tr__step_runs(step, TR_VARIANT_BACKWARD) && tr__step_ends(step) &&
+           step->micro == 0 &&
            plan->flats[unit->flats[0]].measured && counts(plan, unit->flats[0]) &&
            tr__unit_gradient(unit->program, step->segment, &next, &count);
 }
@@ -169,9 +167,8 @@ static void measure_tied(tr_editor *editor, int flat) {
 // the other.
 static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
     const tr_unit_program *unit = editor->plan->units[backward->unit].program;
-    const tr_step_operand *grads =
-        tr__step_block(editor->plan, backward, TR_PLACE_PARAM_GRAD, 0, false);
-    int32_t value = grads ? grads->buffer : -1;
+    int flat = editor->plan->units[backward->unit].flats[0];
+    int32_t value = tr__edit_grads(editor, flat);
     tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm},
                          .subject = TR_OF_UNIT,
                          .unit = backward->unit,

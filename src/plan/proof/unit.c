@@ -53,20 +53,6 @@ tr_variant tr__proof_forwards(const tr_proof *p) {
                                              : TR_VARIANT_FORWARD;
 }
 
-// How many of the unit's pieces [first, end) of a role work in one of the places
-// (bits).
-int32_t tr__pieces_in(const tr_proof *p, int32_t unit, tr_variant role, int first,
-                      int end, uint32_t places) {
-    const tr_unit_program *of = p->plan->units[unit].program;
-    int32_t count = 0;
-    for (int s = first; s < end; s++) {
-        const tr_touches *touches =
-            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
-        count += (touches->places & places) != 0;
-    }
-    return count;
-}
-
 static int segments_of_unit(const tr_proof *p, int32_t unit) {
     return p->kind == TR_SEQUENCE_INFERENCE ? 1
                                             : p->plan->units[unit].program->segments;
@@ -77,7 +63,7 @@ static int segments_of_unit(const tr_proof *p, int32_t unit) {
 tr_meaning tr__input_meaning(const tr_proof *p, int32_t unit) {
     int32_t before = unit - 1;
     return tr__micro_meaning(p, TR_MEANS_INPUT, unit,
-                             tr__pieces_in(p, before, tr__proof_forwards(p), 0,
+                             tr__segments_in(p, before, tr__proof_forwards(p), 0,
                                            segments_of_unit(p, before),
                                            tr__place_bit(TR_PLACE_OUTPUT)));
 }
@@ -95,7 +81,7 @@ tr_meaning tr__input_gradient_meaning(const tr_proof *p, int32_t unit) {
     }
     const tr_unit_program *program = p->plan->units[unit].program;
     return tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, unit,
-                             tr__pieces_in(p, unit, TR_VARIANT_BACKWARD, 0,
+                             tr__segments_in(p, unit, TR_VARIANT_BACKWARD, 0,
                                            program->segments,
                                            tr__gradient_places(program)));
 }
@@ -120,18 +106,6 @@ tr_bytes tr__unit_block(tr_proof *p, tr_place place, int64_t bytes) {
 // Where the program has the unit's flat buffer.
 int32_t tr__touch_buffer(const tr_proof *p, const tr_touch *touch) {
     return tr__step_operand(p->plan, p->step, (size_t)touch->block)->buffer;
-}
-
-// A block that the segments of a unit fill one after the other; `done` before this one.
-void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means, int done) {
-    tr_meaning before = means;
-    before.terms = done;
-    means.terms = done + 1;
-    if (done == 0) {
-        tr__bytes_write(p, bytes, &means);
-    } else {
-        tr__bytes_change(p, bytes, &before, &means);
-    }
 }
 
 bool tr__touch_adds(const tr_proof *p, const tr_touch *touch) {
@@ -316,7 +290,7 @@ void tr__unit_run(tr_proof *p) {
             }
         }
     }
-    tr__role_work(p, program->temp_bytes);
+    tr__unit_work(p);
 }
 
 // Is it the unit's program of the step's segment, and of this sequence?
@@ -328,8 +302,8 @@ static bool runs_own(const tr_proof *p) {
     bool forward = role == TR_VARIANT_FORWARD || role == TR_VARIANT_EVALUATE ||
                    role == TR_VARIANT_INFERENCE;
     bool back = role != TR_VARIANT_BACKWARD || tr__unit_has_backward(unit);
-    return program == tr__unit_piece(unit, role, whole ? 0 : p->step->segment) &&
-           back && (forward ? role == tr__proof_forwards(p) : tr__proof_trains(p));
+    return program == tr__unit_piece(unit, role, program->piece) && !program->exchange &&
+           program->segment == (whole ? 0 : p->step->segment) && back && (forward ? role == tr__proof_forwards(p) : tr__proof_trains(p));
 }
 
 bool tr__unit_has_program(tr_proof *p) {
@@ -337,13 +311,16 @@ bool tr__unit_has_program(tr_proof *p) {
                p->step->payload.operand_count == tr__proof_program(p)->block_count;
     if (!own) {
         tr__proof_wrong(p, "runs another program than its own");
+        return false;
     }
+    tr__piece_turn(p);
     return own && p->status == TR_OK;
 }
 
 // The segments run one after the other, each on one micro-batch after the other: so
 // floats are always added in one order.
 void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before) {
+    const tr_program *program = tr__proof_program(p);
     int64_t *here = tr__proof_done(p, done, segment);
     if (*here != p->step->micro) {
         tr__proof_wrong(p, "comes when %lld micro-batches have been there",
@@ -351,25 +328,14 @@ void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before) {
     } else if (before >= 0 && *tr__proof_done(p, done, before) <= p->step->micro) {
         tr__proof_wrong(p, "comes before the segment that it follows");
     }
-    (*here)++;
-}
-
-// How many of the unit's pieces [first, end) of a role save something.
-int32_t tr__pieces_saving(const tr_proof *p, int32_t unit, tr_variant role, int first,
-                          int end) {
-    const tr_unit_program *of = p->plan->units[unit].program;
-    int32_t count = 0;
-    for (int s = first; s < end; s++) {
-        const tr_touches *touches =
-            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
-        count += touches->results >> TR_PLACE_SAVED & 1;
-    }
-    return count;
+    *here += program->ends;
 }
 
 tr_meaning tr__saved_meaning(const tr_proof *p) {
     int32_t unit = p->step->unit;
-    return tr__micro_meaning(p, TR_MEANS_SAVED, unit,
-                             tr__pieces_saving(p, unit, TR_VARIANT_FORWARD, 0,
-                                               p->plan->units[unit].program->segments));
+    return tr__micro_meaning(
+        p, TR_MEANS_SAVED, unit,
+        tr__segments_leaving(p, unit, TR_VARIANT_FORWARD, 0,
+                             p->plan->units[unit].program->segments,
+                             tr__place_bit(TR_PLACE_SAVED)));
 }
