@@ -106,7 +106,8 @@ static tr_value add_rows(tr_graph *graph, char *name, const char *whole, tr_shap
                           .shape = own,
                           .whole = tr__strdup(whole),
                           .whole_shape = shape,
-                          .first = first * (tr_shape_count(shape) / shape.dim[0]),
+                          .lies = {.first = first *
+                                            (tr_shape_count(shape) / shape.dim[0])},
                           .init = init,
                           .shared = true};
     if (!info.whole) {

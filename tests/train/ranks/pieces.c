@@ -57,8 +57,8 @@ static bool multiply_linear(tr_graph *graph, const tr_rewrite_node *node,
 }
 
 static const tr_rewrite rows[] = {
-    {&tr__op_linear, TR_REWRITE_ALWAYS, multiply_linear},
-    {0},
+    {.op = &tr__op_linear, .variant = TR_REWRITE_ALWAYS, .write = multiply_linear},
+    {.write = NULL},
 };
 
 // ---- how it is cut
