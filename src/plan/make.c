@@ -16,6 +16,7 @@ enum {
     SUMS,
     STAGING,
     RECOMPUTATION,
+    EXCHANGES,
     INPUTS_AWAY,
     SAVED_AWAY,
     PROVIDED
@@ -45,6 +46,7 @@ static const struct {
     [SUMS] = {tr__plan_accumulates, "sum gradients in another type than f32"},
     [STAGING] = {tr__plan_uses_nvme, "keep anything on NVMe"},
     [RECOMPUTATION] = {recomputes, "recompute units"},
+    [EXCHANGES] = {tr__plan_exchanges_inside, "let ranks exchange inside of units"},
     [INPUTS_AWAY] = {inputs_leave, "let inputs of recomputed units wait on the host"},
     [SAVED_AWAY] = {saved_leaves, "let saved activations wait on the host"},
 };
@@ -62,6 +64,7 @@ static const struct {
     {tr__pass_hand_out, OUTSIDE},
     {tr__pass_accumulate, SUMS},
     {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_exchange, EXCHANGES},
     {tr__pass_micro_norm, ALWAYS},
     {tr__pass_communicate, ALWAYS},
     {tr__pass_stage, STAGING},
