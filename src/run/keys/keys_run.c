@@ -56,6 +56,16 @@ static const tr_key keys[] = {
      .idle = tr__idle_no_embeddings,
      .doc = "contrastive: whether equal texts are each other's negatives (keep), or "
             "not (mask)"},
+    {.path = "contrastive.passes",
+     .types = TR_KEY_INT,
+     .allow_auto = true,
+     .fallback = "1",
+     .min = 1,
+     .max = 2,
+     .idle = tr__idle_one_pass,
+     .why = "it is of \"task\": \"contrastive\" with several micro-batches a step",
+     .doc = "contrastive: 2: texts run forward twice, so that activations of all "
+            "micro-batches need not be there at once"},
     {.path = "mlm.probability",
      .types = TR_KEY_NUMBER,
      .fallback = "0.15",
