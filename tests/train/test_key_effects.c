@@ -278,15 +278,15 @@ typedef struct place {
             "data.chat_template=dated.jinja", "data.date=2026-11-21",                  \
             "data.tokenizer=" TOKENIZERS "gpt2.json"                                   \
     }
-#define BERT_KEYS(task)                                                                \
-    "data.format=jsonl", "data.train=labelled.jsonl", "task=" task,                    \
-        "data.max_length=16",                                                          \
-        "data.tokenizer=" TR_TEST_DATA "/encoders/bert/tokenizer.json",                \
-        "model={\"model_type\": \"bert\", \"hidden_size\": 8, "                        \
-        "\"num_attention_heads\": 2, \"num_hidden_layers\": 1, "                       \
-        "\"intermediate_size\": 8, \"vocab_size\": 150}"
 #define BERT(task)                                                                     \
-    { BERT_KEYS(task) }
+    {                                                                                  \
+        "data.format=jsonl", "data.train=labelled.jsonl", "task=" task,                \
+            "data.max_length=16",                                                      \
+            "data.tokenizer=" TR_TEST_DATA "/encoders/bert/tokenizer.json",            \
+            "model={\"model_type\": \"bert\", \"hidden_size\": 8, "                    \
+            "\"num_attention_heads\": 2, \"num_hidden_layers\": 1, "                   \
+            "\"intermediate_size\": 8, \"vocab_size\": 150}"                           \
+    }
 #define CYCLE                                                                          \
     "scheduler.type=OneCycle", SCHED "cycle_min_lr=0.1", SCHED "cycle_max_lr=0.2"
 #define NVME "memory.nvme.path=/tmp", ZERO "offload_optimizer.device=nvme"
@@ -347,9 +347,7 @@ static const place places[] = {
     {"contrastive.learned", "true", BERT("contrastive")},
     {"contrastive.symmetric", "false", BERT("contrastive")},
     {"contrastive.duplicates", "mask", BERT("contrastive")},
-    {"contrastive.passes",
-     "2",
-     {BERT_KEYS("contrastive"), "train_micro_batch_size_per_gpu=1"}},
+    {"contrastive.passes", "2", BERT("contrastive")},
     {"mlm.probability", "0.5", BERT("masked_lm")},
     {"mlm.mask", "0.5", BERT("masked_lm")},
     {"mlm.random", "0.2", BERT("masked_lm")},
