@@ -58,6 +58,7 @@ pair_data() {
 }
 
 bench_masked() {
+    scale=1
     echo "masked tokens, windows of 128, m = 16, g = 4"
     head_of_columns
     run_file masked masked_lm \
@@ -73,6 +74,7 @@ bench_masked() {
 }
 
 bench_pairs() {
+    scale=$length # metrics count texts
     echo "$batch pairs of two texts of $length tokens, m = 16"
     head_of_columns
     write_pairs $((4 * batch))
@@ -96,6 +98,7 @@ bench_pairs() {
 }
 
 bench_large() {
+    scale=$length
     echo "steps of $few and of $many pairs of two texts of $length tokens, m = 16, two passes"
     head_of_columns
     write_pairs "$many"
