@@ -265,11 +265,15 @@ tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options 
     return tr_graph_op(graph, &tr__op_batch_norm, &attr, in, 7, NULL);
 }
 
+void tr__graph_head(tr_graph *graph, tr_linear_form form, const tr_value in[4],
+                    double share) {
+    tr_lce_attr attr = {.layout = layout_of(form), .share = share};
+    tr_graph_op(graph, &tr__op_linear_cross_entropy, &attr, in, 4, NULL);
+}
+
 void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                              tr_value weight, tr_value bias, tr_value targets) {
-    tr_lce_attr attr = {.layout = layout_of(form)};
-    tr_graph_op(graph, &tr__op_linear_cross_entropy, &attr,
-                (tr_value[]){x, weight, bias, targets}, 4, NULL);
+    tr__graph_head(graph, form, (tr_value[]){x, weight, bias, targets}, 0);
 }
 
 tr_linear_cross_entropy_running

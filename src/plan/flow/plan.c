@@ -26,6 +26,10 @@ tr_space tr__plan_shared_space(const tr_plan *plan) {
     return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
 }
 
+int64_t tr__plan_rounds(const tr_plan *plan) {
+    return plan->request.passes > 1 ? 3 : 1;
+}
+
 bool tr__plan_runs(const tr_plan *plan, int unit) {
     return unit >= plan->runs.first && unit < plan->runs.end;
 }

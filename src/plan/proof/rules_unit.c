@@ -3,10 +3,10 @@
 
 // ---- data
 
-// The reading thread fills the slots in their order.
+// The reading thread fills the slots in their order, round after round.
 void tr__rule_load(tr_proof *p) {
     const tr_meaning nothing = {0}, data = tr__data_meaning(p);
-    if (p->step->micro != p->walked.loaded++) {
+    if (p->step->micro != p->walked.loaded++ % tr__proof_micros(p)) {
         tr__proof_wrong(p, "is not of the next micro-batch to be read");
         return;
     }
@@ -15,7 +15,7 @@ void tr__rule_load(tr_proof *p) {
 
 void tr__rule_unload(tr_proof *p) {
     const tr_meaning nothing = {0}, data = tr__data_meaning(p);
-    if (p->step->micro != p->walked.unloaded++) {
+    if (p->step->micro != p->walked.unloaded++ % tr__proof_micros(p)) {
         tr__proof_wrong(p, "is not of the micro-batch that was read first");
         return;
     }
@@ -38,6 +38,37 @@ static void save(tr_proof *p) {
     }
 }
 
+// A forward runs twice only where a loss over all micro-batches lies between: the
+// first run has handed on what that needs, and kept nothing; the second, once the loss
+// knows all micro-batches, makes for the backward of its own what the first has
+// dropped.
+static bool is_second(const tr_proof *p) {
+    const tr_plan *plan = p->plan;
+    int32_t loss = p->tables.segments[plan->unit_count] - 1;
+    return tr__proof_trains(p) && plan->request.passes > 1 &&
+           p->step->unit + 1 < plan->unit_count &&
+           p->walked.backward[loss] == tr__proof_micros(p);
+}
+
+static void take_turn(tr_proof *p) {
+    const tr_plan_step *step = p->step;
+    bool below = step->unit + 1 < p->plan->unit_count;
+    bool twice = tr__proof_trains(p) && p->plan->request.passes > 1;
+    if (is_second(p)) {
+        int64_t *again = &p->walked.again[step->unit];
+        if (step->micro != *again) {
+            tr__proof_wrong(p, "comes again when %lld micro-batches have come again",
+                            (long long)*again);
+        }
+        *again += tr__proof_program(p)->ends;
+        return;
+    }
+    if (twice && below && !tr__step_runs(step, TR_VARIANT_SAVES_NOTHING)) {
+        tr__proof_wrong(p, "keeps what it is to make again behind the loss");
+    }
+    tr__unit_turn(p, p->walked.forward, step->segment, step->segment - 1);
+}
+
 void tr__rule_forward(tr_proof *p) {
     if (!tr__unit_is_of_model(p) || !tr__unit_has_program(p)) {
         return;
@@ -48,7 +79,7 @@ void tr__rule_forward(tr_proof *p) {
         step->unit > 0 ? tr__input_meaning(p, step->unit) : (tr_meaning){0};
     tr_filling outputs = tr__unit_filling(p, tr__proof_forwards(p),
                                           tr__place_bit(TR_PLACE_OUTPUT), false);
-    tr__unit_turn(p, p->walked.forward, step->segment, step->segment - 1);
+    take_turn(p);
     tr__bytes_read(p, tr__unit_block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
     tr__wave_name(p, false);
     tr__unit_run(p);

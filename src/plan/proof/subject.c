@@ -5,7 +5,7 @@ const tr_program *tr__proof_program(const tr_proof *p) {
     return p->step->payload.program;
 }
 
-static int64_t micros_of(const tr_proof *p) {
+int64_t tr__proof_micros(const tr_proof *p) {
     return tr__proof_trains(p) ? p->plan->request.accumulation_steps : 1;
 }
 
@@ -22,7 +22,7 @@ bool tr__unit_is_of_model(tr_proof *p) {
     const tr_plan_step *step = p->step;
     bool inside = tr__plan_runs(p->plan, step->unit) && step->segment >= 0 &&
                   step->segment < tr__proof_segments(p) && step->micro >= 0 &&
-                  step->micro < micros_of(p);
+                  step->micro < tr__proof_micros(p);
     if (!inside) {
         tr__proof_wrong(p, "is of what the model has not");
     }

@@ -20,6 +20,7 @@ static inline bool tr__proof_trains(const tr_proof *p) {
 // many segments they have.
 tr_variant tr__proof_forwards(const tr_proof *p);
 int tr__proof_segments(const tr_proof *p);
+int64_t tr__proof_micros(const tr_proof *p); // of the sequence
 // Is the step of a unit, segment and micro-batch that this rank has? Is its program the
 // unit's own?
 bool tr__unit_is_of_model(tr_proof *p);
