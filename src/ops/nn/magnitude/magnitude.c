@@ -112,24 +112,6 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 2;
 }
 
-// ---- what kernels ask
-
-tr_magnitude_sizes tr__magnitude_sizes(const tr_op_desc *desc) {
-    tr_magnitude_sizes s = {.rows = tr__shape_rows(desc->in[0].shape),
-                            .width = tr__shape_width(desc->in[0].shape)};
-    memcpy(&s.attr, desc->attr, sizeof s.attr);
-    return s;
-}
-
-uint32_t tr__magnitude_plain(const tr_op_desc *desc) {
-    int at = desc->op == &tr__op_magnitude ? 2 : 1;
-    uint32_t plain = 0;
-    for (int n = at + 1; n < desc->in_count; n += 2) {
-        plain |= 1u << n;
-    }
-    return plain;
-}
-
 // ---- the ops
 
 // Lengths are constants.

@@ -50,23 +50,6 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     return status;
 }
 
-tr_row_norm_sizes tr__row_norm_sizes(const tr_op_desc *desc) {
-    tr_row_norm_sizes s;
-    memcpy(&s.attr, desc->attr, sizeof s.attr);
-    s.rows = s.attr.rows;
-    s.rank = desc->in[1].shape.dim[0];
-    s.in = desc->in[1].shape.dim[1];
-    s.all = desc->in[0].shape.dim[desc->in[0].shape.rank - 1];
-    return s;
-}
-
-void tr__row_norm_cost(const tr_op_desc *desc, tr_cost *out) {
-    tr_row_norm_sizes s = tr__row_norm_sizes(desc);
-    double flops = 2.0 * (double)s.rows * (double)s.in * (double)(s.rank + 1);
-    tr__desc_cost(desc, 0, out);
-    out->flops = desc->packs ? 0 : flops;
-}
-
 const tr_op tr__op_row_norm = {
     .name = "row_norm",
     .attr_bytes = sizeof(tr_row_norm_attr),
