@@ -2,6 +2,7 @@
 #include <tranche/extend/graph.h>
 
 #include "graph/graph.h"
+#include "ops/nn/all_reduce/all_reduce.h"
 #include "ops/nn/attention/attention.h"
 #include "ops/nn/batch_norm/batch_norm.h"
 #include "ops/nn/contrastive/contrastive.h"
@@ -238,6 +239,16 @@ tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channels) {
 tr_value tr_reshape(tr_graph *graph, tr_value x, const int64_t *dim) {
     tr_reshape_attr attr = {{dim[0], dim[1], dim[2]}};
     return tr_graph_op(graph, &tr__op_reshape, &attr, &x, 1, NULL);
+}
+
+tr_value tr_all_reduce(tr_graph *graph, tr_value x, uint32_t axes) {
+    tr_all_reduce_attr attr = {.axes = axes};
+    return tr_graph_op(graph, &tr__op_all_reduce, &attr, &x, 1, NULL);
+}
+
+tr_value tr_all_reduce_gradient(tr_graph *graph, tr_value x, uint32_t axes) {
+    tr_all_reduce_attr attr = {.axes = axes};
+    return tr_graph_op(graph, &tr__op_all_reduce_gradient, &attr, &x, 1, NULL);
 }
 
 tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options *o,

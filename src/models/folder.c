@@ -12,6 +12,24 @@
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
 
+// transformers saves such weights in 4 bits with their sides exchanged, and nothing in
+// the folder says so.
+static tr_status refuse_exchanged(const char *path, const json_t *keys, tr_error *err) {
+    const json_t *bits = json_object_get(keys, "quantization_config");
+    const char *type = json_string_value(json_object_get(keys, "model_type"));
+    if (!type || !tr__weights_are_in_out(type) ||
+        !json_is_true(json_object_get(bits, "load_in_4bit"))) {
+        return TR_OK;
+    }
+    return tr_fail(err, TR_USAGE,
+                   "%s: quantization_config: weights of %s in 4 bits are not read yet, "
+                   "because they lie there with their sides exchanged; save the model "
+                   "in 16 or 32 bits (in transformers: model.dequantize() before "
+                   "save_pretrained), and keep it in few bits by "
+                   "\"quantization\": {\"base\": \"nf4\"}",
+                   path, type);
+}
+
 tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err) {
     char *text = NULL;
     size_t bytes = 0;
@@ -30,7 +48,9 @@ tr_status tr__model_from_file(const char *path, tr_model **out, tr_error *err) {
                        "%s:%d:%d: not valid JSON, as a model's config.json is: %.160s",
                        path, problem.line, problem.column, problem.text);
     }
-    status = tr__model_from_json(keys, path, false, out, err);
+    status = refuse_exchanged(path, keys, err);
+    status =
+        status == TR_OK ? tr__model_from_json(keys, path, false, out, err) : status;
     json_decref(keys);
     return status;
 }

@@ -17,6 +17,7 @@ enum {
     SUMS,
     STAGING,
     RECOMPUTATION,
+    EXCHANGES,
     INPUTS_AWAY,
     SAVED_AWAY,
     PROVIDED
@@ -51,6 +52,7 @@ static const struct {
     [SUMS] = {tr__plan_accumulates, "sum gradients in another type than f32"},
     [STAGING] = {tr__plan_uses_nvme, "keep anything on NVMe"},
     [RECOMPUTATION] = {recomputes, "recompute units"},
+    [EXCHANGES] = {tr__plan_exchanges_inside, "let ranks exchange inside of units"},
     [INPUTS_AWAY] = {inputs_leave, "let inputs of recomputed units wait on the host"},
     [SAVED_AWAY] = {saved_leaves, "let saved activations wait on the host"},
 };
@@ -59,18 +61,18 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     int provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},       {tr__pass_partition, ALWAYS},
-    {tr__pass_choose_wave, ALWAYS},   {tr__pass_statistics, ALWAYS},
-    {tr__pass_kept, ALWAYS},          {tr__pass_order, ALWAYS},
-    {tr__pass_two_passes, TWICE},     {tr__pass_hand_out, OUTSIDE},
-    {tr__pass_accumulate, SUMS},      {tr__pass_recompute, RECOMPUTATION},
-    {tr__pass_micro_norm, ALWAYS},    {tr__pass_communicate, ALWAYS},
-    {tr__pass_stage, STAGING},        {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, INPUTS_AWAY}, {tr__pass_saved, SAVED_AWAY},
-    {tr__pass_number, ALWAYS},        {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS},       {tr__pass_reuse, ALWAYS},
-    {tr__pass_kernels, ALWAYS},       {tr__pass_traffic, ALWAYS},
-    {tr__pass_ledger, ALWAYS},
+    {tr__pass_compile, ALWAYS},     {tr__pass_partition, ALWAYS},
+    {tr__pass_choose_wave, ALWAYS}, {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},        {tr__pass_order, ALWAYS},
+    {tr__pass_two_passes, TWICE},   {tr__pass_hand_out, OUTSIDE},
+    {tr__pass_accumulate, SUMS},    {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_exchange, EXCHANGES}, {tr__pass_micro_norm, ALWAYS},
+    {tr__pass_communicate, ALWAYS}, {tr__pass_stage, STAGING},
+    {tr__pass_defer, ALWAYS},       {tr__pass_boundary, INPUTS_AWAY},
+    {tr__pass_saved, SAVED_AWAY},   {tr__pass_number, ALWAYS},
+    {tr__pass_schedule, ALWAYS},    {tr__pass_offsets, ALWAYS},
+    {tr__pass_reuse, ALWAYS},       {tr__pass_kernels, ALWAYS},
+    {tr__pass_traffic, ALWAYS},     {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

@@ -168,8 +168,8 @@ static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
                                              [TR_STREAM_NVME] = m->nvme_interference};
     double compute = computing(s, cached), most = compute;
     for (int i = 0; i < TR_STREAMS; i++) {
-        bool beside = i != TR_STREAM_COMPUTE && i != TR_STREAM_DATA;
-        double load = beside ? of_waves(s, (tr_stream)i) : 0;
+        double load =
+            tr__stream_is_beside((tr_stream)i) ? of_waves(s, (tr_stream)i) : 0;
         load += i == TR_STREAM_COPY ? seconds_away(s, m) : 0;
         most = fmax(most, together(compute, load, interference[i]));
     }

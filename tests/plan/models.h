@@ -13,6 +13,8 @@ tr_model *test_model_wide_gpt2(void);
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
 tr_model *test_model_gpt2(void); // the published 124M shape
 tr_model *test_model_mlp(void);  // 6-7-5-3
+// Of 6 features and 3 classes. Ranks of the tensor axis sum inside of its units.
+tr_model test_model_summed(void);
 // Qwen3 of two layers, 8 wide, 2 heads that share one of keys and values, context 4, 11
 // words. Its embedding has no parameter but the tied one: that unit's flat buffer is
 // empty.

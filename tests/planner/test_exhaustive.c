@@ -1,5 +1,6 @@
 // The planner's choice beside that of a search through all plans.
 // Labels: check
+#include "draws.h"
 #include "plan/models.h"
 #include "planner/all_plans.h"
 
@@ -243,11 +244,16 @@ static void test_pairs(void **state) {
 }
 
 int main(void) {
+    // All plans of a request are the planner's figures again and again: of the memory
+    // that they touch a sanitizer sees all in these.
+    const struct CMUnitTest few[] = {cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_two_ranks)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),    cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_two_ranks), cmocka_unit_test(test_slices),
         cmocka_unit_test(test_frozen),    cmocka_unit_test(test_reproducible),
         cmocka_unit_test(test_nvme),      cmocka_unit_test(test_pairs),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_SANITIZED ? cmocka_run_group_tests(few, NULL, NULL)
+                          : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -305,6 +305,7 @@ static const place places[] = {
     {"adapter.lora_dropout", "0.5", ADAPTED},
     {"adapter.target_modules", "[\"k_proj\"]", ADAPTED},
     {"adapter.use_rslora", "true", ADAPTED},
+    {"adapter.use_dora", "true", ADAPTED},
     {"adapter.modules_to_save", "[\"lm_head\"]", ADAPTED},
     {"quantization.base", "q8_0", ADAPTED},
     {"quantization.double",

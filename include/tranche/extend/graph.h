@@ -102,6 +102,13 @@ TR_API tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channel
 // reads that any more.
 TR_API tr_value tr_reshape(tr_graph *graph, tr_value x, const int64_t *dim);
 
+// Between the ranks of a group of the mesh, those that differ on `axes` alone (a bit
+// for each tr_axis): the sum of x, of which each rank has a part; and x itself, the
+// same on all of them, whose gradient is the sum of what each makes of it. x is no
+// parameter.
+TR_API tr_value tr_all_reduce(tr_graph *graph, tr_value x, uint32_t axes);
+TR_API tr_value tr_all_reduce_gradient(tr_graph *graph, tr_value x, uint32_t axes);
+
 // Over which samples batch norm takes its statistics in training.
 typedef enum tr_batch_scope {
     TR_EFFECTIVE_BATCH, // all samples of the optimizer step

@@ -22,6 +22,8 @@ tr_status tr__pass_two_passes(tr_plan *plan, tr_error *err);
 tr_status tr__pass_hand_out(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and recomputed before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
+// Between two pieces of a unit's program, ranks sum what the first has made.
+tr_status tr__pass_exchange(tr_plan *plan, tr_error *err);
 // Sums that are not f32: each micro-batch's gradients are accumulated into them.
 tr_status tr__pass_accumulate(tr_plan *plan, tr_error *err);
 // The squares of one micro-batch's gradients, or of one wave's, for the noise scale.

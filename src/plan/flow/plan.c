@@ -42,6 +42,15 @@ int64_t tr__data_rank(const tr_plan_request *request) {
     return request->mesh.at[TR_AXIS_DATA];
 }
 
+bool tr__plan_exchanges_inside(const tr_plan *plan) {
+    bool some = false;
+    for (int u = plan->runs.first; u < plan->runs.end; u++) {
+        some = some ||
+               (plan->units[u].program && tr__unit_exchanges(plan->units[u].program));
+    }
+    return some;
+}
+
 int tr__plan_stage(const tr_plan *plan) {
     return tr__data_ranks(&plan->request) > 1 ? plan->request.stage : 0;
 }

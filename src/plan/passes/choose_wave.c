@@ -52,8 +52,7 @@ static bool can_repeat(const tr_plan *plan) {
 static uint32_t makes(const tr_unit_program *unit, int from, int to) {
     uint32_t flats = 0;
     for (int s = from; s < to; s++) {
-        flats |= tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, s),
-                                   TR_PLACE_PARAM_GRAD);
+        flats |= tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD);
     }
     return flats;
 }

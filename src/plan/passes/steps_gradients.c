@@ -64,8 +64,8 @@ void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit, int segment
                         int64_t micro) {
     const tr_plan *plan = editor->plan;
     const tr_plan_unit *of = &plan->units[unit];
-    uint32_t touched = tr__program_flats(
-        tr__unit_piece(of->program, TR_VARIANT_BACKWARD, segment), TR_PLACE_PARAM_GRAD);
+    uint32_t touched = tr__segment_flats(of->program, TR_VARIANT_BACKWARD, segment,
+                                         TR_PLACE_PARAM_GRAD);
     bool passing = !tr__plan_accumulates(plan);
     for (int f = 0; f < of->program->flat_count && passing; f++) {
         int flat = of->flats[f];

@@ -50,14 +50,24 @@ static void note_steps(writer *w) {
     }
 }
 
+// All pieces of a role on the step's segment: on the values of now.
+static void put_pieces(writer *w, tr_variant role, tr_plan_step step) {
+    const tr_unit_program *unit = w->plan->units[step.unit].program;
+    tr_piece_range pieces = tr__segment_pieces(unit, role, step.segment);
+    for (int i = pieces.first; i < pieces.end; i++) {
+        step.id = i > pieces.first ? 0 : step.id;
+        tr__edit_launch(&w->editor, tr__unit_piece(unit, role, i), &step);
+        tr__edit_add(&w->editor, step);
+    }
+}
+
 static void keep(writer *w, bool backward, int u, int segment, int64_t micro) {
     if (backward) {
         tr__put_clear_gaps(&w->editor, w->begun, u, segment, micro);
     }
     size_t at = *entry(w, backward, u, segment, micro);
-    tr_plan_step step = w->editor.old->steps[at - 1];
-    tr__edit_launch(&w->editor, step.payload.program, &step); // on the values of now
-    tr__edit_add(&w->editor, step);
+    const tr_plan_step *old = &w->editor.old->steps[at - 1];
+    put_pieces(w, old->payload.program->variant, *old);
 }
 
 static void keep_range(writer *w, size_t from, size_t to) {
@@ -84,10 +94,7 @@ static void put_first_forward(writer *w, int u, int64_t micro) {
                          .of_micro_batch = true,
                          .unit = u,
                          .micro = micro};
-    const tr_unit_program *unit = w->plan->units[u].program;
-    tr__edit_launch(&w->editor, tr__unit_piece(unit, TR_VARIANT_SAVES_NOTHING, 0),
-                    &step);
-    tr__edit_add(&w->editor, step);
+    put_pieces(w, TR_VARIANT_SAVES_NOTHING, step);
 }
 
 // Up to the segment that waits for all micro-batches.
@@ -126,9 +133,10 @@ static void turn(writer *w, int64_t micro) {
 static bool goes_again(const writer *w) {
     const tr_unit_program *unit = w->plan->units[w->head].program;
     bool again = w->lowest < w->head;
-    for (int s = 0; s < w->barrier; s++) {
-        const tr_program *back = tr__unit_piece(unit, TR_VARIANT_BACKWARD, s);
-        for (size_t i = 0; i < back->block_count; i++) {
+    for (int piece = 0; piece < tr__unit_pieces(unit, TR_VARIANT_BACKWARD); piece++) {
+        const tr_program *back = tr__unit_piece(unit, TR_VARIANT_BACKWARD, piece);
+        bool behind = back->segment < w->barrier; // the loss
+        for (size_t i = 0; i < back->block_count && behind; i++) {
             again = again || back->blocks[i].place == TR_PLACE_INPUT;
         }
     }

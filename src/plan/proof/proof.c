@@ -18,9 +18,9 @@ static bool make_walked(tr_proof *p) {
     d->wave[1] = tr__calloc(units, sizeof *d->wave[1]);
     p->others = tr__calloc(flats, sizeof *p->others);
     p->held = tr__calloc(p->plan->buffer_count + 1, sizeof *p->held);
-    return d->forward && d->backward && d->again && d->recomputed && d->reduced &&
-           d->evicted && d->brought && d->measured && d->wave[0] && d->wave[1] &&
-           p->others && p->held;
+    return tr__pieces_make(p) && d->forward && d->backward && d->again &&
+           d->recomputed && d->reduced && d->evicted && d->brought && d->measured &&
+           d->wave[0] && d->wave[1] && p->others && p->held;
 }
 
 static bool number_steps(tr_proof *p, int kind) {
@@ -74,6 +74,7 @@ static void clear(tr_proof *p) {
     tr__free(d->evicted);
     tr__free(d->brought);
     tr__free(d->measured);
+    tr__free(d->open);
     tr__free(d->wave[0]);
     tr__free(d->wave[1]);
     tr__free(p->others);

@@ -227,6 +227,7 @@ static void begin_walk(tr_proof *p) {
     memset(d->measured, 0, flats * sizeof *d->measured);
     d->cleared = d->normed = d->reported = false;
     d->loaded = d->unloaded = d->handed = 0;
+    tr__pieces_reset(p);
     p->walk++;
     tr__tenants_reset(p);
     tr__clock_reset(p, 0);

@@ -13,7 +13,8 @@
 
 // PEFT's keys, below "adapter".
 static const char *const keys[] = {"r",          "lora_alpha",     "lora_dropout",
-                                   "use_rslora", "target_modules", "modules_to_save"};
+                                   "use_rslora", "target_modules", "modules_to_save",
+                                   "use_dora"};
 enum { KEYS = sizeof keys / sizeof *keys, PATH_BYTES = 64, NAME_BYTES = 256 };
 
 static const char *path_of(const char *key, char *path) {

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "models/models.h"
 #include "train/engine.h"
+#include "train/state/magnitudes.h"
 #include "train/state/read_tensors.h"
 
 #include <string.h>
@@ -257,7 +258,8 @@ static tr_status draw_trained(tr_engine *engine, tr_error *err) {
 }
 
 // What is trained: from the adapter that the run goes on from; else the adapter is
-// drawn, and modules_to_save are the base's.
+// drawn, modules_to_save are the base's, and magnitudes the lengths of its weights'
+// rows.
 static tr_status begin_trained(tr_engine *engine, tr_error *err) {
     const tr_run *run = engine->run;
     const char *folder = run->adapter ? run->adapter : run->weights;
@@ -275,6 +277,9 @@ static tr_status begin_trained(tr_engine *engine, tr_error *err) {
                                                .reads = TR_READS_TRAINED,
                                                .drawn = !run->adapter},
                           err);
+    }
+    if (status == TR_OK && !run->adapter) {
+        status = tr__begin_magnitudes(set, engine->plan, engine->executor, err);
     }
     tr__tensor_set_close(set);
     return status;
