@@ -1,5 +1,5 @@
 #!/bin/sh
-# encoders.sh MODEL [masked] [pairs] [large]: the figures of encoders in docs/benchmarks.md.
+# encoders.sh MODEL [masked] [pairs] [large] [plans]: the figures of encoders in docs/benchmarks.md.
 # MODEL: a folder of all-MiniLM-L6-v2, or of another BERT with its tokenizer. Texts fill their
 # length, so there is no padding. One process of all cores, tokens a second and memory, three
 # times each and by turns:
@@ -7,6 +7,7 @@
 #   pairs   pairs of texts in one pass and in two; one batch of PyTorch's, and the cached loss
 #           of sentence-transformers, which goes twice, beside it
 #   large   steps of many pairs against steps of few, both in two passes
+#   plans   measures nothing: memory and operations of one pass and of two, few pairs and many
 # On two cores masked and pairs take a quarter of an hour, large an hour.
 #
 #     TRANCHE_BENCH_LENGTH    tokens of a text of a pair (64)
@@ -111,8 +112,29 @@ bench_large() {
     ratio "time a pair of $many over that of $few" 1.05 "<=" few.rate/many.rate
 }
 
+# planned PASSES T: MiB, and GFLOP a pair
+planned() {
+    "$program" plan "$work/plans.json" --set "contrastive.passes=$1" \
+        --set "train_batch_size=$2" 2>"$work/log" |
+        awk -v passes="$1" -v pairs="$2" '
+            /GFLOP a step/ { for (i = 1; i < NF; i++) if ($(i + 1) == "GFLOP") flops = $i }
+            /device  total/ { bytes = $3 }
+            END { printf "| %d | %d | %.0f | %.2f |\n", passes, pairs, bytes / 1048576,
+                      flops / pairs }'
+}
+
+bench_plans() {
+    printf '| passes | pairs | device, MiB | GFLOP a pair |\n| --- | --- | --- | --- |\n'
+    write_pairs 64
+    run_file plans contrastive "$(pair_data)" 64 16 1
+    for pairs in 64 "$few" "$many"; do
+        planned 1 "$pairs"
+        planned 2 "$pairs"
+    done
+}
+
 machine
-for part in ${*:-masked pairs large}; do
+for part in ${*:-masked pairs large plans}; do
     echo
     "bench_$part"
 done
