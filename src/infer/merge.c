@@ -10,6 +10,8 @@
 #include "infer/trained_base.h"
 #include "models/adapter.h"
 #include "models/folder.h"
+#include "models/models.h"
+#include "models/task.h"
 #include "plan/flow/plan.h"
 #include "train/state/magnitudes.h"
 
@@ -352,12 +354,26 @@ static tr_status plain_config(const char *path, char **text, size_t *bytes,
     return *text ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
 }
 
+// Has the adapter a head that gives labels, of which its checkpoint's config.json says
+// the names?
+static bool has_labels(const char *folder) {
+    char path[PATH_MAX];
+    json_t *keys =
+        tr__path_join(path, sizeof path, folder, "config.json", NULL) == TR_OK
+            ? json_load_file(path, 0, NULL)
+            : NULL;
+    bool has = keys && tr__class_task(keys, false) == TR_TASK_CLASSIFICATION;
+    json_decref(keys);
+    return has;
+}
+
 // Last of all: a folder without it is no model.
 static tr_status write_config(const merge *m, tr_error *err) {
     char from[PATH_MAX], to[PATH_MAX];
+    const char *of = has_labels(m->folder) ? m->folder : m->base;
     char *text = NULL;
     size_t bytes = 0;
-    tr_status status = tr__path_join(from, sizeof from, m->base, "config.json", err);
+    tr_status status = tr__path_join(from, sizeof from, of, "config.json", err);
     if (status == TR_OK) {
         status = tr__path_join(to, sizeof to, m->out, "config.json", err);
     }

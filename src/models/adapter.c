@@ -389,13 +389,16 @@ static json_t *number(double value) {
     return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-char *tr__adapter_text(const tr_adapter_config *self, const char *type,
-                       const char *base) {
+char *tr__adapter_text(const tr_model *model, const char *base) {
+    const tr_adapter_config *self = tr__model_adapter(model);
+    const char *type = model->type;
+    // PEFT draws a head for the former, and asks for one in the file.
+    const char *task = model->labels > 0 ? "SEQ_CLS" : "CAUSAL_LM";
     // GPT-2's products have [in, out], which PEFT has to know.
     json_t *keys = json_pack(
         "{s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:o, s:f, s:b, s:b, s:O, s:O?}",
-        "peft_type", "LORA", "task_type", "CAUSAL_LM", "bias", "none", "inference_mode",
-        1, "init_lora_weights", 1, "fan_in_fan_out", tr__weights_are_in_out(type), "r",
+        "peft_type", "LORA", "task_type", task, "bias", "none", "inference_mode", 1,
+        "init_lora_weights", 1, "fan_in_fan_out", tr__weights_are_in_out(type), "r",
         (json_int_t)self->adapter.rank, "lora_alpha", number(self->alpha),
         "lora_dropout", (double)self->adapter.dropout, "use_rslora", self->rslora,
         "use_dora", self->adapter.magnitudes, "target_modules", self->targets,

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
 
@@ -61,7 +62,14 @@ static tr_status from_plain_folder(const char *folder, tr_model **out, tr_error 
     return status == TR_OK ? tr__model_from_file(path, out, err) : status;
 }
 
-// The base's model with the folder's adapter.
+static bool has_config(const char *folder) {
+    char path[PATH_MAX];
+    return tr__path_join(path, sizeof path, folder, "config.json", NULL) == TR_OK &&
+           access(path, F_OK) == 0;
+}
+
+// The base's model with the folder's adapter. A checkpoint has a config.json of its
+// own, which says what a head is for that the base lacks.
 static tr_status from_adapter_folder(const char *folder, const char *base,
                                      tr_model **out, tr_error *err) {
     char own[PATH_MAX];
@@ -69,7 +77,8 @@ static tr_status from_adapter_folder(const char *folder, const char *base,
     tr_adapter_config *adapter = NULL;
     tr_status status = base ? TR_OK : tr__adapter_base(folder, own, err);
     if (status == TR_OK) {
-        status = from_plain_folder(base ? base : own, &model, err);
+        const char *of = base ? base : own;
+        status = from_plain_folder(has_config(folder) ? folder : of, &model, err);
     }
     if (status == TR_OK) {
         status = tr__adapter_from_folder(folder, model->type, &adapter, err);
