@@ -257,6 +257,21 @@ class Layers(Modules):
         labels[0, :3] = -1
         self.like_torch(Ignoring(), [(ids, labels)] * 2, None, CUTS[0], whole=True)
 
+    def test_16_bits(self) -> None:
+        for kind in ("bf16", "fp16"):
+            engine, *_ = tranche.initialize(
+                model=Encoder(),
+                config=config(**{kind: {"enabled": True}}),
+                loss=nn.CrossEntropyLoss(),
+                fallback="refuse",
+            )
+            batch = (torch.randn(ROWS, 5, 16), torch.randint(0, 4, (ROWS,)))
+            losses = [float(engine.train_batch(iter([batch]))) for _ in range(12)]
+            with self.subTest(kind):
+                self.assertLess(losses[-1], losses[0] / 2)
+            for values in engine.module.state_dict().values():
+                self.assertEqual(values.dtype, torch.float32)  # master weights
+
     def test_pytorch_computes_nothing_of_a_layer(self) -> None:
         engine, *_ = tranche.initialize(
             model=Encoder(),
