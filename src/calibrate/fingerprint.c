@@ -56,6 +56,15 @@ static uint64_t hash_program(uint64_t hash, const tr_program *program) {
     return hash;
 }
 
+static uint64_t hash_segment(uint64_t hash, const tr_unit_program *unit,
+                             tr_variant role, int segment) {
+    tr_piece_range pieces = tr__segment_pieces(unit, role, segment);
+    for (int i = pieces.first; i < pieces.end; i++) {
+        hash = hash_program(hash, tr__unit_piece(unit, role, i));
+    }
+    return hash;
+}
+
 // The kernels that are measured, with their shapes.
 static uint64_t hash_kernels(const tr_measuring *m) {
     uint64_t hash = 0;
@@ -64,10 +73,8 @@ static uint64_t hash_kernels(const tr_measuring *m) {
             const tr_plan_unit *unit = &m->plans[p]->units[u];
             int segments = unit->owns_program ? unit->program->segments : 0;
             for (int s = 0; s < segments; s++) {
-                hash = hash_program(
-                    hash, tr__unit_piece(unit->program, TR_VARIANT_FORWARD, s));
-                hash = hash_program(
-                    hash, tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, s));
+                hash = hash_segment(hash, unit->program, TR_VARIANT_FORWARD, s);
+                hash = hash_segment(hash, unit->program, TR_VARIANT_BACKWARD, s);
             }
         }
     }

@@ -85,6 +85,17 @@ static tr_status visit(tr_measuring *m, int size, const tr_program *program,
     return status;
 }
 
+static tr_status visit_segment(tr_measuring *m, int size, const tr_unit_program *unit,
+                               tr_variant role, int segment, visitor *look,
+                               void *what) {
+    tr_piece_range pieces = tr__segment_pieces(unit, role, segment);
+    tr_status status = TR_OK;
+    for (int i = pieces.first; i < pieces.end && status == TR_OK; i++) {
+        status = visit(m, size, tr__unit_piece(unit, role, i), look, what);
+    }
+    return status;
+}
+
 // The kernels that do arithmetic, of every kind of unit.
 static tr_status visit_all(tr_measuring *m, int size, visitor *look, void *what) {
     const tr_plan *plan = m->plans[size];
@@ -93,14 +104,11 @@ static tr_status visit_all(tr_measuring *m, int size, visitor *look, void *what)
         const tr_plan_unit *unit = &plan->units[u];
         int segments = unit->owns_program ? unit->program->segments : 0;
         for (int s = 0; s < segments && status == TR_OK; s++) {
-            status =
-                visit(m, size, tr__unit_piece(unit->program, TR_VARIANT_FORWARD, s),
-                      look, what);
-            if (status == TR_OK) {
-                status = visit(m, size,
-                               tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, s),
-                               look, what);
-            }
+            status = visit_segment(m, size, unit->program, TR_VARIANT_FORWARD, s, look,
+                                   what);
+            status = status == TR_OK ? visit_segment(m, size, unit->program,
+                                                     TR_VARIANT_BACKWARD, s, look, what)
+                                     : status;
         }
     }
     return status;

@@ -91,6 +91,36 @@ static bool wants_rule(tr_walk *w, const tr_call *node, const tr_rule *rule) {
     return false;
 }
 
+// What ranks sum is a tensor of its own: it is added to what is there only behind the
+// exchange.
+static void add_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule,
+                          tr_call *call) {
+    bool accumulate, first;
+    tr_value target = node->in[rule->out[0].index];
+    tr_value sum = tr__walk_gradient(w, target);
+    call->out[0] = sum;
+    call->out_count = 1;
+    tr__walk_emit(w, call);
+    tr_value to = tr__walk_contribute(w, target, node->segment, &accumulate, &first);
+    tr__walk_copy(w, sum, to, accumulate, first, node->segment);
+}
+
+// Would a rule whose result ranks sum add it to what is there?
+static bool adds_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule) {
+    tr_value target = rule->out[0].kind == TR_REF_GRAD_IN ? node->in[rule->out[0].index]
+                                                          : TR_NO_VALUE;
+    if (!(rule->op->flags & TR_OP_EXCHANGE) || target == TR_NO_VALUE) {
+        return false;
+    }
+    if (tr__walk_collected(w, target)) {
+        tr_graph_fail(w->graph, TR_USAGE,
+                      "op %s: the gradient of a parameter is summed over ranks behind "
+                      "the backward, and not inside of a unit",
+                      node->op->name);
+    }
+    return w->storage[target] != TR_NO_VALUE;
+}
+
 static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
                        tr_value *temp) {
     tr_call call = {.op = rule->op, .segment = node->segment};
@@ -102,6 +132,10 @@ static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
         bool looked_at = !(rule->op->shape_only >> i & 1);
         call.in[i] = rule_input(w, node, rule->in[i], looked_at, temp);
         call.in_count = rule->in[i].kind == TR_REF_NONE ? call.in_count : i + 1;
+    }
+    if (adds_exchanged(w, node, rule)) {
+        add_exchanged(w, node, rule, &call);
+        return;
     }
     for (int i = 0; i < TR_OP_OUT_MAX; i++) {
         bool accumulate, first;

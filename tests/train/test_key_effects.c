@@ -348,6 +348,7 @@ static const place places[] = {
     {"contrastive.learned", "true", BERT("contrastive")},
     {"contrastive.symmetric", "false", BERT("contrastive")},
     {"contrastive.duplicates", "mask", BERT("contrastive")},
+    {"contrastive.passes", "2", BERT("contrastive")},
     {"mlm.probability", "0.5", BERT("masked_lm")},
     {"mlm.mask", "0.5", BERT("masked_lm")},
     {"mlm.random", "0.2", BERT("masked_lm")},

@@ -72,16 +72,17 @@ static void lend_scratch(const tr_executor *ex) {
 // A discrete device computes and copies beside the walk, and the host computes beside
 // it.
 static tr_status start_queues(tr_executor *ex, tr_error *err) {
-    static const tr_stream streams[] = {TR_STREAM_COMPUTE, TR_STREAM_COPY,
-                                        TR_STREAM_COMM};
     bool peers = ex->comm && ex->plan->request.peers;
     tr_status status = ex->backend->queues
                            ? TR_OK
                            : tr_fail(err, TR_INTERNAL, "the %s backend has no queues",
                                      ex->backend->name);
-    for (int i = 0; i < 2 + peers && status == TR_OK; i++) {
-        status = ex->backend->queues->create(ex->plan->request.threads,
-                                             &ex->queue[streams[i]], err);
+    for (int s = 0; s < TR_STREAMS && status == TR_OK; s++) {
+        tr_queue_kind queue = tr__streams[s].queue;
+        if (queue == TR_QUEUE_ALWAYS || (queue == TR_QUEUE_OF_PEERS && peers)) {
+            status = ex->backend->queues->create(ex->plan->request.threads,
+                                                 &ex->queue[s], err);
+        }
     }
     if (status == TR_OK) {
         lend_scratch(ex);

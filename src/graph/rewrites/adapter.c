@@ -62,9 +62,10 @@ static tr_value low_rank(tr_graph *graph, const tr_adapter *adapter, tr_value x,
 }
 
 static tr_value add(tr_graph *graph, const tr_adapter *adapter, tr_value y, tr_value x,
-                    layer *to) {
-    const tr_columns_attr attr = {(int32_t)to->first, (int32_t)to->rows,
-                                  adapter->scale};
+                     layer *to) {
+    const tr_columns_attr attr = {.first = (int32_t)to->first,
+                                  .count = (int32_t)to->rows,
+                                  .scale = adapter->scale};
     const tr_value in[] = {y, low_rank(graph, adapter, x, to)};
     return tr_graph_op(graph, &tr__op_add_columns, &attr, in, 2, NULL);
 }

@@ -188,14 +188,12 @@ int32_t tr__make_write(tr_editor *editor, tr_plan_step step, tr_region memory,
     return tr__make_end(&m);
 }
 
-// This rank's part of what it gathers in place.
-static tr_region own_part(const tr_plan *plan, const tr_exchange *e,
-                          const tr_region *recv) {
+tr_region tr__own_part(const tr_plan *plan, const tr_exchange *e, tr_region all) {
     int64_t element = (int64_t)tr__comm_type_bytes(e->type), first = 0, count = 0;
     tr__comm_part(e->count, e->shard,
                   (int)tr__mesh_member(&plan->request.mesh, e->group), &first, &count);
-    return (tr_region){recv->value, recv->first + first * element,
-                       recv->first + (first + count) * element};
+    return (tr_region){all.value, all.first + first * element,
+                       all.first + (first + count) * element};
 }
 
 int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
@@ -203,7 +201,7 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
     const tr_plan *plan = editor->plan;
     tr_step_maker m = begin(editor, step, TR_STEP_IS_EXCHANGE);
     m.step.payload.exchange = exchange;
-    reads(&m, exchange.in_place ? own_part(plan, &exchange, &recv) : send);
+    reads(&m, exchange.in_place ? tr__own_part(plan, &exchange, recv) : send);
     add_operand(&m, recv, adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE, adds);
     if (!plan->request.peers || step.stream != TR_STREAM_COMM) {
         writes(&m, tr__region_all(plan, plan->staging));

@@ -72,6 +72,8 @@ int32_t tr__make_read(tr_editor *editor, tr_plan_step step, tr_region stored,
                       tr_region memory);
 int32_t tr__make_write(tr_editor *editor, tr_plan_step step, tr_region memory,
                        tr_region stored);
+// Of all that ranks exchange, this rank's part.
+tr_region tr__own_part(const tr_plan *plan, const tr_exchange *exchange, tr_region all);
 // Where exchange.in_place, `send` is not looked at. `adds`: contributes to what `recv`
 // holds; else it is written.
 int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exchange,

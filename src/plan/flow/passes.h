@@ -15,11 +15,15 @@ tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err);
 tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);
 // The order of work: wave by wave, unit by unit, segment by segment.
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
+// A step that runs forward twice, where its loss is over all micro-batches.
+tr_status tr__pass_two_passes(tr_plan *plan, tr_error *err);
 // Where the model has no loss, each micro-batch's outputs go to the caller, who gives
 // their gradients back.
 tr_status tr__pass_hand_out(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and recomputed before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
+// Between two pieces of a unit's program, ranks sum what the first has made.
+tr_status tr__pass_exchange(tr_plan *plan, tr_error *err);
 // Sums that are not f32: each micro-batch's gradients are accumulated into them.
 tr_status tr__pass_accumulate(tr_plan *plan, tr_error *err);
 // The squares of one micro-batch's gradients, or of one wave's, for the noise scale.

@@ -24,6 +24,7 @@ typedef enum tr_part {
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only exchanged
     TR_PART_WAVE,             // wave tensors: only exchanged
     TR_PART_DIRECTION, // of an update that takes matrices as wholes: only exchanged
+    TR_PART_TENSOR,    // of a micro-batch, inside of a unit: only exchanged
 } tr_part;
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands

@@ -22,52 +22,14 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
     return (unsigned)kind < TR_SEQUENCES ? names[kind] : "";
 }
 
-const char *tr__stream_name(tr_stream stream) {
-    static const char *const names[] = {"compute", "data", "communication",
-                                        "copy",    "nvme", "host"};
-    return (unsigned)stream < TR_STREAMS ? names[stream] : "";
-}
-
-const char *tr__stream_wait_key(tr_stream stream) {
-    static const char *const keys[TR_STREAMS] = {[TR_STREAM_COMPUTE] = "wait_compute",
-                                                 [TR_STREAM_COMM] = "wait",
-                                                 [TR_STREAM_COPY] = "wait_copy",
-                                                 [TR_STREAM_NVME] = "wait_nvme",
-                                                 [TR_STREAM_HOST] = "wait_host"};
-    return keys[stream];
-}
-
-bool tr__stream_is_beside(tr_stream stream) {
-    return stream != TR_STREAM_COMPUTE && stream != TR_STREAM_DATA;
-}
-
-bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
-    return tr__stream_is_beside(stream) ||
-           (stream == TR_STREAM_COMPUTE && plan->request.discrete);
-}
-
-static bool is_queue(const tr_plan *plan, tr_stream stream) {
-    return plan->request.discrete &&
-           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY ||
-            (stream == TR_STREAM_COMM && plan->request.peers));
-}
-
-bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited) {
-    return is_queue(plan, waiting) && is_queue(plan, awaited);
-}
-
-tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
-    bool host = space == TR_SPACE_HOST && plan->request.peers;
-    return host ? TR_STREAM_DATA : TR_STREAM_COMM;
-}
-
 const char *tr__part_name(tr_part part) {
-    static const char *const names[] = {
-        "parameters", "gradients", "statistics", "copy",         "state 0",   "state 1",
-        "state 2",    "state 3",   "norms",      "wave tensors", "directions"};
-    static_assert(sizeof names / sizeof *names == TR_PART_DIRECTION + 1,
+    static const char *const names[] = {"parameters",   "gradients",  "statistics",
+                                        "copy",         "state 0",    "state 1",
+                                        "state 2",      "state 3",    "norms",
+                                        "wave tensors", "directions", "tensor"};
+    static_assert(sizeof names / sizeof *names == TR_PART_TENSOR + 1,
                   "every part has its name");
-    return (unsigned)part <= TR_PART_DIRECTION ? names[part] : "";
+    return (unsigned)part <= TR_PART_TENSOR ? names[part] : "";
 }
 
 tr_step_label tr__label_of_part(tr_verb verb, tr_part part) {
@@ -120,6 +82,16 @@ bool tr__step_is_forward(const tr_plan_step *step) {
                        program->variant == TR_VARIANT_INFERENCE);
 }
 
+bool tr__step_begins(const tr_plan_step *step) {
+    const tr_program *program = tr__payload_program(step);
+    return program && program->begins;
+}
+
+bool tr__step_ends(const tr_plan_step *step) {
+    const tr_program *program = tr__payload_program(step);
+    return program && program->ends;
+}
+
 bool tr__step_reads_file(const tr_plan *plan, const tr_plan_step *step) {
     return step->shape == TR_STEP_IS_FILE &&
            tr__step_operand(plan, step, TR_FILE_STORED)->mode == TR_ACCESS_READ;
@@ -151,7 +123,7 @@ bool tr__step_packs(const tr_plan *plan, const tr_plan_step *step,
 bool tr__step_is_of_wave(const tr_plan_step *step) {
     bool exchanges = step->shape == TR_STEP_IS_EXCHANGE;
     bool ops = step->shape == TR_STEP_IS_LAUNCH && !step->payload.program;
-    return step->subject == TR_OF_UNIT && (exchanges || (ops && !step->of_micro_batch));
+    return step->subject == TR_OF_UNIT && (exchanges || ops) && !step->of_micro_batch;
 }
 
 bool tr__step_is_of_unit(const tr_plan_step *step) {

@@ -6,6 +6,7 @@
 #include "comm/mesh.h"
 #include "ops/flat/update/update.h"
 #include "plan/flow/payload.h"
+#include "plan/flow/streams.h"
 #include "plan/units/program.h"
 
 #include <tranche/extend/plan.h>
@@ -110,25 +111,6 @@ typedef enum tr_mark {
     TR_MARK_UPDATE,   // elements of one flat buffer: these steps end the sequence
 } tr_mark;
 
-// Steps of the data stream (load, unload, hand_out, report, decide) are done by the
-// thread that issues steps, when it reaches them. Those of the communication stream
-// (gather, reduce), of the copy stream (fetch, evict), of the NVMe stream (read, write)
-// and of the host's compute stream (launches on what lives on the host) begin when they
-// are reached, on each stream one after the other, and go on beside what follows, until
-// a step waits for them. Steps of the compute stream do so, too, where the device is
-// discrete (tr_plan_request); else they are done when the next step is issued. Where
-// the ranks' devices exchange by themselves (tr_plan_request.peers), the communication
-// stream is theirs, and what lies on the host is exchanged in the data stream.
-typedef enum tr_stream {
-    TR_STREAM_COMPUTE,
-    TR_STREAM_DATA,
-    TR_STREAM_COMM,
-    TR_STREAM_COPY,
-    TR_STREAM_NVME,
-    TR_STREAM_HOST,
-    TR_STREAMS
-} tr_stream;
-
 // When a step is done (exec/guards.h). Flags decide that: was the walk asked for an
 // end, what has the host step decide decided, was the update before deferred to this
 // step?
@@ -200,18 +182,6 @@ typedef enum tr_sequence_kind {
 
 const char *tr__verb_name(tr_verb kind);
 const char *tr__sequence_name(tr_sequence_kind kind);
-const char *tr__stream_name(tr_stream stream);
-// The key under which a plan's JSON says how many steps of the stream a step waits for.
-const char *tr__stream_wait_key(tr_stream stream);
-// Do the stream's steps go on beside the steps that follow, whatever the device is?
-bool tr__stream_is_beside(tr_stream stream);
-// The same in this plan.
-bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream);
-// Both streams are queues of a discrete device: the one waits for the other there,
-// while the walk goes on, so that only its own later steps know of it.
-bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited);
-// On which stream ranks exchange what lies in the space.
-tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space);
 const char *tr__part_name(tr_part part);
 // "gather gradients of ...": parameters go without saying.
 tr_step_label tr__label_of_part(tr_verb verb, tr_part part);
@@ -239,6 +209,9 @@ const tr_op *tr__step_op(const tr_plan *plan, const tr_plan_step *step);
 // Does it run a unit's program of this variant? A forward, whatever it keeps?
 bool tr__step_runs(const tr_plan_step *step, tr_variant variant);
 bool tr__step_is_forward(const tr_plan_step *step);
+// Does it run the first, the last piece of its segment?
+bool tr__step_begins(const tr_plan_step *step);
+bool tr__step_ends(const tr_plan_step *step);
 // Does it read from the file (else it writes there)?
 bool tr__step_reads_file(const tr_plan *plan, const tr_plan_step *step);
 // Does it read or write bytes of the buffer?

@@ -16,6 +16,7 @@ typedef struct maker {
     tr_unit_values *values;
     const tr_unit_program *unit;
     const tr_plan_step *step;
+    const tr_program *program;
     tr_error *err;
     tr_status status;
 } maker;
@@ -103,9 +104,12 @@ static int64_t wave_bytes(const maker *m) {
     return m->unit->wave_bytes * tr__wave_parts(m->plan, m->kind);
 }
 
+// The pieces of a segment share it. They all name the whole of it.
 static int32_t workspace(maker *m, int64_t bytes) {
     int32_t none = -1;
-    return use(m, &none, TR_LEDGER_workspace, bytes);
+    bool alone = m->program->begins && m->program->ends;
+    return use(m, alone ? &none : at(m, m->values->work, m->step->unit),
+               TR_LEDGER_workspace, bytes);
 }
 
 static int32_t packed_value(maker *m, bool backward) {
@@ -207,6 +211,10 @@ tr_status tr__unit_launch(tr_plan *plan, tr_sequence_kind kind,
     maker m = maker_of(plan, kind, err);
     m.unit = plan->units[step->unit].program;
     m.step = step;
+    m.program = program;
+    if (program->begins) {
+        *at(&m, m.values->work, step->unit) = -1;
+    }
     step->payload = (tr_payload){.operand = plan->operand_count, .program = program};
     step->shape = TR_STEP_IS_LAUNCH;
     hand_on_in_place(&m, program);
@@ -240,13 +248,14 @@ tr_status tr__unit_values_make(tr_plan *plan, tr_sequence_kind kind, tr_error *e
     v->micros = train ? plan->request.accumulation_steps : 1;
     size_t micros = (size_t)v->micros;
     int32_t *next =
-        tr__calloc((3 * units + 2) * micros + 4 * units + 3 * flats + 1, sizeof *next);
+        tr__calloc((4 * units + 2) * micros + 4 * units + 3 * flats + 1, sizeof *next);
     if (!next) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's values");
     }
     v->boundary = take(&next, (units + 1) * micros); // the block's begin
     v->gradient = take(&next, (units + 1) * micros);
     v->saved = take(&next, units * micros);
+    v->work = take(&next, units * micros);
     v->wave = take(&next, units);
     v->wave_grad = take(&next, units);
     v->packed = take(&next, 2 * units);

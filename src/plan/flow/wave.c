@@ -4,35 +4,28 @@
 
 enum { WORD = 8 }; // tensors of f64 lie at multiples of it
 
-static const tr_op *op_at(const tr_program *program, size_t at, int *output) {
-    size_t i = 0;
-    while (at >= (size_t)program->instructions[i].desc.out_count) {
-        at -= (size_t)program->instructions[i++].desc.out_count;
-    }
-    *output = (int)at;
-    return program->instructions[i].desc.op;
-}
-
-// The op whose output the wave tensor at `offset` is, among those of a segment; NULL:
-// none of them.
-static const tr_op *wave_op(const tr_program *program, int64_t offset, int *output) {
-    const tr_tensor_desc *desc = NULL;
-    const tr_operand *result;
-    for (size_t at = 0; (result = tr__program_result(program, at, &desc)); at++) {
-        if (result->place == TR_PLACE_WAVE && result->offset == offset) {
-            return op_at(program, at, output);
+// The result of a segment that lies at `offset` among wave tensors; of NULL: none.
+static tr_result wave_result(const tr_unit_program *unit, int segment, int64_t offset) {
+    tr_result result;
+    for (size_t at = 0;
+         (result = tr__segment_result(unit, TR_VARIANT_FORWARD, segment, at)).of;
+         at++) {
+        const tr_operand *operand = tr__result_operand(result);
+        if (operand->place == TR_PLACE_WAVE && operand->offset == offset) {
+            break;
         }
     }
-    return NULL;
+    return result;
 }
 
 // The op whose output the wave tensor is, and which of them; NULL: none.
 static const tr_op *maker_of(const tr_unit_program *unit, int64_t offset, int *output) {
-    const tr_op *op = NULL;
-    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_FORWARD) && !op; i++) {
-        op = wave_op(tr__unit_piece(unit, TR_VARIANT_FORWARD, i), offset, output);
+    tr_result result = {NULL, 0};
+    for (int s = 0; s < unit->segments && !result.of; s++) {
+        result = wave_result(unit, s, offset);
     }
-    return op;
+    *output = result.index;
+    return result.of ? result.of->desc.op : NULL;
 }
 
 static bool is_own(const tr_op *op, int output) {
@@ -61,14 +54,15 @@ bool tr__wave_next(const tr_plan *plan, tr_wave_segment of, size_t *next,
                    tr_wave_tensor *tensor) {
     const tr_unit_program *unit = plan->units[of.unit].program;
     tr_variant role = of.backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
-    const tr_program *program = tr__unit_piece(unit, role, of.segment);
     tr_place place = of.backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
-    const tr_tensor_desc *desc = NULL;
-    const tr_operand *result;
-    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
+    tr_result result;
+    while ((result = tr__segment_result(unit, role, of.segment, *next)).of) {
+        const tr_operand *operand = tr__result_operand(result);
         size_t at = (*next)++;
-        if (result->place == place && !tr__program_repeats(program, at, result)) {
-            *tensor = wave_tensor(unit, of.backward, result->offset, desc);
+        if (operand->place == place &&
+            !tr__segment_repeats(unit, role, of.segment, at)) {
+            *tensor = wave_tensor(unit, of.backward, operand->offset,
+                                  &result.of->desc.out[result.index]);
             return true;
         }
     }

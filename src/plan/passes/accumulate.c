@@ -7,12 +7,12 @@
 #include "plan/flow/passes.h"
 #include "plan/passes/steps_gradients.h"
 
-// The flats whose gradients more than one piece of the backward makes.
+// The flats whose gradients more than one segment of the backward makes.
 static uint32_t made_in_parts(const tr_unit_program *unit) {
     uint32_t once = 0, again = 0;
-    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_BACKWARD); i++) {
-        uint32_t flats = tr__program_flats(tr__unit_piece(unit, TR_VARIANT_BACKWARD, i),
-                                           TR_PLACE_PARAM_GRAD);
+    for (int s = 0; s < unit->segments; s++) {
+        uint32_t flats =
+            tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD);
         again |= once & flats;
         once |= flats;
     }
@@ -56,17 +56,19 @@ static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
     tr__edit_renew(editor, grads);
 }
 
+// Before the first piece of a segment, and behind the last.
 static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
     const tr_plan_unit *unit = &editor->plan->units[backward->unit];
-    uint32_t flats = tr__program_flats(backward->payload.program, TR_PLACE_PARAM_GRAD);
+    uint32_t flats = tr__segment_flats(unit->program, TR_VARIANT_BACKWARD,
+                                       backward->segment, TR_PLACE_PARAM_GRAD);
     uint32_t parts = made_in_parts(unit->program);
-    for (int k = 0; k < unit->program->flat_count; k++) {
+    for (int k = 0; k < unit->program->flat_count && tr__step_begins(backward); k++) {
         if (flats >> k & 1) {
             add_clear(editor, unit->flats[k], parts >> k & 1);
         }
     }
     tr__edit_add(editor, *backward);
-    for (int k = 0; k < unit->program->flat_count; k++) {
+    for (int k = 0; k < unit->program->flat_count && tr__step_ends(backward); k++) {
         if (flats >> k & 1) {
             add_accumulate(editor, unit->flats[k], backward->micro);
         }

@@ -8,7 +8,7 @@
 
 static bool ends_forward(const tr_plan *plan, const tr_plan_step *step) {
     int last = plan->unit_count - 1;
-    return tr__step_is_forward(step) && step->unit == last &&
+    return tr__step_is_forward(step) && tr__step_ends(step) && step->unit == last &&
            step->segment == plan->units[last].program->segments - 1;
 }
 

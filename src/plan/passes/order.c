@@ -18,17 +18,17 @@ typedef struct writer {
     int lowest;         // the first of this rank's units that has a backward
 } writer;
 
-// A step that runs a program of a unit on a micro-batch.
-static void add_program(writer *w, tr_verb verb, int u, int segment, int64_t micro,
-                        const tr_program *program) {
-    tr_plan_step step = {.label = {.verb = verb},
-                         .subject = TR_OF_UNIT,
-                         .unit = u,
-                         .of_micro_batch = true,
-                         .segment = segment,
-                         .micro = micro};
-    tr__edit_launch(&w->editor, program, &step);
-    tr__edit_add(&w->editor, step);
+// Steps that run the pieces of a segment on a micro-batch, one after the other.
+static void add_segment(writer *w, tr_verb verb, tr_variant role, tr_plan_step step) {
+    const tr_unit_program *unit = w->plan->units[step.unit].program;
+    tr_piece_range pieces = tr__segment_pieces(unit, role, step.segment);
+    step.label = (tr_step_label){.verb = verb};
+    step.subject = TR_OF_UNIT;
+    step.of_micro_batch = true;
+    for (int i = pieces.first; i < pieces.end; i++) {
+        tr__edit_launch(&w->editor, tr__unit_piece(unit, role, i), &step);
+        tr__edit_add(&w->editor, step);
+    }
 }
 
 // The unit's states follow an update that was applied.
@@ -55,55 +55,27 @@ static bool keeps_nothing(const writer *w, int u) {
     return w->saves_nothing || (u < w->lowest && program->segments == 1);
 }
 
-static const tr_program *forward_of(const writer *w, int u, int segment) {
-    const tr_unit_program *unit = w->plan->units[u].program;
-    tr_variant role = w->editor.kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
-                      : w->editor.kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
-                      : keeps_nothing(w, u) ? TR_VARIANT_SAVES_NOTHING
-                                            : TR_VARIANT_FORWARD;
-    return tr__unit_piece(unit, role, segment);
+static tr_variant forward_of(const writer *w, int u) {
+    return w->editor.kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
+           : w->editor.kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
+           : keeps_nothing(w, u)                    ? TR_VARIANT_SAVES_NOTHING
+                                                    : TR_VARIANT_FORWARD;
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
     if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
         add_load(w, micro);
     }
-    add_program(w, TR_VERB_forward, u, segment, micro, forward_of(w, u, segment));
-}
-
-// Is the step the first of its scope to make a gradient of the flat?
-static bool begins(writer *w, int flat, int u, int64_t micro) {
-    int64_t wave = micro / w->plan->request.wave;
-    int64_t scope = 1 + tr__gradient_scope(w->plan, flat, u, wave);
-    bool first = w->begun[flat] != scope;
-    w->begun[flat] = scope;
-    return first;
-}
-
-// Gradients that pass lie where something else lay before: between the parameters'
-// gradients there must be zeros, as there always are where gradients stay. (Where each
-// micro-batch's are accumulated, a pass clears them for each: accumulate.c.)
-static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
-    const tr_plan_unit *unit = &w->plan->units[u];
-    uint32_t touched =
-        tr__program_flats(tr__unit_piece(unit->program, TR_VARIANT_BACKWARD, segment),
-                          TR_PLACE_PARAM_GRAD);
-    bool passing = !tr__plan_accumulates(w->plan);
-    for (int f = 0; f < unit->program->flat_count && passing; f++) {
-        int flat = unit->flats[f];
-        bool first = (touched >> f & 1) && begins(w, flat, u, micro);
-        if (first && tr__flat_grads_pass(w->plan, flat) &&
-            tr__flat_has_gaps(w->plan, flat)) {
-            tr__put_clear_gradients(&w->editor, flat, false);
-        }
-    }
+    add_segment(w, TR_VERB_forward, forward_of(w, u),
+                (tr_plan_step){.unit = u, .segment = segment, .micro = micro});
 }
 
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
-    clear_gaps(w, u, segment, micro);
-    add_program(
-        w, TR_VERB_backward, u, segment, micro,
-        tr__unit_piece(w->plan->units[u].program, TR_VARIANT_BACKWARD, segment));
+    if (w->plan->request.passes < 2) { // which has another order
+        tr__put_clear_gaps(&w->editor, w->begun, u, segment, micro);
+    }
+    add_segment(w, TR_VERB_backward, TR_VARIANT_BACKWARD,
+                (tr_plan_step){.unit = u, .segment = segment, .micro = micro});
     if (u == w->lowest && segment == 0) {
         add_unload(w, micro);
     }
@@ -196,12 +168,14 @@ static void merge_step(writer *w) {
     }
 }
 
-// Every wave goes up through this rank's units, and down again.
+// Every wave goes up through this rank's units, and down again. (Of a step in two
+// passes a pass of its own makes waves: two_passes.c.)
 static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
     bool turns = plan->runs.end == plan->unit_count;
     int end = plan->runs.end - turns; // of units that are not turned at once
-    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
+    int64_t g = plan->request.accumulation_steps;
+    int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
     for (int64_t first = 0; first < g; first += wave) {
         w->first = first;
         w->end = tr__min_i64(first + wave, g);

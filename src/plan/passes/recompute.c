@@ -13,28 +13,39 @@ static bool is_worth(const tr_plan *plan, int u) {
 
 // A backward's first segment to run is the last one.
 static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__step_runs(step, TR_VARIANT_BACKWARD) &&
+    return tr__step_runs(step, TR_VARIANT_BACKWARD) && tr__step_begins(step) &&
            plan->units[step->unit].recomputed &&
            step->segment == plan->units[step->unit].program->segments - 1;
 }
 
-// The forward keeps nothing.
-static void let_go(tr_editor *editor, tr_plan_step *forward) {
-    const tr_unit_program *unit = editor->plan->units[forward->unit].program;
-    tr__edit_launch(editor,
-                    tr__unit_piece(unit, TR_VARIANT_SAVES_NOTHING, forward->segment),
-                    forward);
-}
-
-static void add_recompute(tr_editor *editor, const tr_plan_step *backward) {
-    tr_plan_step step = {.label = {.verb = TR_VERB_recompute},
+// All pieces of a role, on the unit and micro-batch of `like`.
+static void add_role(tr_editor *editor, tr_verb verb, tr_variant role,
+                     const tr_plan_step *like) {
+    const tr_unit_program *unit = editor->plan->units[like->unit].program;
+    tr_plan_step step = {.label = {.verb = verb},
                          .subject = TR_OF_UNIT,
                          .of_micro_batch = true,
-                         .unit = backward->unit,
-                         .micro = backward->micro};
-    const tr_unit_program *unit = editor->plan->units[step.unit].program;
-    tr__edit_launch(editor, tr__unit_piece(unit, TR_VARIANT_RECOMPUTE, 0), &step);
-    tr__edit_add(editor, step);
+                         .unit = like->unit,
+                         .micro = like->micro};
+    for (int i = 0; i < tr__unit_pieces(unit, role); i++) {
+        tr__edit_launch(editor, tr__unit_piece(unit, role, i), &step);
+        tr__edit_add(editor, step);
+    }
+}
+
+static void edit_step(tr_editor *editor, const tr_plan_step *step) {
+    const tr_plan *plan = editor->plan;
+    bool forward =
+        tr__step_runs(step, TR_VARIANT_FORWARD) && plan->units[step->unit].recomputed;
+    if (forward && tr__step_begins(step)) { // it keeps nothing
+        add_role(editor, TR_VERB_forward, TR_VARIANT_SAVES_NOTHING, step);
+    }
+    if (begins_backward(plan, step)) {
+        add_role(editor, TR_VERB_recompute, TR_VARIANT_RECOMPUTE, step);
+    }
+    if (!forward) {
+        tr__edit_add(editor, *step);
+    }
 }
 
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
@@ -46,15 +57,7 @@ tr_status tr__pass_recompute(tr_plan *plan, tr_error *err) {
     }
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     for (size_t i = 0; i < editor.old->count; i++) {
-        tr_plan_step step = editor.old->steps[i];
-        if (tr__step_runs(&step, TR_VARIANT_FORWARD) &&
-            plan->units[step.unit].recomputed) {
-            let_go(&editor, &step);
-        }
-        if (begins_backward(plan, &step)) {
-            add_recompute(&editor, &step);
-        }
-        tr__edit_add(&editor, step);
+        edit_step(&editor, &editor.old->steps[i]);
     }
     return tr__edit_end(&editor);
 }

@@ -60,6 +60,19 @@ static void append_tensor(const tr_unit_program *unit, const tr_model_unit *in,
     append(dst, bytes, " in ", in->name);
 }
 
+// Instruction `number` of a segment, counted through its pieces but exchanges.
+static const tr_instruction *instruction_at(const tr_unit_program *unit,
+                                            tr_variant role, int64_t segment,
+                                            int64_t number) {
+    int piece = tr__segment_pieces(unit, role, (int)segment).first;
+    const tr_program *program = tr__unit_piece(unit, role, piece);
+    while (program->exchange || number >= (int64_t)program->count) {
+        number -= program->exchange ? 0 : (int64_t)program->count;
+        program = tr__unit_piece(unit, role, ++piece);
+    }
+    return &program->instructions[number];
+}
+
 void tr__plan_blame(const tr_plan *plan, double first, char *dst, size_t bytes) {
     int64_t units = plan->unit_count;
     snprintf(dst, bytes, "%s", "");
@@ -74,8 +87,7 @@ void tr__plan_blame(const tr_plan *plan, double first, char *dst, size_t bytes) 
     tr_variant role = back              ? TR_VARIANT_BACKWARD
                       : p.saves_nothing ? TR_VARIANT_SAVES_NOTHING
                                         : TR_VARIANT_FORWARD;
-    const tr_program *program = tr__unit_piece(unit, role, (int)segment);
-    const tr_instruction *at = &program->instructions[p.instruction];
+    const tr_instruction *at = instruction_at(unit, role, segment, p.instruction);
     snprintf(dst, bytes, "first in micro-batch %lld of the step, ", (long long)p.micro);
     append_tensor(unit, &plan->request.model->units[u], at, &at->out[p.result], dst,
                   bytes);

@@ -70,7 +70,7 @@ static void write_step(const tr_plan *plan, const tr_plan_step *step,
     }
     for (int s = 0; s < TR_STREAMS; s++) {
         if (tr__plan_is_beside(plan, (tr_stream)s)) {
-            put_if(to, tr__stream_wait_key((tr_stream)s), step->wait[s]);
+            put_if(to, tr__streams[s].wait_key, step->wait[s]);
         }
     }
     if (step->shape == TR_STEP_IS_FILE || step->mark == TR_MARK_UPDATE) {
@@ -191,7 +191,7 @@ static void write_fold(const tr_plan *plan, const tr_plan_step *steps, const fol
     tr__json_put_integer(to, "micro_batch", by->micro);
     for (int s = 0; s < TR_STREAMS; s++) {
         if (tr__plan_is_beside(plan, (tr_stream)s)) {
-            tr__json_put_integer(to, tr__stream_wait_key((tr_stream)s), by->wait[s]);
+            tr__json_put_integer(to, tr__streams[s].wait_key, by->wait[s]);
         }
     }
     tr__json_close(to, '}');
@@ -235,6 +235,7 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
                    {"train_batch_size", r->train_batch_size},
                    {"micro_batch", r->micro_batch},
                    {"accumulation_steps", r->accumulation_steps},
+                   {"passes", r->passes},
                    {"wave", r->wave},
                    {"stage", r->stage},
                    {"parameters", tr_plan_parameters(plan)},

@@ -27,22 +27,22 @@ static bool add_name(names *n, const char *name) {
     return true;
 }
 
-static bool add_program(names *n, const tr_program *program) {
+static bool add_role(names *n, const tr_unit_program *unit, tr_variant role) {
     bool good = true;
-    for (size_t i = 0; program && i < program->count && good; i++) {
-        good = add_name(n, program->instructions[i].kernel->name);
+    for (int i = 0; i < tr__unit_pieces(unit, role); i++) {
+        const tr_program *program = tr__unit_piece(unit, role, i);
+        for (size_t k = 0; k < program->count && !program->exchange && good; k++) {
+            good = add_name(n, program->instructions[k].kernel->name);
+        }
     }
     return good;
 }
 
 static bool add_unit(names *n, const tr_unit_program *unit) {
-    bool good = add_program(n, tr__unit_piece(unit, TR_VARIANT_RECOMPUTE, 0)) &&
-                add_program(n, tr__unit_piece(unit, TR_VARIANT_INFERENCE, 0));
-    for (int s = 0; s < unit->segments && good; s++) {
-        good = add_program(n, tr__unit_piece(unit, TR_VARIANT_FORWARD, s)) &&
-               add_program(n, tr__unit_piece(unit, TR_VARIANT_BACKWARD, s));
-    }
-    return good;
+    return add_role(n, unit, TR_VARIANT_RECOMPUTE) &&
+           add_role(n, unit, TR_VARIANT_INFERENCE) &&
+           add_role(n, unit, TR_VARIANT_FORWARD) &&
+           add_role(n, unit, TR_VARIANT_BACKWARD);
 }
 
 static void print_names(const names *n, FILE *to) {

@@ -11,6 +11,8 @@ tr_status tr__check_kept(const tr_plan *plan, tr_error *err);
 // Inside of each unit program: every operand lies in its block, no result on top of
 // another operand, and what is read is what was last written there.
 tr_status tr__check_programs(const tr_plan *plan, tr_error *err);
+// They are cut where ranks sum what an op makes.
+tr_status tr__check_pieces(const tr_plan *plan, tr_error *err);
 // What backwards and recomputations recompute is what the forward made.
 tr_status tr__check_recomputed(const tr_plan *plan, tr_error *err);
 

@@ -392,11 +392,16 @@ static void forget(walk *w, tr_place place) {
 static tr_status run_program(walk *w, const tr_program *program) {
     tr_status status = TR_OK;
     w->program = program;
+    if (program->exchange) { // it leaves another number where it finds one
+        return status;
+    }
     for (size_t i = 0; i < program->count && status == TR_OK; i++) {
         w->at = &program->instructions[i];
         status = run_instruction(w);
     }
-    forget(w, TR_PLACE_TEMP);
+    if (program->ends) {
+        forget(w, TR_PLACE_TEMP);
+    }
     return status;
 }
 
@@ -406,9 +411,11 @@ static tr_status run_backward(walk *w) {
         inputs_of(w, derived->in_place ? TR_PLACE_OUTPUT_GRAD : TR_PLACE_INPUT_GRAD,
                   derived->input_grad);
     tr_status status = TR_OK;
-    for (int i = tr__unit_pieces(w->unit, TR_VARIANT_BACKWARD);
-         i-- > 0 && status == TR_OK;) {
-        status = run_program(w, tr__unit_piece(w->unit, TR_VARIANT_BACKWARD, i));
+    for (int s = w->unit->segments; s-- > 0 && status == TR_OK;) {
+        tr_piece_range pieces = tr__segment_pieces(w->unit, TR_VARIANT_BACKWARD, s);
+        for (int i = pieces.first; i < pieces.end && status == TR_OK; i++) {
+            status = run_program(w, tr__unit_piece(w->unit, TR_VARIANT_BACKWARD, i));
+        }
     }
     return status == TR_OK ? expect_row(w, &grads) : status;
 }

@@ -40,7 +40,7 @@ static bool is_forward(const tr_graph *graph, const tr_operand *operand) {
 static tr_status check_program(const tr_unit_program *unit, const tr_program *program,
                                tr_error *err) {
     const tr_graph *graph = unit->graph;
-    for (size_t i = 0; i < program->count; i++) {
+    for (size_t i = 0; i < program->count && !program->exchange; i++) {
         const tr_instruction *at = &program->instructions[i];
         for (int k = 0; k < at->desc.out_count; k++) {
             tr_value value = at->out[k].value;

@@ -10,10 +10,14 @@
 typedef enum tr_meaning_kind {
     TR_MEANS_NOTHING, // nobody has written it, or it has been let go
     TR_MEANS_SCRATCH, // what one step alone works with
+    TR_MEANS_WORK,    // what pieces of a program work with. of: unit, index:
+                      // micro-batch, terms: pieces done
     TR_MEANS_DROPPED, // what an interrupted step has left
     TR_MEANS_ZEROS,
-    TR_MEANS_DATA,           // index: micro-batch
-    TR_MEANS_INPUT,          // of: unit, index: micro-batch, terms: segments behind it
+    TR_MEANS_DATA, // index: micro-batch
+    // of: unit, index: micro-batch, terms: segments behind it, version: and pieces of
+    // the next one
+    TR_MEANS_INPUT,
     TR_MEANS_INPUT_GRADIENT, // the same
     TR_MEANS_SAVED,          // the same
     TR_MEANS_WAVE,           // of: unit, index: first micro-batch, terms: how many

@@ -47,9 +47,13 @@ typedef struct tr_tenants {
     uint64_t *begins; // bits
 } tr_tenants;
 
+// What is known of a unit while pieces of a segment are at work (pieces.c).
+typedef struct tr_open_pieces tr_open_pieces;
+
 // How far a walk is.
 typedef struct tr_walked {
     int64_t *forward, *backward; // [unit_segments] micro-batches
+    int64_t *again;              // [units] those that ran forward a second time
     int64_t *recomputed;         // [units] micro-batches
     int64_t loaded, unloaded;
     int64_t handed;                 // outputs, to the caller
@@ -58,6 +62,8 @@ typedef struct tr_walked {
     int64_t *brought;               // [flats] fetches and gathers in place
     int32_t *wave[2];               // [units] buffer of wave tensors, their gradients
     int64_t *measured;              // [flats] elements
+    tr_open_pieces *open;           // [open_count] by unit and micro-batch
+    size_t open_count;              // 0: no unit is cut into pieces
 } tr_walked;
 
 typedef struct tr_proof {
@@ -199,6 +205,10 @@ void tr__rule_forward(tr_proof *p);
 void tr__rule_recompute(tr_proof *p);
 void tr__rule_backward(tr_proof *p);
 void tr__rule_track(tr_proof *p);
+// pieces.c
+bool tr__pieces_make(tr_proof *p); // false: no memory
+void tr__pieces_reset(tr_proof *p);
+void tr__rule_exchange_tensor(tr_proof *p);
 // rules_hand_out.c
 void tr__rule_hand_out(tr_proof *p);
 // rules_wave.c

@@ -62,6 +62,10 @@ static void make_gradients(tr_proof *p) {
         tr__tables_touches(&p->tables, p->step->unit, tr__proof_program(p));
     const tr_proof_tables *t = &p->tables;
     size_t maker = t->of_segment[t->segments[p->step->unit] + p->step->segment];
+    while (maker < t->maker_count &&
+           t->makers[maker].piece < tr__proof_program(p)->piece) {
+        maker++; // of the segment's pieces before
+    }
     for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {
         const tr_touch *touch = &touches->items[i];
         if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
@@ -75,16 +79,15 @@ static void make_gradients(tr_proof *p) {
 static void pass_gradient(tr_proof *p) {
     const tr_unit_program *unit = tr__proof_unit(p);
     const tr_plan_step *step = p->step;
-    tr_variant backward = TR_VARIANT_BACKWARD;
     const tr_meaning nothing = {0};
     tr_meaning mine = tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, step->unit, 0),
                next = {0};
     tr_bytes out = tr__unit_block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);
     tr_bytes in = tr__unit_block(p, TR_PLACE_INPUT_GRAD, unit->input_grad_bytes);
-    int done = tr__pieces_in(p, step->unit, backward, step->segment + 1, unit->segments,
-                             tr__gradient_places(unit));
-    bool last = tr__pieces_in(p, step->unit, backward, 0, step->segment,
-                              tr__place_bit(TR_PLACE_OUTPUT_GRAD)) == 0;
+    tr_filling made =
+        tr__unit_filling(p, TR_VARIANT_BACKWARD, tr__gradient_places(unit), false);
+    tr_filling read = tr__unit_filling(p, TR_VARIANT_BACKWARD,
+                                       tr__place_bit(TR_PLACE_OUTPUT_GRAD), false);
     bool both = in.buffer >= 0 && out.buffer >= 0;
     if (unit->output_grad_bytes > 0) {
         next = tr__input_gradient_meaning(p, step->unit + 1);
@@ -92,11 +95,11 @@ static void pass_gradient(tr_proof *p) {
     if (both && (in.buffer == out.buffer) != unit->derived.in_place) {
         tr__proof_wrong(p, "hands a gradient on in the wrong buffer");
     } else if (!unit->derived.in_place) {
-        tr__bytes_change(p, out, &next, last ? &nothing : &next);
-    } else if (done == 0) {
+        tr__bytes_change(p, out, &next, read.last ? &nothing : &next);
+    } else if (made.segments == 0 && made.pieces == 0) {
         tr__bytes_read(p, out, &next);
     }
-    tr__unit_fill(p, unit->derived.in_place && in.buffer < 0 ? out : in, mine, done);
+    tr__unit_fill(p, unit->derived.in_place && in.buffer < 0 ? out : in, mine, &made);
 }
 
 void tr__rule_backward(tr_proof *p) {

@@ -52,9 +52,12 @@ void tr__rule_micro_norm(tr_proof *p) {
         tr_meaning first = {.kind = accumulates ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
                             .of = t->makers[i].param,
                             .version = p->version,
-                            .terms = 1,
-                            .sum = tr__contribution(step->unit, step->segment, 0),
                             .base = kept.base};
+        for (size_t k = t->of_segment[segment]; k < t->of_segment[segment + 1]; k++) {
+            bool same = t->makers[k].param == t->makers[i].param; // another piece
+            first.terms += same;
+            first.sum += same ? tr__contribution(step->unit, step->segment, 0) : 0;
+        }
         int64_t at = kept.base + param->offset * (int64_t)sizeof(float);
         tr__bytes_read(
             p, (tr_bytes){buffer, at, at + param->count * (int64_t)sizeof(float)},

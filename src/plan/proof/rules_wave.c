@@ -50,7 +50,8 @@ static tr_meaning sum_over(const tr_proof *p, int64_t micro, bool gradient) {
     const tr_unit_program *unit = tr__proof_unit(p);
     bool waits = tr__graph_barriers(unit->graph, 1, unit->segments) > 0;
     int64_t all = tr__proof_trains(p) ? r->accumulation_steps : 1;
-    int64_t wave = waits && tr__proof_trains(p) ? r->wave : all;
+    bool waves = waits && tr__proof_trains(p) && r->passes < 2;
+    int64_t wave = waves ? r->wave : all;
     int64_t first = micro / wave * wave;
     return (tr_meaning){.kind = gradient ? TR_MEANS_WAVE_GRADIENT : TR_MEANS_WAVE,
                         .of = p->step->unit,
@@ -137,13 +138,19 @@ static bool is_of_segment(tr_proof *p) {
 static const tr_touch *next_tensor(const tr_proof *p, size_t *next) {
     const tr_plan_step *step = p->step;
     tr_variant role = step->backward ? TR_VARIANT_BACKWARD : TR_VARIANT_FORWARD;
-    const tr_program *program = tr__unit_piece(tr__proof_unit(p), role, step->segment);
-    const tr_touches *touches = tr__tables_touches(&p->tables, step->unit, program);
+    const tr_unit_program *unit = tr__proof_unit(p);
     tr_place place = step->backward ? TR_PLACE_WAVE_GRAD : TR_PLACE_WAVE;
-    while (*next < touches->count) {
-        const tr_touch *touch = &touches->items[(*next)++];
-        if (touch->place == place && touch->result) {
-            return touch;
+    tr_piece_range pieces = tr__segment_pieces(unit, role, step->segment);
+    size_t at = 0; // through the touches of all pieces
+    for (int piece = pieces.first; piece < pieces.end; piece++) {
+        const tr_touches *touches = tr__tables_touches(
+            &p->tables, step->unit, tr__unit_piece(unit, role, piece));
+        for (size_t i = 0; i < touches->count; i++, at++) {
+            const tr_touch *touch = &touches->items[i];
+            if (at >= *next && touch->place == place && touch->result) {
+                *next = at + 1;
+                return touch;
+            }
         }
     }
     return NULL;

@@ -85,6 +85,8 @@ static void add_program(builder *b, const tr_program *program) {
     for (size_t i = 0; i < program->count && !b->failed; i++) {
         note_instruction(b, &program->instructions[i]);
     }
+    // What ranks have summed is a result of the piece that goes on with it.
+    note(b, &program->received, program->received_bytes, (tr_touch){.result = true});
 }
 
 static void add_programs(builder *b, const tr_unit_program *unit) {
@@ -152,9 +154,14 @@ static void add_maker(builder *b, tr_maker maker) {
 
 // One maker for each parameter that the touch covers: several where they are stacked.
 // Where they do not fill it, one of no parameter, which is an error.
-static void add_makers_of(builder *b, int unit, int segment, const tr_touch *touch) {
+static void add_makers_of(builder *b, int unit, const tr_program *program,
+                          const tr_touch *touch) {
     int flat = b->plan->units[unit].flats[touch->flat];
-    tr_maker maker = {unit, segment, 0, touch->adds, touch->adds_later};
+    tr_maker maker = {.unit = unit,
+                      .segment = program->segment,
+                      .piece = program->piece,
+                      .adds = touch->adds,
+                      .adds_later = touch->adds_later};
     for (int64_t at = touch->first;
          at < touch->end && !b->failed && maker.param >= 0;) {
         maker.param = find_param(b->plan, flat, at, touch->end);
@@ -164,13 +171,16 @@ static void add_makers_of(builder *b, int unit, int segment, const tr_touch *tou
 }
 
 static void add_makers(builder *b, int unit, int segment) {
-    const tr_unit_program *program = b->plan->units[unit].program;
-    const tr_touches *touches = tr__tables_touches(
-        b->out, unit, tr__unit_piece(program, TR_VARIANT_BACKWARD, segment));
-    for (size_t i = 0; i < touches->count && !b->failed; i++) {
-        const tr_touch *touch = &touches->items[i];
-        if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
-            add_makers_of(b, unit, segment, touch);
+    const tr_unit_program *of = b->plan->units[unit].program;
+    tr_piece_range pieces = tr__segment_pieces(of, TR_VARIANT_BACKWARD, segment);
+    for (int piece = pieces.first; piece < pieces.end; piece++) {
+        const tr_program *program = tr__unit_piece(of, TR_VARIANT_BACKWARD, piece);
+        const tr_touches *touches = tr__tables_touches(b->out, unit, program);
+        for (size_t i = 0; i < touches->count && !b->failed; i++) {
+            const tr_touch *touch = &touches->items[i];
+            if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
+                add_makers_of(b, unit, program, touch);
+            }
         }
     }
 }
@@ -178,11 +188,14 @@ static void add_makers(builder *b, int unit, int segment) {
 static void add_loss(builder *b, int unit, int segment, tr_variant role,
                      tr_losses *to) {
     const tr_unit_program *of = b->plan->units[unit].program;
-    const tr_touches *touches =
-        tr__tables_touches(b->out, unit, tr__unit_piece(of, role, segment));
-    if (touches->places >> TR_PLACE_SUMS & 1) {
-        to->sum += tr__contribution(unit, segment, 0);
-        to->terms++;
+    tr_piece_range pieces = tr__segment_pieces(of, role, segment);
+    for (int piece = pieces.first; piece < pieces.end; piece++) {
+        const tr_touches *touches =
+            tr__tables_touches(b->out, unit, tr__unit_piece(of, role, piece));
+        if (touches->places >> TR_PLACE_SUMS & 1) {
+            to->sum += tr__contribution(unit, segment, 0);
+            to->terms++;
+        }
     }
 }
 

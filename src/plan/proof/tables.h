@@ -25,7 +25,7 @@ typedef struct tr_touches {
 
 // A segment whose backward makes the gradient of a parameter.
 typedef struct tr_maker {
-    int32_t unit, segment, param;
+    int32_t unit, segment, piece, param;
     bool adds, adds_later;
 } tr_maker;
 

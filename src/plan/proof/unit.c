@@ -2,34 +2,6 @@
 // them is.
 #include "plan/proof/unit.h"
 
-const tr_program *tr__proof_program(const tr_proof *p) {
-    return p->step->payload.program;
-}
-
-static int64_t micros_of(const tr_proof *p) {
-    return tr__proof_trains(p) ? p->plan->request.accumulation_steps : 1;
-}
-
-int tr__proof_segments(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_INFERENCE ? 1 : tr__proof_unit(p)->segments;
-}
-
-// How many micro-batches have been through the segment of this unit.
-int64_t *tr__proof_done(tr_proof *p, int64_t *done, int segment) {
-    return &done[p->tables.segments[p->step->unit] + segment];
-}
-
-bool tr__unit_is_of_model(tr_proof *p) {
-    const tr_plan_step *step = p->step;
-    bool inside = tr__plan_runs(p->plan, step->unit) && step->segment >= 0 &&
-                  step->segment < tr__proof_segments(p) && step->micro >= 0 &&
-                  step->micro < micros_of(p);
-    if (!inside) {
-        tr__proof_wrong(p, "is of what the model has not");
-    }
-    return inside;
-}
-
 tr_bytes tr__data_slot(const tr_proof *p) {
     int ring = tr__proof_trains(p) ? 0 : 1;
     int64_t at = p->step->micro % p->plan->slots[ring] * p->plan->slot_bytes;
@@ -38,33 +10,6 @@ tr_bytes tr__data_slot(const tr_proof *p) {
 
 tr_meaning tr__data_meaning(const tr_proof *p) {
     return (tr_meaning){.kind = TR_MEANS_DATA, .index = p->step->micro};
-}
-
-tr_meaning tr__micro_meaning(const tr_proof *p, tr_meaning_kind kind, int32_t unit,
-                             int32_t segments) {
-    return (tr_meaning){
-        .kind = kind, .of = unit, .index = p->step->micro, .terms = segments};
-}
-
-// What the forwards of this sequence are, where they keep what is asked for.
-tr_variant tr__proof_forwards(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
-           : p->kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
-                                             : TR_VARIANT_FORWARD;
-}
-
-// How many of the unit's pieces [first, end) of a role work in one of the places
-// (bits).
-int32_t tr__pieces_in(const tr_proof *p, int32_t unit, tr_variant role, int first,
-                      int end, uint32_t places) {
-    const tr_unit_program *of = p->plan->units[unit].program;
-    int32_t count = 0;
-    for (int s = first; s < end; s++) {
-        const tr_touches *touches =
-            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
-        count += (touches->places & places) != 0;
-    }
-    return count;
 }
 
 static int segments_of_unit(const tr_proof *p, int32_t unit) {
@@ -77,9 +22,9 @@ static int segments_of_unit(const tr_proof *p, int32_t unit) {
 tr_meaning tr__input_meaning(const tr_proof *p, int32_t unit) {
     int32_t before = unit - 1;
     return tr__micro_meaning(p, TR_MEANS_INPUT, unit,
-                             tr__pieces_in(p, before, tr__proof_forwards(p), 0,
-                                           segments_of_unit(p, before),
-                                           tr__place_bit(TR_PLACE_OUTPUT)));
+                             tr__segments_in(p, before, tr__proof_forwards(p), 0,
+                                             segments_of_unit(p, before),
+                                             tr__place_bit(TR_PLACE_OUTPUT)));
 }
 
 // Where a unit's backward makes the gradient of its input: a unit that hands a gradient
@@ -95,9 +40,9 @@ tr_meaning tr__input_gradient_meaning(const tr_proof *p, int32_t unit) {
     }
     const tr_unit_program *program = p->plan->units[unit].program;
     return tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, unit,
-                             tr__pieces_in(p, unit, TR_VARIANT_BACKWARD, 0,
-                                           program->segments,
-                                           tr__gradient_places(program)));
+                             tr__segments_in(p, unit, TR_VARIANT_BACKWARD, 0,
+                                             program->segments,
+                                             tr__gradient_places(program)));
 }
 
 // The block that the step's program has at a place, of so many bytes. None, where it
@@ -120,18 +65,6 @@ tr_bytes tr__unit_block(tr_proof *p, tr_place place, int64_t bytes) {
 // Where the program has the unit's flat buffer.
 int32_t tr__touch_buffer(const tr_proof *p, const tr_touch *touch) {
     return tr__step_operand(p->plan, p->step, (size_t)touch->block)->buffer;
-}
-
-// A block that the segments of a unit fill one after the other; `done` before this one.
-void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means, int done) {
-    tr_meaning before = means;
-    before.terms = done;
-    means.terms = done + 1;
-    if (done == 0) {
-        tr__bytes_write(p, bytes, &means);
-    } else {
-        tr__bytes_change(p, bytes, &before, &means);
-    }
 }
 
 bool tr__touch_adds(const tr_proof *p, const tr_touch *touch) {
@@ -316,7 +249,7 @@ void tr__unit_run(tr_proof *p) {
             }
         }
     }
-    tr__role_work(p, program->temp_bytes);
+    tr__unit_work(p);
 }
 
 // Is it the unit's program of the step's segment, and of this sequence?
@@ -328,7 +261,8 @@ static bool runs_own(const tr_proof *p) {
     bool forward = role == TR_VARIANT_FORWARD || role == TR_VARIANT_EVALUATE ||
                    role == TR_VARIANT_INFERENCE;
     bool back = role != TR_VARIANT_BACKWARD || tr__unit_has_backward(unit);
-    return program == tr__unit_piece(unit, role, whole ? 0 : p->step->segment) &&
+    return program == tr__unit_piece(unit, role, program->piece) &&
+           !program->exchange && program->segment == (whole ? 0 : p->step->segment) &&
            back && (forward ? role == tr__proof_forwards(p) : tr__proof_trains(p));
 }
 
@@ -337,13 +271,16 @@ bool tr__unit_has_program(tr_proof *p) {
                p->step->payload.operand_count == tr__proof_program(p)->block_count;
     if (!own) {
         tr__proof_wrong(p, "runs another program than its own");
+        return false;
     }
+    tr__piece_turn(p);
     return own && p->status == TR_OK;
 }
 
 // The segments run one after the other, each on one micro-batch after the other: so
 // floats are always added in one order.
 void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before) {
+    const tr_program *program = tr__proof_program(p);
     int64_t *here = tr__proof_done(p, done, segment);
     if (*here != p->step->micro) {
         tr__proof_wrong(p, "comes when %lld micro-batches have been there",
@@ -351,25 +288,14 @@ void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before) {
     } else if (before >= 0 && *tr__proof_done(p, done, before) <= p->step->micro) {
         tr__proof_wrong(p, "comes before the segment that it follows");
     }
-    (*here)++;
-}
-
-// How many of the unit's pieces [first, end) of a role save something.
-int32_t tr__pieces_saving(const tr_proof *p, int32_t unit, tr_variant role, int first,
-                          int end) {
-    const tr_unit_program *of = p->plan->units[unit].program;
-    int32_t count = 0;
-    for (int s = first; s < end; s++) {
-        const tr_touches *touches =
-            tr__tables_touches(&p->tables, unit, tr__unit_piece(of, role, s));
-        count += touches->results >> TR_PLACE_SAVED & 1;
-    }
-    return count;
+    *here += program->ends;
 }
 
 tr_meaning tr__saved_meaning(const tr_proof *p) {
     int32_t unit = p->step->unit;
-    return tr__micro_meaning(p, TR_MEANS_SAVED, unit,
-                             tr__pieces_saving(p, unit, TR_VARIANT_FORWARD, 0,
-                                               p->plan->units[unit].program->segments));
+    return tr__micro_meaning(
+        p, TR_MEANS_SAVED, unit,
+        tr__segments_leaving(p, unit, TR_VARIANT_FORWARD, 0,
+                             p->plan->units[unit].program->segments,
+                             tr__place_bit(TR_PLACE_SAVED)));
 }

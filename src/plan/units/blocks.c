@@ -92,6 +92,7 @@ static void add_blocks(finder *f) {
         }
         add_block(f, &at->packed, true);
     }
+    add_block(f, &program->received, false);
     if (program->temp_bytes > 0) {
         add_block(f, temporaries(), true);
     }
@@ -202,6 +203,7 @@ static void number_operands(tr_program *program) {
         }
         number(program, &at->packed, true);
     }
+    number(program, &program->received, false);
 }
 
 bool tr__program_blocks(tr_program *program) {
@@ -214,10 +216,14 @@ bool tr__program_blocks(tr_program *program) {
     for (size_t i = 0; i < program->count; i++) {
         note_instruction(&f, &program->instructions[i]);
     }
-    if (program->temp_bytes > 0) {
-        note(&f, find_block(program, temporaries(), true),
-             (tr_step_operand){
-                 .buffer = -1, .mode = TR_ACCESS_WRITE, .end = program->temp_bytes});
+    note_tensor(&f, &program->received, program->received_bytes,
+                (tr_step_operand){.mode = TR_ACCESS_READ});
+    if (program->temp_bytes > 0) { // which pieces behind the first find there
+        note(
+            &f, find_block(program, temporaries(), true),
+            (tr_step_operand){.buffer = -1,
+                              .mode = program->begins ? TR_ACCESS_WRITE : TR_ACCESS_ADD,
+                              .end = program->temp_bytes});
     }
     return !f.failed;
 }

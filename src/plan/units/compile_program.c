@@ -93,10 +93,21 @@ static tr_status pack(tr_compiler *c, tr_variant variant, const tr_call *call,
                                 : TR_OK;
 }
 
+// Between which ranks the call's result is summed; 0: there is no other one.
+static tr_axes exchange_of(const tr_compiler *c, const tr_call *call) {
+    uint32_t axes = 0;
+    if (call->op->flags & TR_OP_EXCHANGE) {
+        memcpy(&axes, call->attr, sizeof axes);
+    }
+    return axes && tr__mesh_members(&c->request->plan->mesh, axes) > 1 ? axes : 0;
+}
+
 static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call) {
     tr_instruction *to = &d->program->instructions[d->program->count];
     size_t workspace = 0;
-    *to = (tr_instruction){.accumulate = call->accumulate, .first = call->first};
+    *to = (tr_instruction){.accumulate = call->accumulate,
+                           .first = call->first,
+                           .exchange = exchange_of(c, call)};
     describe(c, call, &to->desc);
     // An evaluation has one micro-batch: its kernels pack into their workspace.
     to->desc.packs = to->desc.packs && d->variant != TR_VARIANT_EVALUATE;
@@ -191,10 +202,6 @@ tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call 
     }
     if (status == TR_OK) {
         status = draft_end(c, &d);
-    }
-    if (status == TR_OK && !tr__program_blocks(program)) {
-        status = tr_fail(c->err, TR_MEMORY, "no memory for the program of unit %s",
-                         c->unit->kind);
     }
     tr__free(d.temp_of);
     tr__free(d.temps);

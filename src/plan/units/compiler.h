@@ -1,7 +1,7 @@
 // What the parts of the compiler of unit programs share: sizes (of values), layouts
 // (layout of values in blocks), in_place (values that share a place), places (which
 // block a value lies in), compile_program (one program, instruction by instruction),
-// unit (all programs of a unit).
+// unit (all programs of a unit), pieces (that cuts them where ranks exchange).
 #ifndef TR_PLAN_UNITS_COMPILER_H
 #define TR_PLAN_UNITS_COMPILER_H
 
@@ -18,6 +18,8 @@ typedef struct tr_packed_param {
 typedef struct tr_compiler {
     const tr_compile_request *request;
     tr_unit_program *unit;
+    tr_program *whole; // programs before they are cut, by role, then by segment:
+    int whole_of[TR_VARIANTS + 1]; // those of a role begin here
     tr_graph *graph;
     const tr_batch_tensors *batch;
     tr_value *alias; // [values] the value whose place it shares: most are their own
@@ -80,6 +82,11 @@ tr_operand tr__value_place(const tr_compiler *c, tr_draft *d, tr_value value);
 int64_t tr__draft_workspace(tr_draft *d, size_t bytes);
 // The draft's next instruction is complete.
 void tr__draft_take(tr_draft *d);
+
+// ---- pieces.c
+
+// Makes the unit's programs of the whole ones. false: no memory.
+bool tr__unit_cut(tr_compiler *c);
 
 // ---- compile_program.c, program.c
 

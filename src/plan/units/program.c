@@ -60,24 +60,63 @@ bool tr__program_packs(const tr_program *program, tr_place place) {
     return false;
 }
 
-const tr_operand *tr__program_result(const tr_program *program, size_t at,
-                                     const tr_tensor_desc **desc) {
-    for (size_t i = 0; i < program->count; i++) {
-        size_t count = (size_t)program->instructions[i].desc.out_count;
-        if (at < count) {
-            *desc = &program->instructions[i].desc.out[at];
-            return &program->instructions[i].out[at];
-        }
-        at -= count;
+tr_piece_range tr__segment_pieces(const tr_unit_program *unit, tr_variant role,
+                                  int segment) {
+    tr_piece_range range = {0, 0};
+    int pieces = tr__unit_pieces(unit, role);
+    while (range.first < pieces &&
+           tr__unit_piece(unit, role, range.first)->segment < segment) {
+        range.first++;
     }
-    return NULL;
+    range.end = range.first;
+    while (range.end < pieces &&
+           tr__unit_piece(unit, role, range.end)->segment == segment) {
+        range.end++;
+    }
+    return range;
 }
 
-bool tr__program_repeats(const tr_program *program, size_t at,
-                         const tr_operand *result) {
-    const tr_tensor_desc *desc = NULL;
+uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
+                           tr_place place) {
+    tr_piece_range pieces = tr__segment_pieces(unit, role, segment);
+    uint32_t flats = 0;
+    for (int i = pieces.first; i < pieces.end; i++) {
+        flats |= tr__program_flats(tr__unit_piece(unit, role, i), place);
+    }
+    return flats;
+}
+
+bool tr__unit_exchanges(const tr_unit_program *unit) {
+    bool some = false;
+    for (int i = 0; i < unit->first_of[TR_VARIANTS]; i++) {
+        some = some || unit->programs[i].exchange;
+    }
+    return some;
+}
+
+tr_result tr__segment_result(const tr_unit_program *unit, tr_variant role, int segment,
+                             size_t at) {
+    tr_piece_range pieces = tr__segment_pieces(unit, role, segment);
+    for (int piece = pieces.first; piece < pieces.end; piece++) {
+        const tr_program *program = tr__unit_piece(unit, role, piece);
+        for (size_t i = 0; i < program->count && !program->exchange; i++) {
+            size_t count = (size_t)program->instructions[i].desc.out_count;
+            if (at < count) {
+                return (tr_result){&program->instructions[i], (int)at};
+            }
+            at -= count;
+        }
+    }
+    return (tr_result){NULL, 0};
+}
+
+bool tr__segment_repeats(const tr_unit_program *unit, tr_variant role, int segment,
+                         size_t at) {
+    const tr_operand *result =
+        tr__result_operand(tr__segment_result(unit, role, segment, at));
     for (size_t i = 0; i < at; i++) {
-        const tr_operand *other = tr__program_result(program, i, &desc);
+        const tr_operand *other =
+            tr__result_operand(tr__segment_result(unit, role, segment, i));
         if (other->place == result->place && other->flat == result->flat &&
             other->offset == result->offset) {
             return true;
@@ -88,15 +127,15 @@ bool tr__program_repeats(const tr_program *program, size_t at,
 
 const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
                                     size_t *next, int64_t *count) {
-    const tr_program *program = tr__unit_piece(unit, TR_VARIANT_BACKWARD, segment);
-    const tr_tensor_desc *desc = NULL;
-    const tr_operand *result;
-    while ((result = tr__program_result(program, *next, &desc)) != NULL) {
+    const tr_variant role = TR_VARIANT_BACKWARD;
+    tr_result result;
+    while ((result = tr__segment_result(unit, role, segment, *next)).of) {
+        const tr_operand *operand = tr__result_operand(result);
         size_t at = (*next)++;
-        if (result->place == TR_PLACE_PARAM_GRAD && result->flat == 0 &&
-            !tr__program_repeats(program, at, result)) {
-            *count = tr_shape_count(desc->shape);
-            return result;
+        if (operand->place == TR_PLACE_PARAM_GRAD && operand->flat == 0 &&
+            !tr__segment_repeats(unit, role, segment, at)) {
+            *count = tr_shape_count(result.of->desc.out[result.index].shape);
+            return operand;
         }
     }
     return NULL;

@@ -3,6 +3,7 @@
 #ifndef TR_PLAN_UNITS_PROGRAM_H
 #define TR_PLAN_UNITS_PROGRAM_H
 
+#include "comm/mesh.h"
 #include "graph/derive.h"
 #include "plan/units/operand.h"
 
@@ -64,6 +65,7 @@ typedef struct tr_instruction {
     int64_t packed_bytes;
     uint32_t accumulate; // always
     uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
+    tr_axes exchange;    // between which ranks result 0 is summed behind it; 0: none
 } tr_instruction;
 
 // A block that a program works in. A step that runs it names for each block where that
@@ -95,9 +97,19 @@ typedef enum tr_variant {
     TR_VARIANTS
 } tr_variant;
 
+// A piece of what a role does. Its own pieces are numbered by segment and, within a
+// segment, in the order in which they run.
 typedef struct tr_program {
-    tr_variant variant; // its role, of which it is one piece
-    int piece;          // in the order of the unit's nodes
+    tr_variant variant; // its role
+    int segment;        // 0 where the role is not cut by segments
+    int piece;          // among those of its role
+    bool begins, ends;  // the first, the last piece of its segment
+    // Not 0: it is an exchange. Its only instruction names what is summed, where it
+    // lies, over the ranks on these axes.
+    tr_axes exchange;
+    // Behind an exchange: what it has summed; TR_PLACE_NONE: the piece follows none.
+    tr_operand received;
+    int64_t received_bytes;
     tr_instruction *instructions;
     size_t count;
     tr_program_block *blocks;
@@ -121,8 +133,9 @@ typedef struct tr_unit_program {
     tr_derivation derived;
     int segments;
     // All its programs, by role, then by piece: those of a role are [first_of[role],
-    // first_of[role + 1]). Each segment is a piece of forwards, evaluation and
-    // backward; other roles have one piece for the whole unit.
+    // first_of[role + 1]). Forwards, evaluation and backward are cut by segments, other
+    // roles are not; and each role is cut where ranks exchange inside of the unit
+    // (pieces.c).
     tr_program *programs;
     int first_of[TR_VARIANTS + 1];
     int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
@@ -176,6 +189,18 @@ void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
 int tr__unit_pieces(const tr_unit_program *unit, tr_variant role);
 const tr_program *tr__unit_piece(const tr_unit_program *unit, tr_variant role,
                                  int piece);
+// The pieces that a role has of a segment: the first, and the one behind the last.
+typedef struct tr_piece_range {
+    int first, end;
+} tr_piece_range;
+tr_piece_range tr__segment_pieces(const tr_unit_program *unit, tr_variant role,
+                                  int segment);
+// Bit f: a piece of the segment reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD)
+// the unit's flat f.
+uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
+                           tr_place place);
+// Do ranks exchange inside of the unit in any of its roles?
+bool tr__unit_exchanges(const tr_unit_program *unit);
 // Where tensor `index` lies among those that a unit hands on, in bytes.
 int64_t tr__graph_output_offset(const tr_graph *graph, int64_t micro_batch, int index);
 // Does a step have its backward? Else nothing in it, or before it, is trained.
@@ -183,12 +208,20 @@ bool tr__unit_has_backward(const tr_unit_program *program);
 // Bit f: the program reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD) the unit's
 // flat f.
 uint32_t tr__program_flats(const tr_program *program, tr_place place);
-// Result `at` of a program, counted through all its instructions; NULL: no more. Has an
-// earlier one been the same tensor?
-const tr_operand *tr__program_result(const tr_program *program, size_t at,
-                                     const tr_tensor_desc **desc);
-bool tr__program_repeats(const tr_program *program, size_t at,
-                         const tr_operand *result);
+// A result of an instruction.
+typedef struct tr_result {
+    const tr_instruction *of;
+    int index;
+} tr_result;
+static inline const tr_operand *tr__result_operand(tr_result result) {
+    return &result.of->out[result.index];
+}
+// Result `at` of a segment's pieces, counted through all their instructions but
+// exchanges; of NULL: no more. Has an earlier one been the same tensor?
+tr_result tr__segment_result(const tr_unit_program *unit, tr_variant role, int segment,
+                             size_t at);
+bool tr__segment_repeats(const tr_unit_program *unit, tr_variant role, int segment,
+                         size_t at);
 // Does one of its kernels keep something in the place, TR_PLACE_PACKED or ..._BACKWARD?
 bool tr__program_packs(const tr_program *program, tr_place place);
 // The gradients of the unit's own flat buffer that a segment's backward makes, one

@@ -188,7 +188,8 @@ static bool tracks(const tr_graph *graph) {
     return false;
 }
 
-static int pieces_of(const tr_compiler *c, tr_variant role) {
+// In how many programs a role has the unit, before they are cut.
+static int segments_of(const tr_compiler *c, tr_variant role) {
     const tr_compile_request *r = c->request;
     switch (role) {
     case TR_VARIANT_FORWARD:
@@ -209,26 +210,28 @@ static int pieces_of(const tr_compiler *c, tr_variant role) {
 }
 
 static bool list_programs(tr_compiler *c) {
-    tr_unit_program *unit = c->unit;
     for (int role = 0; role < TR_VARIANTS; role++) {
-        unit->first_of[role + 1] =
-            unit->first_of[role] + pieces_of(c, (tr_variant)role);
+        c->whole_of[role + 1] = c->whole_of[role] + segments_of(c, (tr_variant)role);
     }
-    unit->programs =
-        tr__calloc((size_t)unit->first_of[TR_VARIANTS], sizeof *unit->programs);
-    return unit->programs != NULL;
+    c->whole = tr__calloc((size_t)c->whole_of[TR_VARIANTS], sizeof *c->whole);
+    return c->whole != NULL;
 }
 
-static tr_status compile_piece(tr_compiler *c, tr_variant role, int piece) {
-    tr_program *program = &c->unit->programs[c->unit->first_of[role] + piece];
-    program->piece = piece;
+// Where the role has one of the segment.
+static tr_status compile_segment(tr_compiler *c, tr_variant role, int segment) {
+    int at = c->whole_of[role] + segment;
+    if (at >= c->whole_of[role + 1]) {
+        return TR_OK;
+    }
+    tr_program *program = &c->whole[at];
+    program->segment = segment;
     switch (role) {
     case TR_VARIANT_BACKWARD:
-        return compile_backward(c, piece, program);
+        return compile_backward(c, segment, program);
     case TR_VARIANT_TRACK:
         return compile_track(c, program);
     default:
-        return compile_nodes(c, role, piece, program);
+        return compile_nodes(c, role, segment, program);
     }
 }
 
@@ -251,16 +254,13 @@ static tr_status compile_programs(tr_compiler *c) {
     tr_status status = list_programs(c) ? TR_OK : no_memory(c);
     for (int s = 0; s < c->unit->segments; s++) {
         for (int i = 0; i < BY_SEGMENT && status == TR_OK; i++) {
-            status = s < tr__unit_pieces(c->unit, order[i])
-                         ? compile_piece(c, order[i], s)
-                         : TR_OK;
+            status = compile_segment(c, order[i], s);
         }
     }
     for (int i = BY_SEGMENT; i < ROLES && status == TR_OK; i++) {
-        status = tr__unit_pieces(c->unit, order[i]) > 0 ? compile_piece(c, order[i], 0)
-                                                        : TR_OK;
+        status = compile_segment(c, order[i], 0);
     }
-    return status;
+    return status == TR_OK && !tr__unit_cut(c) ? no_memory(c) : status;
 }
 
 static tr_status compile_unit(tr_compiler *c) {
@@ -297,6 +297,10 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     if (status == TR_OK) {
         status = compile_unit(&c);
     }
+    for (int i = 0; c.whole && i < c.whole_of[TR_VARIANTS]; i++) {
+        tr__program_clear(&c.whole[i]);
+    }
+    tr__free(c.whole);
     tr__free(c.alias);
     tr__free(c.saved_offset);
     tr__free(c.wave_offset);

@@ -1,0 +1,40 @@
+#include "plan/flow/streams.h"
+
+#include "plan/flow/plan.h"
+
+const tr_stream_row tr__streams[TR_STREAMS] = {
+    [TR_STREAM_COMPUTE] = {"compute", "wait_compute", false, TR_QUEUE_ALWAYS},
+    [TR_STREAM_DATA] = {"data", NULL, false, TR_QUEUE_NEVER},
+    [TR_STREAM_COMM] = {"communication", "wait", true, TR_QUEUE_OF_PEERS},
+    [TR_STREAM_COPY] = {"copy", "wait_copy", true, TR_QUEUE_ALWAYS},
+    [TR_STREAM_NVME] = {"nvme", "wait_nvme", true, TR_QUEUE_NEVER},
+    [TR_STREAM_HOST] = {"host", "wait_host", true, TR_QUEUE_NEVER},
+};
+
+const char *tr__stream_name(tr_stream stream) {
+    return (unsigned)stream < TR_STREAMS ? tr__streams[stream].name : "";
+}
+
+bool tr__stream_is_beside(tr_stream stream) {
+    return tr__streams[stream].beside;
+}
+
+bool tr__plan_has_queue(const tr_plan *plan, tr_stream stream) {
+    tr_queue_kind queue = tr__streams[stream].queue;
+    return plan->request.discrete &&
+           (queue == TR_QUEUE_ALWAYS ||
+            (queue == TR_QUEUE_OF_PEERS && plan->request.peers));
+}
+
+bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
+    return tr__stream_is_beside(stream) || tr__plan_has_queue(plan, stream);
+}
+
+bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited) {
+    return tr__plan_has_queue(plan, waiting) && tr__plan_has_queue(plan, awaited);
+}
+
+tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
+    bool host = space == TR_SPACE_HOST && plan->request.peers;
+    return host ? TR_STREAM_DATA : TR_STREAM_COMM;
+}

@@ -1,0 +1,129 @@
+// Cuts programs into pieces where ranks exchange inside of a unit: behind the
+// instruction that makes what is summed, and what checks it. The exchange is a piece of
+// its own, and the piece behind it goes on with the sum. All pieces of a program work
+// in one block of temporaries.
+#include "plan/units/compiler.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+// What the instructions behind `first` make that ranks sum, and where the piece that
+// begins there ends; NULL: it is the last one.
+static const tr_instruction *next_exchange(const tr_program *whole, size_t first,
+                                           size_t *end) {
+    size_t i = first;
+    while (i < whole->count && !whole->instructions[i].exchange) {
+        i++;
+    }
+    const tr_instruction *summed = i < whole->count ? &whole->instructions[i++] : NULL;
+    while (i < whole->count &&
+           whole->instructions[i].out[0].place == TR_PLACE_FIRST_BAD) {
+        i++;
+    }
+    *end = i;
+    return summed;
+}
+
+static int count_pieces(const tr_program *whole) {
+    int count = 1;
+    for (size_t first = 0; next_exchange(whole, first, &first);) {
+        count += 2;
+    }
+    return count;
+}
+
+static void add_cost(tr_program *piece, const tr_instruction *at) {
+    tr_cost cost = {0};
+    if (at->kernel->cost) {
+        at->kernel->cost(&at->desc, &cost);
+    }
+    piece->cost.flops += cost.flops;
+    piece->cost.bytes += cost.bytes;
+    piece->cost.prepare += cost.prepare;
+    piece->cost.pack += cost.pack;
+    piece->cost.launches += cost.launches;
+}
+
+// Instructions [first, end) of the program, whose kernels' states become the piece's.
+static bool cut(const tr_program *whole, size_t first, size_t end, tr_program *piece) {
+    piece->count = end - first;
+    piece->instructions = tr__calloc(piece->count, sizeof *piece->instructions);
+    if (!piece->instructions) {
+        piece->count = 0;
+        return false;
+    }
+    for (size_t i = 0; i < piece->count; i++) {
+        tr_instruction *from = &whole->instructions[first + i];
+        piece->instructions[i] = *from;
+        from->state = NULL;
+        add_cost(piece, from);
+    }
+    return tr__program_blocks(piece);
+}
+
+static bool make_exchange(const tr_instruction *summed, tr_program *piece) {
+    piece->instructions = tr__calloc(1, sizeof *piece->instructions);
+    if (!piece->instructions) {
+        return false;
+    }
+    piece->count = 1;
+    piece->exchange = summed->exchange;
+    tr_instruction *to = &piece->instructions[0];
+    *to = *summed;
+    to->state = NULL;
+    to->in[0] = to->out[0];
+    to->packed = (tr_operand){.place = TR_PLACE_NONE};
+    piece->temp_bytes = summed->out[0].place == TR_PLACE_TEMP ? piece->temp_bytes : 0;
+    return tr__program_blocks(piece);
+}
+
+static tr_program *begin_piece(tr_unit_program *unit, const tr_program *whole,
+                               int number) {
+    int at = unit->first_of[whole->variant + 1]++;
+    tr_program *piece = &unit->programs[at];
+    *piece = (tr_program){.variant = whole->variant,
+                          .segment = whole->segment,
+                          .piece = at - unit->first_of[whole->variant],
+                          .begins = number == 0,
+                          .temp_bytes = whole->temp_bytes};
+    return piece;
+}
+
+static bool cut_program(tr_unit_program *unit, const tr_program *whole) {
+    const tr_instruction *summed = NULL;
+    bool good = true;
+    size_t first = 0, end = 0;
+    int number = 0;
+    do {
+        tr_program *piece = begin_piece(unit, whole, number++);
+        piece->received =
+            summed ? summed->out[0] : (tr_operand){.place = TR_PLACE_NONE};
+        piece->received_bytes = summed ? tr_tensor_bytes(summed->desc.out[0]) : 0;
+        summed = next_exchange(whole, first, &end);
+        piece->ends = !summed;
+        good = cut(whole, first, end, piece);
+        first = end;
+        if (summed && good) {
+            good = make_exchange(summed, begin_piece(unit, whole, number++));
+        }
+    } while (summed && good);
+    return good;
+}
+
+bool tr__unit_cut(tr_compiler *c) {
+    tr_unit_program *unit = c->unit;
+    int count = 0;
+    for (int i = 0; i < c->whole_of[TR_VARIANTS]; i++) {
+        count += count_pieces(&c->whole[i]);
+    }
+    unit->programs = tr__calloc((size_t)count, sizeof *unit->programs);
+    bool good = unit->programs != NULL;
+    for (int role = 0; role < TR_VARIANTS; role++) {
+        unit->first_of[role + 1] = unit->first_of[role];
+        for (int i = c->whole_of[role]; i < c->whole_of[role + 1] && good; i++) {
+            good = cut_program(unit, &c->whole[i]);
+        }
+    }
+    return good;
+}
