@@ -62,7 +62,7 @@ static tr_value low_rank(tr_graph *graph, const tr_adapter *adapter, tr_value x,
 }
 
 static tr_value add(tr_graph *graph, const tr_adapter *adapter, tr_value y, tr_value x,
-                     layer *to) {
+                    layer *to) {
     const tr_columns_attr attr = {.first = (int32_t)to->first,
                                   .count = (int32_t)to->rows,
                                   .scale = adapter->scale};
