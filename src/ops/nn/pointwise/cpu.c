@@ -45,48 +45,152 @@ static tr_vf six(tr_vf x) {
     return clamped(x + 3.0f, tr_v_set(0), tr_v_set(6));
 }
 
-#define VALUE(name, expression)                                                        \
-    static tr_vf name(tr_vf x, tr_vf dy, numbers n) {                                  \
-        (void)dy, (void)n;                                                             \
-        return (expression);                                                           \
-    }
-#define SLOPE(name, expression)                                                        \
-    static tr_vf name(tr_vf x, tr_vf dy, numbers n) {                                  \
-        (void)x, (void)n;                                                              \
-        return dy * (expression);                                                      \
-    }
-#define ZERO tr_v_set(0)
-#define ONE  tr_v_set(1)
+static tr_vf zero(void) {
+    return tr_v_set(0);
+}
 
-VALUE(sigmoid, tr_v_sigmoid(x))
-SLOPE(sigmoid_slope, tr_v_sigmoid(x) * (1 - tr_v_sigmoid(x)))
-VALUE(clamp, clamped(x, n.a, n.b))
-SLOPE(clamp_slope, tr_v_select((x < n.a) | (x > n.b), ZERO, ONE))
-SLOPE(hardtanh_slope, tr_v_select((x <= n.a) | (x >= n.b), ZERO, ONE))
-VALUE(leaky_relu, tr_v_select(x > ZERO, x, n.a *x))
-SLOPE(leaky_relu_slope, tr_v_select(x > ZERO, ONE, n.a))
-VALUE(elu, tr_v_select(x > ZERO, x, n.a *(tr_v_exp(x) - 1.0f)))
-SLOPE(elu_slope, tr_v_select(x > ZERO, ONE, n.a *tr_v_exp(x)))
-VALUE(hardsigmoid, six(x) / 6.0f)
-SLOPE(hardsigmoid_slope,
-      tr_v_select((x <= tr_v_set(-3)) | (x >= tr_v_set(3)), ZERO, tr_v_set(1.0f / 6)))
-VALUE(hardswish, x *six(x) / 6.0f)
-SLOPE(hardswish_slope, tr_v_select(x <= tr_v_set(-3), ZERO,
-                                   tr_v_select(x >= tr_v_set(3), ONE, x / 3.0f + 0.5f)))
-VALUE(softplus, tr_v_select(n.a *x > n.b, x, each(log1pf, tr_v_exp(n.a *x)) / n.a))
-SLOPE(softplus_slope, tr_v_select(n.a *x > n.b, ONE, tr_v_sigmoid(n.a *x)))
-VALUE(exponential, tr_v_exp(x))
-SLOPE(exponential_slope, tr_v_exp(x))
-VALUE(logarithm, each(logf, x))
-SLOPE(logarithm_slope, 1.0f / x)
-VALUE(root, each(sqrtf, x))
-SLOPE(root_slope, 0.5f / each(sqrtf, x))
-VALUE(power, powers(x, n.a[0]))
-SLOPE(power_slope, tr_v_select(n.a == ZERO, ZERO, n.a *powers(x, n.a[0] - 1)))
-VALUE(affine, n.a *x + n.b)
-SLOPE(affine_slope, n.a)
-VALUE(absolute, tr_v_select(x < ZERO, -x, x))
-SLOPE(absolute_slope, tr_v_select(x > ZERO, ONE, tr_v_select(x < ZERO, -ONE, ZERO)))
+static tr_vf one(void) {
+    return tr_v_set(1);
+}
+
+static tr_vf sigmoid(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return tr_v_sigmoid(x);
+}
+
+static tr_vf sigmoid_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy * (tr_v_sigmoid(x) * (1 - tr_v_sigmoid(x)));
+}
+
+static tr_vf clamp(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    return clamped(x, n.a, n.b);
+}
+
+static tr_vf clamp_slope(tr_vf x, tr_vf dy, numbers n) {
+    return dy * tr_v_select((x < n.a) | (x > n.b), zero(), one());
+}
+
+static tr_vf hardtanh_slope(tr_vf x, tr_vf dy, numbers n) {
+    return dy * tr_v_select((x <= n.a) | (x >= n.b), zero(), one());
+}
+
+static tr_vf leaky_relu(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    return tr_v_select(x > zero(), x, n.a * x);
+}
+
+static tr_vf leaky_relu_slope(tr_vf x, tr_vf dy, numbers n) {
+    return dy * tr_v_select(x > zero(), one(), n.a);
+}
+
+static tr_vf elu(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    return tr_v_select(x > zero(), x, n.a * (tr_v_exp(x) - 1.0f));
+}
+
+static tr_vf elu_slope(tr_vf x, tr_vf dy, numbers n) {
+    return dy * tr_v_select(x > zero(), one(), n.a * tr_v_exp(x));
+}
+
+static tr_vf hardsigmoid(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return six(x) / 6.0f;
+}
+
+static tr_vf hardsigmoid_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy * tr_v_select((x <= tr_v_set(-3)) | (x >= tr_v_set(3)), zero(),
+                            tr_v_set(1.0f / 6));
+}
+
+static tr_vf hardswish(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return x * six(x) / 6.0f;
+}
+
+static tr_vf hardswish_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy * tr_v_select(x <= tr_v_set(-3), zero(),
+                            tr_v_select(x >= tr_v_set(3), one(), x / 3.0f + 0.5f));
+}
+
+static tr_vf softplus(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    return tr_v_select(n.a * x > n.b, x, each(log1pf, tr_v_exp(n.a * x)) / n.a);
+}
+
+static tr_vf softplus_slope(tr_vf x, tr_vf dy, numbers n) {
+    return dy * tr_v_select(n.a * x > n.b, one(), tr_v_sigmoid(n.a * x));
+}
+
+static tr_vf exponential(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return tr_v_exp(x);
+}
+
+static tr_vf exponential_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy * tr_v_exp(x);
+}
+
+static tr_vf logarithm(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return each(logf, x);
+}
+
+static tr_vf logarithm_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy * (1.0f / x);
+}
+
+static tr_vf root(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return each(sqrtf, x);
+}
+
+static tr_vf root_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy * (0.5f / each(sqrtf, x));
+}
+
+static tr_vf power(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    return powers(x, n.a[0]);
+}
+
+static tr_vf power_slope(tr_vf x, tr_vf dy, numbers n) {
+    return dy * tr_v_select(n.a == zero(), zero(), n.a * powers(x, n.a[0] - 1));
+}
+
+static tr_vf affine(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    return n.a * x + n.b;
+}
+
+static tr_vf affine_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)x;
+    return dy * n.a;
+}
+
+static tr_vf absolute(tr_vf x, tr_vf dy, numbers n) {
+    (void)dy;
+    (void)n;
+    return tr_v_select(x < zero(), -x, x);
+}
+
+static tr_vf absolute_slope(tr_vf x, tr_vf dy, numbers n) {
+    (void)n;
+    return dy *
+           (tr_v_select(x > zero(), one(), tr_v_select(x < zero(), -one(), zero())));
+}
 
 // out[i] = f(x[i], dy[i]), or += with `add`. Each [count].
 __attribute__((always_inline)) static inline void map(function f, const tr_real *x,
