@@ -57,7 +57,8 @@ END
 # measured NAME COMMAND...: runs the command, which trains $work/NAME.json; prints the
 # median (with take=best the highest, where the differences looked for are smaller than
 # those that a machine's other work makes) of tokens a second after the first step (which
-# touches memory for the first time), and the highest peak of a process in bytes.
+# touches memory for the first time), and the highest peak of a process in bytes. scale: the
+# tokens of what metrics count as one (1).
 measured() {
     measured=$1
     shift
@@ -82,11 +83,11 @@ median() {
              NR > 1 { print $1 }
              peak > most { most = peak }
              END { if (NR == 1) print first; printf "%.0f\n", -most }' | sort -g |
-        awk -v take="${take:-median}" '
+        awk -v take="${take:-median}" -v scale="${scale:-1}" '
              { value[NR] = $1 }
              END {
                  chosen = take == "best" ? NR : int(NR / 2) + 1
-                 printf "%.1f %.0f\n", value[chosen], -value[1]
+                 printf "%.1f %.0f\n", value[chosen] * scale, -value[1]
              }'
 }
 

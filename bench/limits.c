@@ -3,11 +3,12 @@
 // allow if a step were nothing else. Attention's products are counted at the same rate.
 //
 //     limits [context] [width] [layers] [vocabulary] [micro-batch] [f32|bf16]
-//            [key-width] [inner-width]
+//            [key-width] [inner-width] [rank]
 //
 // With the last two the blocks are Llama's: keys and values of that width, and an MLP
 // with gates; else GPT-2's. In bf16 results are bf16 too, but for the gradients of
-// weights and the logits.
+// weights and the logits. With a rank the weights are frozen (they have no gradient, so
+// two products each), and beside those of blocks there are two thin ones, an adapter's.
 //
 // There are two rates. The first is that of each product alone, the best of several
 // runs on the same operands, which are in the caches then. The second is that of all
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096, HEAD_ROWS = 256, LINEARS = 5, PASSES = 4 };
+enum { PAGE = 4096, HEAD_ROWS = 256, BLOCK = 4, LINEARS = 3 * BLOCK + 1, PASSES = 4 };
 
 typedef enum product { Y, DX, DW, PRODUCTS } product;
 
@@ -32,8 +33,8 @@ static const char *const product_names[PRODUCTS] = {"y", "dx", "dw"};
 typedef struct linear {
     const char *name;
     int64_t rows, in, out, calls; // rows of one call, and calls in a layer
-    int64_t layers;               // that have such a weight
-    bool out_in, logits;
+    int64_t weights;              // such weights in all layers
+    bool out_in, logits, frozen;
     tr_matmul *products[PRODUCTS];
     double best[PRODUCTS];            // seconds
     size_t x, weight, gradient;       // where those of layer 0 are,
@@ -41,7 +42,9 @@ typedef struct linear {
 } linear;
 
 typedef struct bench {
-    linear linears[LINEARS];
+    linear linears[LINEARS]; // of blocks, then the head
+    int count;
+    int64_t layers;
     tr_dtype type;
     tr_arena *memory;
     size_t taken, dy, dx, workspace; // where results and gradients of results are
@@ -107,12 +110,12 @@ static size_t take(bench *b, size_t bytes) {
 static size_t take_layers(bench *b, const linear *l, int64_t elements, tr_dtype type,
                           size_t *apart) {
     *apart = ((size_t)elements * tr_dtype_bytes(type) + PAGE - 1) / PAGE * PAGE;
-    return take(b, *apart * (size_t)l->layers);
+    return take(b, *apart * (size_t)l->weights);
 }
 
 static void place(bench *b) {
     int64_t widest = 0;
-    for (int i = 0; i < LINEARS; i++) {
+    for (int i = 0; i < b->count; i++) {
         linear *l = &b->linears[i];
         int64_t wider = l->in > l->out ? l->in : l->out;
         widest = l->rows * wider > widest ? l->rows * wider : widest;
@@ -157,12 +160,17 @@ static void run(const bench *b, const linear *l, product p, int64_t layer,
 
 // ---- the rates
 
+// How many of y, dx and dw the weight has.
+static product products_of(const linear *l) {
+    return l->frozen ? DW : PRODUCTS;
+}
+
 static double work_of(const linear *l) {
     return 2.0 * (double)l->rows * (double)l->in * (double)l->out;
 }
 
 static double times_of(const linear *l) {
-    return (double)(l->layers * l->calls);
+    return (double)(l->weights * l->calls);
 }
 
 static void measure_alone(const bench *b, linear *l, product p) {
@@ -179,25 +187,33 @@ static void measure_alone(const bench *b, linear *l, product p) {
            work_of(l) / l->best[p] / 1e9);
 }
 
+// A layer may have several such weights.
+static void run_layer(const bench *b, const linear *l, product p, int64_t layer) {
+    int64_t each = l->weights / b->layers;
+    for (int64_t i = 0; i < each; i++) {
+        run(b, l, p, layer * each + i, 0);
+    }
+}
+
 // The products of all layers, each after the one before; the head's calls are complete
 // one after the other, as the loss makes them.
 static void pass(const bench *b) {
-    const linear *head = &b->linears[LINEARS - 1];
-    int64_t layers = b->linears[0].layers;
-    for (int64_t layer = 0; layer < layers; layer++) {
-        for (int i = 0; i < LINEARS - 1; i++) {
-            run(b, &b->linears[i], Y, layer, 0);
+    const linear *head = &b->linears[b->count - 1];
+    for (int64_t layer = 0; layer < b->layers; layer++) {
+        for (int i = 0; i < b->count - 1; i++) {
+            run_layer(b, &b->linears[i], Y, layer);
         }
     }
     for (int64_t call = 0; call < head->calls; call++) {
-        for (product p = 0; p < PRODUCTS; p++) {
+        for (product p = 0; p < products_of(head); p++) {
             run(b, head, p, 0, call);
         }
     }
-    for (int64_t layer = layers; layer-- > 0;) {
-        for (int i = LINEARS - 1; i-- > 0;) {
-            run(b, &b->linears[i], DX, layer, 0);
-            run(b, &b->linears[i], DW, layer, 0);
+    for (int64_t layer = b->layers; layer-- > 0;) {
+        for (int i = b->count - 1; i-- > 0;) {
+            for (product p = DX; p < products_of(&b->linears[i]); p++) {
+                run_layer(b, &b->linears[i], p, layer);
+            }
         }
     }
 }
@@ -222,6 +238,7 @@ static double measure_passes(const bench *b, double alone) {
 typedef struct sizes {
     int64_t context, width, layers, vocabulary, rows;
     int64_t keys, inner; // of Llama's blocks; 0: GPT-2's
+    int64_t rank;        // of adapters; 0: there are none
     tr_dtype type;
 } sizes;
 
@@ -236,19 +253,30 @@ static sizes read_sizes(int argc, char **argv) {
                .vocabulary = argument(argc, argv, 4, 50257),
                .keys = argument(argc, argv, 7, 0),
                .inner = argument(argc, argv, 8, 0),
+               .rank = argument(argc, argv, 9, 0),
                .type = argc > 6 && strcmp(argv[6], "bf16") == 0 ? TR_BF16 : TR_F32};
     z.rows = z.context * argument(argc, argv, 5, 1);
     return z;
 }
 
+// The products beside a weight, of which several layers' may be stacked: those of a
+// layer's mean width.
+static void list_adapter(const sizes *z, const linear *of, int64_t stacked, bench *b) {
+    b->linears[b->count++] = (linear){
+        "lora A", of->rows, of->in, z->rank, 1, of->weights * stacked, .out_in = true};
+    b->linears[b->count++] = (linear){
+        "lora B",      of->rows, z->rank, of->out / stacked, 1, of->weights * stacked,
+        .out_in = true};
+}
+
 // The weights of one block, in the form in which files have them, and the head.
-static void list_linears(const sizes *z, linear linears[LINEARS]) {
+static void list_linears(const sizes *z, bench *b) {
     int64_t C = z->width, L = z->layers, rows = z->rows;
     bool llama = z->inner > 0;
     int64_t qkv = llama ? C + 2 * z->keys : 3 * C;
     int64_t inner = llama ? z->inner : 4 * C, up = llama ? 2 * inner : inner;
     int64_t head = rows < HEAD_ROWS ? rows : HEAD_ROWS;
-    const linear all[LINEARS] = {
+    const linear all[BLOCK + 1] = {
         {"qkv", rows, C, qkv, 1, L, .out_in = llama},
         {"out", rows, C, C, 1, L, .out_in = llama},
         {llama ? "gate, up" : "fc", rows, C, up, 1, L, .out_in = llama},
@@ -256,7 +284,15 @@ static void list_linears(const sizes *z, linear linears[LINEARS]) {
         {"head", head, C, z->vocabulary, rows / head, 1, .out_in = true,
          .logits = true},
     };
-    memcpy(linears, all, sizeof all);
+    const int64_t stacked[BLOCK] = {llama ? 3 : 1, 1, llama ? 2 : 1, 1};
+    b->layers = L;
+    for (int i = 0; i <= BLOCK; i++) {
+        if (z->rank > 0 && i < BLOCK) {
+            list_adapter(z, &all[i], stacked[i], b);
+        }
+        b->linears[b->count] = all[i];
+        b->linears[b->count++].frozen = z->rank > 0;
+    }
 }
 
 int main(int argc, char **argv) {
@@ -268,15 +304,15 @@ int main(int argc, char **argv) {
                 tr_dtype_name(z.type));
         return 2;
     }
-    list_linears(&z, b.linears);
-    for (int i = 0; i < LINEARS; i++) {
+    list_linears(&z, &b);
+    for (int i = 0; i < b.count; i++) {
         create_products(&b, &b.linears[i]);
     }
     place(&b);
     printf("products of %s, %d threads, each alone\n", tr_dtype_name(z.type),
            omp_get_max_threads());
-    for (int i = 0; i < LINEARS; i++) {
-        for (product p = 0; p < PRODUCTS; p++) {
+    for (int i = 0; i < b.count; i++) {
+        for (product p = 0; p < products_of(&b.linears[i]); p++) {
             measure_alone(&b, &b.linears[i], p);
             flops += work_of(&b.linears[i]) * times_of(&b.linears[i]);
             alone += b.linears[i].best[p] * times_of(&b.linears[i]);
@@ -292,7 +328,7 @@ int main(int argc, char **argv) {
            "\"pass_tokens_per_second\": %.1f}\n",
            flops / alone / 1e9, step / rows / 1e9, rows * flops / alone / step,
            flops / passed / 1e9, rows * flops / passed / step);
-    for (int i = 0; i < LINEARS; i++) {
+    for (int i = 0; i < b.count; i++) {
         for (product p = 0; p < PRODUCTS; p++) {
             tr__matmul_destroy(b.linears[i].products[p]);
         }

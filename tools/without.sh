@@ -4,7 +4,9 @@
 # runs the tests but those that ask for the technique. The techniques: micro_norm (the noise
 # scale), stage (updates on NVMe), accumulate (sums that are not f32), recompute (units),
 # boundary and saved (inputs and saved activations that wait on the host), defer (updates
-# on the host that are left to the next step), hand_out (a loss outside of the model).
+# on the host that are left to the next step), hand_out (a loss outside of the model),
+# two_passes (a contrastive loss without all activations at once), exchange (sums over ranks
+# inside of units).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
 # by default a temporary one.
 set -eu
@@ -51,12 +53,19 @@ saved)
 hand_out)
     own='plan/(proof|proof_spoilt)|sim/output|(guard/)?train/parts|python/parts'
     ;;
+two_passes)
+    own='plan/(match|proof|proof_spoilt|schedule|two_passes)|cli/budgets'
+    own="$own|(guard/)?train/goldens|train/(key_effects|pairs)"
+    ;;
+exchange)
+    own='plan/proof_spoilt'
+    ;;
 defer)
     own='exec/left_out|sim/schedule|(guard/)?train/offload'
     ;;
 *)
-    echo "usage: without.sh micro_norm|stage|accumulate|recompute|boundary|saved|defer|hand_out" \
-        "[CTEST OPTION]..." >&2
+    echo "usage: without.sh TECHNIQUE [CTEST OPTION]..., of micro_norm, stage, accumulate," \
+        "recompute, boundary, saved, defer, hand_out, two_passes, exchange" >&2
     exit 2
     ;;
 esac

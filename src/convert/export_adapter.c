@@ -71,6 +71,13 @@ static tr_status add_one(tr_export *e, const tr_name_pair *pair,
 static tr_status fail_other(const tr_export *e, tr_error *err) {
     for (size_t i = 0; i < tr__tensor_set_count(e->set); i++) {
         const char *name = tr__tensor_set_at(e->set, i)->name;
+        if (strstr(name, "." TR_DORA_M)) {
+            return tr_fail(err, TR_USAGE,
+                           "%s: has magnitudes (use_dora), which GGUF adapters cannot "
+                           "have; merge the adapter into its base (tranche merge), and "
+                           "export that",
+                           e->folder);
+        }
         if (!tr__is_adapter_tensor(name)) {
             return tr_fail(err, TR_USAGE,
                            "%s: tensor %.200s is one of modules_to_save, which GGUF "

@@ -18,6 +18,10 @@ static const char *const activations[] = {"none", "relu", NULL};
 static const char *const gelus[] = {"none", "tanh", NULL};
 static const char *const poolings[] = {"mean", "cls", "last", NULL}; // tr_text_pooling
 static const char *const losses[] = {"binary", "square", NULL}; // tr_element_loss_kind
+static const char *const functions[] = {
+    "sigmoid",     "clamp",     "hardtanh", "leaky_relu", "elu",
+    "hardsigmoid", "hardswish", "softplus", "exp",        "log",
+    "sqrt",        "power",     "linear",   "abs",        NULL}; // tr_pointwise_kind
 static const char *const scopes[] = {"effective_batch", "rank_batch", "micro_batch",
                                      NULL}; // tr_batch_scope
 static const char *const scalings[] = {"default", "linear", "llama3", "yarn",
@@ -97,6 +101,39 @@ static void multiply(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_multiply(g, c->in[0], c->in[1]);
 }
 
+static void pointwise(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_pointwise(g, (tr_pointwise_kind)c->value[0], c->in[0], (float)c->value[1],
+                        (float)c->value[2]);
+}
+
+static void transpose(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_transpose(g, c->in[0], (int)c->value[0]);
+}
+
+static void join_columns(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    int count = 0;
+    while (count < 4 && c->in[count] != TR_NO_VALUE) {
+        count++;
+    }
+    *out = tr_join_columns(g, c->in, count);
+}
+
+static void take_columns(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_take_columns(g, c->in[0], (int)c->value[0], (int)c->value[1]);
+}
+
+static void expand(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_expand(g, c->in[0], (int)c->value[0], (float)c->value[1]);
+}
+
+static void sum(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_sum(g, c->in[0], (int)c->value[0], (float)c->value[1]);
+}
+
+static void repeat(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_repeat(g, c->in[0], c->in[1], (int)c->value[0]);
+}
+
 static void element_loss(tr_graph *g, const tr_call_given *c, tr_value *out) {
     (void)out; // it ends the last unit
     tr_element_loss(g, (tr_element_loss_kind)c->value[0], c->in[0], c->in[1]);
@@ -133,9 +170,24 @@ static void head_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
                         (int)c->value[2], (float)c->value[3]);
 }
 
+// `stride` and the like are of both sides, `stride_width` of the second if it is given.
 static void conv2d(tr_graph *g, const tr_call_given *c, tr_value *out) {
-    *out =
-        tr_conv2d(g, c->in[0], c->in[1], c->in[2], (int)c->value[0], (int)c->value[1]);
+    tr_conv2d_options options = {.groups = (int)c->value[6]};
+    int *const pairs[] = {options.stride, options.padding, options.dilation};
+    for (int i = 0; i < 3; i++) {
+        double width = c->value[2 * i + 1];
+        pairs[i][0] = (int)c->value[2 * i];
+        pairs[i][1] = width < 0 ? pairs[i][0] : (int)width;
+    }
+    *out = tr_conv2d_by(g, c->in[0], c->in[1], c->in[2], &options);
+}
+
+static void softmax(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_softmax(g, c->in[0], (float)c->value[0]);
+}
+
+static void product(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_product(g, c->in[0], c->in[1], c->value[0] > 0);
 }
 
 static void average_pool(tr_graph *g, const tr_call_given *c, tr_value *out) {
@@ -229,6 +281,18 @@ static const tr_call_row rows[] = {
     {"tanh", {"x"}, 1, 1, {{0}}, hyperbolic_tangent},
     {"silu", {"x"}, 1, 1, {{0}}, silu},
     {"multiply", {"a", "b"}, 2, 1, {{0}}, multiply},
+    {"pointwise",
+     {"x"},
+     1,
+     1,
+     {CHOICE("function", functions), NUMBER("a", 0), NUMBER("b", 0)},
+     pointwise},
+    {"transpose", {"x"}, 1, 1, {NEEDED("rows")}, transpose},
+    {"join_columns", {"x1", "x2", "x3", "x4"}, 1, 1, {{0}}, join_columns},
+    {"take_columns", {"x"}, 1, 1, {COUNT("first", 0), NEEDED("count")}, take_columns},
+    {"expand", {"x"}, 1, 1, {NEEDED("times"), NUMBER("scale", 1)}, expand},
+    {"sum", {"x"}, 1, 1, {NEEDED("times"), NUMBER("scale", 1)}, sum},
+    {"repeat", {"p", "x"}, 2, 1, {NEEDED("times")}, repeat},
     {"dropout",
      {"x"},
      1,
@@ -261,8 +325,12 @@ static const tr_call_row rows[] = {
      {"x", "weight", "bias"},
      2,
      1,
-     {COUNT("stride", 1), COUNT("padding", 0)},
+     {COUNT("stride", 1), COUNT("stride_width", -1), COUNT("padding", 0),
+      COUNT("padding_width", -1), COUNT("dilation", 1), COUNT("dilation_width", -1),
+      COUNT("groups", 1)},
      conv2d},
+    {"softmax", {"x"}, 1, 1, {NUMBER("scale", 1)}, softmax},
+    {"product", {"a", "b"}, 2, 1, {SWITCH("b_transposed", 0)}, product},
     {"average_pool",
      {"x"},
      1,

@@ -52,6 +52,7 @@ static const tr_kernel kernel = {
 
 static const tr_op constant_op = {.name = "constant",
                                   .attr_bytes = sizeof(tr_constant_attr),
+                                  .no_gradient = 1 << 0,
                                   .shape_only = 1 << 0,
                                   .infer = infer,
                                   .reference = &kernel};

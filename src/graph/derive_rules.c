@@ -107,9 +107,8 @@ static void add_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule,
 
 // Would a rule whose result ranks sum add it to what is there?
 static bool adds_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule) {
-    tr_value target = rule->out[0].kind == TR_REF_GRAD_IN
-                          ? node->in[rule->out[0].index]
-                          : TR_NO_VALUE;
+    tr_value target = rule->out[0].kind == TR_REF_GRAD_IN ? node->in[rule->out[0].index]
+                                                          : TR_NO_VALUE;
     if (!(rule->op->flags & TR_OP_EXCHANGE) || target == TR_NO_VALUE) {
         return false;
     }

@@ -154,6 +154,10 @@ bool tr__graph_hands_on(const tr_graph *graph, tr_value value);
 // tr_graph_op, of an op that is known to be of this version.
 tr_value tr__graph_op(tr_graph *graph, const tr_op *op, const void *attr,
                       const tr_value *in, int in_count, tr_value *out);
+// tr_linear_cross_entropy of x, weight, bias and targets, where a share of the rows is
+// expected to have a target.
+void tr__graph_head(tr_graph *graph, tr_linear_form form, const tr_value in[4],
+                    double share);
 // A value of any kind; TR_NO_VALUE (and the graph's error) when there is no memory.
 tr_value tr__graph_value(tr_graph *graph, tr_value_info info);
 

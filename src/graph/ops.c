@@ -5,6 +5,8 @@
 #include "ops/nn/all_reduce/all_reduce.h"
 #include "ops/nn/attention/attention.h"
 #include "ops/nn/batch_norm/batch_norm.h"
+#include "ops/nn/broadcast/broadcast.h"
+#include "ops/nn/columns/columns.h"
 #include "ops/nn/contrastive/contrastive.h"
 #include "ops/nn/conv2d/conv2d.h"
 #include "ops/nn/dropout/dropout.h"
@@ -17,7 +19,9 @@
 #include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
 #include "ops/nn/multiply/multiply.h"
 #include "ops/nn/normalize/normalize.h"
+#include "ops/nn/pointwise/pointwise.h"
 #include "ops/nn/pool/pool.h"
+#include "ops/nn/product/product.h"
 #include "ops/nn/relu/relu.h"
 #include "ops/nn/reshape/reshape.h"
 #include "ops/nn/residual/residual.h"
@@ -25,9 +29,11 @@
 #include "ops/nn/rope/rope.h"
 #include "ops/nn/shortcut/shortcut.h"
 #include "ops/nn/silu/silu.h"
+#include "ops/nn/softmax/softmax.h"
 #include "ops/nn/swiglu/swiglu.h"
 #include "ops/nn/tanh/tanh.h"
 #include "ops/nn/text_pool/text_pool.h"
+#include "ops/nn/transpose/transpose.h"
 
 // Where the tokens of a packed batch stand in their documents; TR_NO_VALUE: each sample
 // is one document.
@@ -160,6 +166,54 @@ tr_value tr_multiply(tr_graph *graph, tr_value a, tr_value b) {
     return tr_graph_op(graph, &tr__op_multiply, NULL, (tr_value[]){a, b}, 2, NULL);
 }
 
+tr_value tr_pointwise(tr_graph *graph, tr_pointwise_kind kind, tr_value x, float a,
+                      float b) {
+    tr_pointwise_attr attr = {(int32_t)kind, a, b};
+    return tr_graph_op(graph, &tr__op_pointwise, &attr, &x, 1, NULL);
+}
+
+tr_value tr_softmax(tr_graph *graph, tr_value x, float scale) {
+    tr_softmax_attr attr = {scale};
+    return tr_graph_op(graph, &tr__op_softmax, &attr, &x, 1, NULL);
+}
+
+tr_value tr_product(tr_graph *graph, tr_value a, tr_value b, bool b_transposed) {
+    tr_product_attr attr = {.b_transposed = b_transposed};
+    return tr_graph_op(graph, &tr__op_product, &attr, (tr_value[]){a, b}, 2, NULL);
+}
+
+tr_value tr_transpose(tr_graph *graph, tr_value x, int rows) {
+    tr_transpose_attr attr = {rows};
+    return tr_graph_op(graph, &tr__op_transpose, &attr, &x, 1, NULL);
+}
+
+tr_value tr_join_columns(tr_graph *graph, const tr_value *x, int count) {
+    return tr_graph_op(graph, &tr__op_join_columns, NULL, x, count, NULL);
+}
+
+tr_value tr_take_columns(tr_graph *graph, tr_value x, int first, int count) {
+    tr_columns_attr attr = {.first = first, .count = count, .scale = 1};
+    return tr_graph_op(graph, &tr__op_take_columns, &attr, &x, 1, NULL);
+}
+
+static tr_value repeated(tr_graph *graph, const tr_op *op, const tr_value *in,
+                         int count, int times, float scale) {
+    tr_broadcast_attr attr = {times, scale};
+    return tr_graph_op(graph, op, &attr, in, count, NULL);
+}
+
+tr_value tr_expand(tr_graph *graph, tr_value x, int times, float scale) {
+    return repeated(graph, &tr__op_expand, &x, 1, times, scale);
+}
+
+tr_value tr_sum(tr_graph *graph, tr_value x, int times, float scale) {
+    return repeated(graph, &tr__op_sum, &x, 1, times, scale);
+}
+
+tr_value tr_repeat(tr_graph *graph, tr_value p, tr_value x, int times) {
+    return repeated(graph, &tr__op_repeat, (tr_value[]){p, x}, 2, times, 1);
+}
+
 tr_value tr_tanh(tr_graph *graph, tr_value x) {
     return tr_graph_op(graph, &tr__op_tanh, NULL, &x, 1, NULL);
 }
@@ -215,7 +269,22 @@ tr_value tr_head_norm(tr_graph *graph, tr_value qkv, tr_value weight, int head_d
 
 tr_value tr_conv2d(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
                    int stride, int padding) {
-    tr_conv2d_attr attr = {.stride = stride, .padding = padding};
+    const tr_conv2d_options options = {.stride = {stride, stride},
+                                       .padding = {padding, padding}};
+    return tr_conv2d_by(graph, x, weight, bias, &options);
+}
+
+static int one_for_none(int number) {
+    return number ? number : 1;
+}
+
+tr_value tr_conv2d_by(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
+                      const tr_conv2d_options *o) {
+    tr_conv2d_attr attr = {
+        .stride = {one_for_none(o->stride[0]), one_for_none(o->stride[1])},
+        .padding = {o->padding[0], o->padding[1]},
+        .dilation = {one_for_none(o->dilation[0]), one_for_none(o->dilation[1])},
+        .groups = one_for_none(o->groups)};
     return tr_graph_op(graph, &tr__op_conv2d, &attr, (tr_value[]){x, weight, bias}, 3,
                        NULL);
 }
@@ -265,11 +334,15 @@ tr_value tr_batch_norm(tr_graph *graph, tr_value x, const tr_batch_norm_options 
     return tr_graph_op(graph, &tr__op_batch_norm, &attr, in, 7, NULL);
 }
 
+void tr__graph_head(tr_graph *graph, tr_linear_form form, const tr_value in[4],
+                    double share) {
+    tr_lce_attr attr = {.layout = layout_of(form), .share = share};
+    tr_graph_op(graph, &tr__op_linear_cross_entropy, &attr, in, 4, NULL);
+}
+
 void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                              tr_value weight, tr_value bias, tr_value targets) {
-    tr_lce_attr attr = {.layout = layout_of(form)};
-    tr_graph_op(graph, &tr__op_linear_cross_entropy, &attr,
-                (tr_value[]){x, weight, bias, targets}, 4, NULL);
+    tr__graph_head(graph, form, (tr_value[]){x, weight, bias, targets}, 0);
 }
 
 tr_linear_cross_entropy_running

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "base/half.h"
 #include "base/memory.h"
-#include "base/quantized.h"
 #include "files/checkpoint/companions.h"
 #include "files/safetensors/adapter.h"
 #include "files/safetensors/tensor_set.h"
@@ -11,13 +10,17 @@
 #include "infer/trained_base.h"
 #include "models/adapter.h"
 #include "models/folder.h"
+#include "models/models.h"
+#include "models/task.h"
 #include "plan/flow/plan.h"
+#include "train/state/magnitudes.h"
 
 #include <tranche/checkpoint.h>
 
 #include <jansson.h>
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +44,11 @@ typedef struct merge {
     float *weight; // the whole weight that is written, as it was trained on; or NULL
 } merge;
 
-// Both products of one layer, as files have them.
+// What one layer has, as files have it.
 typedef struct factors {
     float *a, *b; // [rank, in], [out, rank]; NULL: the layer has no adapter
+    float *m;     // [out] magnitudes (DoRA); NULL: it has none
+    double *by;   // [out] what they multiply the sum of weight and products with
     int64_t rank, in, out;
 } factors;
 
@@ -67,7 +72,7 @@ static tr_status open_all(merge *m, const char *path, const char *base, tr_error
         status = tr__adapter_from_folder(m->folder, m->model->type, &m->adapter, err);
     }
     if (status == TR_OK) {
-        m->in_out = strcmp(m->model->type, "gpt2") == 0;
+        m->in_out = tr__weights_are_in_out(m->model->type);
         status = tr__tensor_set_open_over(m->base, m->folder, &m->set, err);
     }
     return status;
@@ -125,28 +130,13 @@ static const tr_plan_param *quantized_param(const merge *m, const char *name) {
     return NULL;
 }
 
-static tr_status through_bits(const tr_plan_param *param, float *x, tr_error *err) {
-    int64_t rows = param->stored_shape.dim[0], columns = param->stored_shape.dim[1];
-    if (!param->transposed) {
-        return tr__quantize_through(param->quantized, x, rows * columns, err);
-    }
-    float *turned = tr__calloc((size_t)(rows * columns), sizeof *turned);
-    if (!turned) {
-        return tr_fail(err, TR_MEMORY, "no memory for tensor %s", param->stored);
-    }
-    tr__exchange_sides(x, rows, columns, turned);
-    tr_status status =
-        tr__quantize_through(param->quantized, turned, rows * columns, err);
-    tr__exchange_sides(turned, columns, rows, x);
-    tr__free(turned);
-    return status;
-}
-
 // ---- one layer
 
 static void free_factors(factors *f) {
     tr__free(f->a);
     tr__free(f->b);
+    tr__free(f->m);
+    tr__free(f->by);
     *f = (factors){0};
 }
 
@@ -161,7 +151,8 @@ static tr_status read_whole(const merge *m, const tr_stored_tensor *tensor, floa
 static tr_status read_factors(const merge *m, const tr_stored_tensor *weight,
                               factors *out, tr_error *err) {
     static const char tail[] = "weight";
-    char a_name[NAME_BYTES], b_name[NAME_BYTES];
+    char a_name[NAME_BYTES], b_name[NAME_BYTES], m_name[NAME_BYTES];
+    bool magnitudes = m->model->adapter->magnitudes;
     size_t length = strlen(weight->name), end = sizeof tail - 1;
     *out = (factors){0};
     if (length < end || strcmp(weight->name + length - end, tail) != 0) {
@@ -170,8 +161,10 @@ static tr_status read_factors(const merge *m, const tr_stored_tensor *weight,
     int stem = (int)(length - end);
     snprintf(a_name, sizeof a_name, "%.*s" TR_LORA_A, stem, weight->name);
     snprintf(b_name, sizeof b_name, "%.*s" TR_LORA_B, stem, weight->name);
+    snprintf(m_name, sizeof m_name, "%.*s" TR_DORA_M, stem, weight->name);
     const tr_stored_tensor *a = tr__tensor_set_find_prefixed(m->set, a_name);
     const tr_stored_tensor *b = tr__tensor_set_find_prefixed(m->set, b_name);
+    const tr_stored_tensor *by = tr__tensor_set_find_prefixed(m->set, m_name);
     if (!a && !b) {
         return TR_OK;
     }
@@ -183,11 +176,16 @@ static tr_status read_factors(const merge *m, const tr_stored_tensor *weight,
                        "%s: %s and %s are not the two products of an adapter of %s",
                        m->folder, a_name, b_name, weight->name);
     }
+    if (magnitudes && (!by || by->rank != 1 || by->dim[0] != b->dim[0])) {
+        return tr_fail(err, TR_IO, "%s: %s is not the magnitudes of an adapter of %s",
+                       m->folder, m_name, weight->name);
+    }
     out->rank = a->dim[0];
     out->in = a->dim[1];
     out->out = b->dim[0];
     tr_status status = read_whole(m, a, &out->a, err);
-    return status == TR_OK ? read_whole(m, b, &out->b, err) : status;
+    status = status == TR_OK ? read_whole(m, b, &out->b, err) : status;
+    return status == TR_OK && magnitudes ? read_whole(m, by, &out->m, err) : status;
 }
 
 // values: [columns], a row of the weight. Sums in double.
@@ -200,7 +198,8 @@ static void add_row(const merge *m, const factors *f, int64_t row, int64_t colum
         for (int64_t k = 0; k < f->rank; k++) {
             sum += (double)f->b[out * f->rank + k] * (double)f->a[k * f->in + in];
         }
-        values[c] = (float)((double)values[c] + scale * sum);
+        double by = f->by ? f->by[out] : 1;
+        values[c] = (float)(((double)values[c] + scale * sum) * by);
     }
 }
 
@@ -223,6 +222,33 @@ static tr_status read_row(const merge *m, const tr_stored_tensor *weight, int64_
         return TR_OK;
     }
     return tr__tensor_read_f32(m->set, weight, first, columns, values, err);
+}
+
+// What magnitudes multiply with: each over the length of its row, once the products
+// have been added to it.
+static tr_status find_lengths(const merge *m, const tr_stored_tensor *weight,
+                              factors *f, tr_error *err) {
+    int64_t columns = weight->dim[1];
+    double *lengths = tr__calloc((size_t)f->out, sizeof *lengths);
+    float *values = tr__calloc((size_t)columns, sizeof *values);
+    tr_status status =
+        lengths && values
+            ? TR_OK
+            : tr_fail(err, TR_MEMORY, "no memory for tensor %s", weight->name);
+    for (int64_t r = 0; r < weight->dim[0] && status == TR_OK; r++) {
+        status = read_row(m, weight, r * columns, columns, values, err);
+        if (status == TR_OK) {
+            add_row(m, f, r, columns, values);
+            tr__add_squares(values, 1, columns, m->in_out,
+                            m->in_out ? lengths : lengths + r);
+        }
+    }
+    for (int64_t o = 0; o < f->out && status == TR_OK; o++) {
+        lengths[o] = lengths[o] > 0 ? (double)f->m[o] / sqrt(lengths[o]) : 0;
+    }
+    tr__free(values);
+    f->by = lengths;
+    return status;
 }
 
 // f: without factors nothing is added.
@@ -279,8 +305,10 @@ static tr_status write_tensor(merge *m, size_t index, tr_error *err) {
     // Values that are stored in these bits are what was trained on.
     if (status == TR_OK && param &&
         tr__tensor_quantization(m->set, m->from[index]) != param->quantized) {
-        status = read_whole(m, m->from[index], &m->weight, err);
-        status = status == TR_OK ? through_bits(param, m->weight, err) : status;
+        status = tr__read_as_kept(m->set, m->from[index], param, &m->weight, err);
+    }
+    if (status == TR_OK && f.m) {
+        status = find_lengths(m, m->from[index], &f, err);
     }
     if (status == TR_OK) {
         status =
@@ -326,12 +354,26 @@ static tr_status plain_config(const char *path, char **text, size_t *bytes,
     return *text ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for %s", path);
 }
 
+// Has the adapter a head that gives labels, of which its checkpoint's config.json says
+// the names?
+static bool has_labels(const char *folder) {
+    char path[PATH_MAX];
+    json_t *keys =
+        tr__path_join(path, sizeof path, folder, "config.json", NULL) == TR_OK
+            ? json_load_file(path, 0, NULL)
+            : NULL;
+    bool has = keys && tr__class_task(keys, false) == TR_TASK_CLASSIFICATION;
+    json_decref(keys);
+    return has;
+}
+
 // Last of all: a folder without it is no model.
 static tr_status write_config(const merge *m, tr_error *err) {
     char from[PATH_MAX], to[PATH_MAX];
+    const char *of = has_labels(m->folder) ? m->folder : m->base;
     char *text = NULL;
     size_t bytes = 0;
-    tr_status status = tr__path_join(from, sizeof from, m->base, "config.json", err);
+    tr_status status = tr__path_join(from, sizeof from, of, "config.json", err);
     if (status == TR_OK) {
         status = tr__path_join(to, sizeof to, m->out, "config.json", err);
     }

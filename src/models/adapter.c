@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANK_MOST = 1 << 16, TRAINED_OWN = 2, PATTERN_MOST = 512 };
+enum { RANK_MOST = 1 << 16, TRAINED_OWN = 3, PATTERN_MOST = 512 };
 
 struct tr_adapter_config {
     tr_adapter adapter; // first: what the graph has is this
@@ -89,7 +89,8 @@ static const char *const of_no_effect[] = {
     "init_lora_weights"};
 static const char *const honoured[] = {
     "r",          "lora_alpha",     "lora_dropout",
-    "use_rslora", "target_modules", "modules_to_save"};
+    "use_rslora", "target_modules", "modules_to_save",
+    "use_dora"};
 // Of other keys, what asks for nothing.
 static const struct {
     const char *name, *text;
@@ -283,6 +284,7 @@ static tr_status read_numbers(tr_adapter_config *self, const tr_model_keys *keys
     tr_status status =
         tr__fields_read(keys, fields, sizeof fields / sizeof *fields, err);
     self->rslora = json_is_true(json_object_get(keys->object, "use_rslora"));
+    a->magnitudes = json_is_true(json_object_get(keys->object, "use_dora"));
     double rank = (double)a->rank;
     a->scale = (float)(self->alpha / (self->rslora ? sqrt(rank) : rank));
     a->dropout = (float)dropout;
@@ -301,8 +303,10 @@ static bool add_pattern(tr_adapter_config *self, char *pattern) {
 static tr_status list_trained(tr_adapter_config *self, tr_error *err) {
     size_t saved = json_array_size(self->saved);
     self->trained = tr__calloc(TRAINED_OWN + saved + 1, sizeof *self->trained);
-    bool good = self->trained && add_pattern(self, tr__strdup("*." TR_LORA_A)) &&
-                add_pattern(self, tr__strdup("*." TR_LORA_B));
+    bool good =
+        self->trained && add_pattern(self, tr__strdup("*." TR_LORA_A)) &&
+        add_pattern(self, tr__strdup("*." TR_LORA_B)) &&
+        (!self->adapter.magnitudes || add_pattern(self, tr__strdup("*." TR_DORA_M)));
     for (size_t i = 0; good && i < saved; i++) {
         const char *name = json_string_value(json_array_get(self->saved, i));
         // PEFT's rule: a module whose name ends with this, and all below it.
@@ -374,6 +378,10 @@ int64_t tr__adapter_rank(const tr_adapter_config *self) {
     return self->adapter.rank;
 }
 
+bool tr__weights_are_in_out(const char *type) {
+    return strcmp(type, "gpt2") == 0;
+}
+
 // ---- writing
 
 // PEFT's own files have whole numbers without a point.
@@ -381,16 +389,20 @@ static json_t *number(double value) {
     return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-char *tr__adapter_text(const tr_adapter_config *self, const char *type,
-                       const char *base) {
+char *tr__adapter_text(const tr_model *model, const char *base) {
+    const tr_adapter_config *self = tr__model_adapter(model);
+    const char *type = model->type;
+    // PEFT draws a head for the former, and asks for one in the file.
+    const char *task = model->labels > 0 ? "SEQ_CLS" : "CAUSAL_LM";
     // GPT-2's products have [in, out], which PEFT has to know.
     json_t *keys = json_pack(
         "{s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:o, s:f, s:b, s:b, s:O, s:O?}",
-        "peft_type", "LORA", "task_type", "CAUSAL_LM", "bias", "none", "inference_mode",
-        1, "init_lora_weights", 1, "fan_in_fan_out", strcmp(type, "gpt2") == 0, "r",
+        "peft_type", "LORA", "task_type", task, "bias", "none", "inference_mode", 1,
+        "init_lora_weights", 1, "fan_in_fan_out", tr__weights_are_in_out(type), "r",
         (json_int_t)self->adapter.rank, "lora_alpha", number(self->alpha),
         "lora_dropout", (double)self->adapter.dropout, "use_rslora", self->rslora,
-        "use_dora", 0, "target_modules", self->targets, "modules_to_save", self->saved);
+        "use_dora", self->adapter.magnitudes, "target_modules", self->targets,
+        "modules_to_save", self->saved);
     char place[PATH_MAX];
     bool named = tr__hub_name_of(base, place) || realpath(base, place);
     json_t *path = tr__json_path(named ? place : base);

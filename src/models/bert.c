@@ -2,6 +2,7 @@
 // and the head of the task.
 #include "models/bert.h"
 
+#include "graph/graph.h"
 #include "models/label_head.h"
 #include "models/units.h"
 
@@ -164,8 +165,9 @@ static void build_words(tr_graph *g, const void *config) {
     tr_value words = word_table(g, c);
     tr_value bias = tr_graph_param(g, bert ? BERT_BIAS : ROBERTA_BIAS,
                                    TR_SHAPE1(c->vocab_size), zeros);
-    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, x, words, bias,
-                            tr_graph_data(g, "labels"));
+    tr__graph_head(g, TR_LINEAR_OUT_IN,
+                   (tr_value[]){x, words, bias, tr_graph_data(g, "labels")},
+                   c->task.masked);
 }
 
 // Classes with a head have the names of the bare model behind "bert.".

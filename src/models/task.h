@@ -45,6 +45,7 @@ typedef struct tr_task_settings {
     tr_embedding_way embedding; // contrastive
     tr_contrastive_way contrast;
     tr_task_labels labels; // classification
+    double masked; // masked_lm: the share of tokens that are to be told; 0: not known
 } tr_task_settings;
 
 #endif

@@ -12,6 +12,7 @@
 // What a request can ask for that one pass provides.
 enum {
     ALWAYS,
+    TWICE,
     OUTSIDE,
     SUMS,
     STAGING,
@@ -21,6 +22,10 @@ enum {
     SAVED_AWAY,
     PROVIDED
 };
+
+static bool goes_twice(const tr_plan *plan) {
+    return plan->request.passes > 1;
+}
 
 static bool recomputes(const tr_plan *plan) {
     return plan->request.recomputed_units > 0;
@@ -42,6 +47,7 @@ static const struct {
     bool (*is_asked)(const tr_plan *plan);
     const char *what;
 } provided[PROVIDED] = {
+    [TWICE] = {goes_twice, "go through a batch in two passes"},
     [OUTSIDE] = {hands_out, "train a model without a loss"},
     [SUMS] = {tr__plan_accumulates, "sum gradients in another type than f32"},
     [STAGING] = {tr__plan_uses_nvme, "keep anything on NVMe"},
@@ -55,29 +61,18 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     int provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},
-    {tr__pass_partition, ALWAYS},
-    {tr__pass_choose_wave, ALWAYS},
-    {tr__pass_statistics, ALWAYS},
-    {tr__pass_kept, ALWAYS},
-    {tr__pass_order, ALWAYS},
-    {tr__pass_hand_out, OUTSIDE},
-    {tr__pass_accumulate, SUMS},
-    {tr__pass_recompute, RECOMPUTATION},
-    {tr__pass_exchange, EXCHANGES},
-    {tr__pass_micro_norm, ALWAYS},
-    {tr__pass_communicate, ALWAYS},
-    {tr__pass_stage, STAGING},
-    {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, INPUTS_AWAY},
-    {tr__pass_saved, SAVED_AWAY},
-    {tr__pass_number, ALWAYS},
-    {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS},
-    {tr__pass_reuse, ALWAYS},
-    {tr__pass_kernels, ALWAYS},
-    {tr__pass_traffic, ALWAYS},
-    {tr__pass_ledger, ALWAYS},
+    {tr__pass_compile, ALWAYS},     {tr__pass_partition, ALWAYS},
+    {tr__pass_choose_wave, ALWAYS}, {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},        {tr__pass_order, ALWAYS},
+    {tr__pass_two_passes, TWICE},   {tr__pass_hand_out, OUTSIDE},
+    {tr__pass_accumulate, SUMS},    {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_exchange, EXCHANGES}, {tr__pass_micro_norm, ALWAYS},
+    {tr__pass_communicate, ALWAYS}, {tr__pass_stage, STAGING},
+    {tr__pass_defer, ALWAYS},       {tr__pass_boundary, INPUTS_AWAY},
+    {tr__pass_saved, SAVED_AWAY},   {tr__pass_number, ALWAYS},
+    {tr__pass_schedule, ALWAYS},    {tr__pass_offsets, ALWAYS},
+    {tr__pass_reuse, ALWAYS},       {tr__pass_kernels, ALWAYS},
+    {tr__pass_traffic, ALWAYS},     {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -122,6 +117,7 @@ static void resolve(tr_plan *plan) {
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
     r->threads = plan->host.workers;
+    r->passes = r->passes > 1 && r->accumulation_steps > 1 && !r->inference ? 2 : 1;
     if (r->reference_kernels) {
         plan->target.level = plan->host.level = -1;
     }

@@ -20,6 +20,7 @@ typedef struct shape {
     // What leaves the device between forward and backward: inputs of recomputed units;
     // what the others save.
     bool inputs_leave, saved_leave;
+    bool twice; // in two passes: when the last unit's loss is at work, nothing is kept
 } shape;
 
 static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {
@@ -31,7 +32,8 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
                .steps = r->accumulation_steps,
                .wave = r->wave,
                .inputs_leave = r->boundary_placement != TR_SPACE_DEVICE,
-               .saved_leave = r->saved_placement != TR_SPACE_DEVICE};
+               .saved_leave = r->saved_placement != TR_SPACE_DEVICE,
+               .twice = r->passes > 1};
     if (s.again < 0 || s.again > s.units - 1) {
         s.again = s.units - 1;
     }
@@ -88,7 +90,8 @@ static int64_t passing_device(const shape *s) {
             continue;
         }
         int64_t boundary = 0, kept = kept_of(s, u, &boundary);
-        int64_t here = below + s->wave * boundary + unit->backward_workspace;
+        int64_t work = last && s->twice ? 0 : unit->backward_workspace;
+        int64_t here = below + s->wave * boundary + work;
         bool one = last || is_again(s, u) || saved_leave(s, u);
         here += one ? unit->saved : s->wave * unit->saved;
         here += last ? 0 : s->wave * unit->output;
@@ -165,7 +168,8 @@ static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
                                              [TR_STREAM_NVME] = m->nvme_interference};
     double compute = computing(s, cached), most = compute;
     for (int i = 0; i < TR_STREAMS; i++) {
-        double load = tr__stream_is_beside((tr_stream)i) ? of_waves(s, (tr_stream)i) : 0;
+        double load =
+            tr__stream_is_beside((tr_stream)i) ? of_waves(s, (tr_stream)i) : 0;
         load += i == TR_STREAM_COPY ? seconds_away(s, m) : 0;
         most = fmax(most, together(compute, load, interference[i]));
     }

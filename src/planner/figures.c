@@ -250,10 +250,12 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
     tr_point least = *point;
     least.plan.recomputed_units = -1;
     least.plan.recomputed_ops = TR_RECOMPUTE_DEFAULT;
+    // One micro-batch is always gone through in one pass.
+    int waves = point->plan.passes > 1 ? 2 : 1;
     for (int i = 0; i < 2; i++) {
         tr_plan *plan = NULL;
-        tr_status status =
-            draft(search, &least, 1, i + 1, tr__data_ranks(&point->plan), &plan, err);
+        tr_status status = draft(search, &least, 1, waves + i,
+                                 tr__data_ranks(&point->plan), &plan, err);
         if (status != TR_OK) {
             return status;
         }
@@ -261,7 +263,7 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
         if (status == TR_OK && i == 0) {
             status = read_memory(plan, class, err);
         }
-        class->whole_wave = plan->request.wave > 1;
+        class->whole_wave = plan->request.wave > 1 && plan->request.passes < 2;
         class->single_wave = plan->hands_out;
         read_loads(search, plan, load[i]);
         tr_plan_destroy(plan);
@@ -270,8 +272,8 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
         }
     }
     for (int s = 0; s < TR_STREAMS; s++) {
-        class->load[s][0] = load[0][s];
         class->load[s][1] = fmax(0, load[1][s] - load[0][s]);
+        class->load[s][0] = fmax(0, load[0][s] - (waves - 1) * class->load[s][1]);
     }
     class->possible = true;
     return TR_OK;

@@ -94,7 +94,9 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
 }
 
 static bool is_long(const tr_plan_request *r) {
-    return r->wave > 0 && r->accumulation_steps > LONG / r->model->unit_count &&
+    // In two passes further waves also keep what the loss needs of them.
+    return r->passes < 2 && r->wave > 0 &&
+           r->accumulation_steps > LONG / r->model->unit_count &&
            r->accumulation_steps > WAVES_MADE * r->wave;
 }
 

@@ -147,6 +147,20 @@ static void say_vocabulary_slices(const tr_point *p, char *dst, size_t size) {
 
 // ---- wave and recomputation
 
+static int64_t get_passes(const tr_point *p) {
+    return p->plan.passes > 1 ? 2 : 1;
+}
+
+static void set_passes(tr_point *p, int64_t value) {
+    p->plan.passes = (int)value;
+}
+
+static void say_passes(const tr_point *p, char *dst, size_t size) {
+    if (get_passes(p) > 1) {
+        snprintf(dst, size, "two passes");
+    }
+}
+
 static int64_t get_wave(const tr_point *p) {
     return p->plan.wave;
 }
@@ -272,6 +286,8 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
     [TR_DIMENSION_vocabulary_slices] = {"execution.vocabulary_slices", TR_COUNT,
                                         DIMENSION(vocabulary_slices), .in_class = true,
                                         .fixed = true, .changes_bits = true},
+    [TR_DIMENSION_passes] = {"contrastive.passes", TR_COUNT, DIMENSION(passes),
+                             .in_class = true, .agreed = true, .fixed = true},
     [TR_DIMENSION_wave] = {"execution.wave", TR_COUNT, DIMENSION(wave), .agreed = true,
                            .decided = "chosen by the plan"},
     [TR_DIMENSION_recomputed_ops] = {"execution.recompute", TR_CLASSES,

@@ -1,6 +1,7 @@
 // Which values of a setting the planner tries. See planner/settings.c.
 #include "planner/values.h"
 #include "base/checked.h"
+#include "models/models.h"
 #include "planner/planner.h"
 
 // More micro-batches than this, times units, make a plan too long to look at.
@@ -106,6 +107,16 @@ size_t tr__values_vocabulary_slices(const tr_planner_request *request,
         }
     }
     return count;
+}
+
+// Activations that may stay are made once. What is not of groups of texts has no loss
+// over all micro-batches.
+size_t tr__values_passes(const tr_planner_request *request, const tr_point *point,
+                         int64_t *values) {
+    bool groups = request->sliced && tr__model_group(request->sliced) > 0;
+    values[0] = 1;
+    values[1] = 2;
+    return groups && point->plan.accumulation_steps > 1 ? 2 : 1;
 }
 
 size_t tr__values_wave(const tr_planner_request *request, const tr_point *point,

@@ -99,6 +99,13 @@ bool tr__idle_no_embeddings(const void *object) {
     return run->model->embedding_width == 0;
 }
 
+// One micro-batch goes forward once.
+bool tr__idle_one_pass(const void *object) {
+    const tr_run *run = object;
+    return !run->own_model || tr__model_group(run->own_model) == 0 ||
+           run->request.accumulation_steps == 1;
+}
+
 bool tr__idle_no_labels(const void *object) {
     const tr_run *run = object;
     return run->model->label_kind == TR_LABELS_NONE;

@@ -287,6 +287,56 @@ static void test_few_bits(void **state) {
     json_decref(plan);
 }
 
+static json_int_t device_total(json_t *plan, const char *row) {
+    const json_t *ledger = json_object_get(plan, "ledger");
+    const json_t *device = json_object_get(ledger, "device");
+    json_int_t bytes = json_integer_value(json_object_get(device, row));
+    json_decref(plan);
+    return bytes;
+}
+
+// path: [PATH_MAX] of the run file. Returns a card of 24 GB.
+static const char *in_examples(char *path, const char *name) {
+    snprintf(path, PATH_MAX, "%s", example(name));
+    return example("machines/rtx4090.json");
+}
+
+// Qwen2.5 7B beside LoRA in bf16 fits on a card of 24 GB; in 4 bits it takes less than
+// half.
+static void test_qwen(void **state) {
+    char path[PATH_MAX];
+    const char *machine = in_examples(path, "qwen-7b.json");
+    json_t *plain = succeed_json(state, LIST("plan", path, "--json", "--machine",
+                                             machine, "--set", "device=cuda"));
+    json_t *bits =
+        succeed_json(state, LIST("plan", path, "--json", "--machine", machine, "--set",
+                                 "device=cuda", "--set", "quantization.base=nf4",
+                                 "--set", "quantization.double=true"));
+    json_incref(plain);
+    assert_true(device_total(plain, "total") < 24000000000);
+    assert_true(device_total(bits, "parameters") * 2 <
+                device_total(plain, "parameters"));
+}
+
+// GPT-2 XL whole on 24 GB: with states in 8 bits all of it lies there, with states in
+// f32 these lie on the host.
+static void test_gpt2_xl(void **state) {
+    char path[PATH_MAX];
+    const char *machine = in_examples(path, "gpt2-xl.json");
+    json_t *bits =
+        succeed_json(state, LIST("plan", path, "--json", "--set", "execution.threads=2",
+                                 "--set", "memory.total=64GB"));
+    json_t *f32 = succeed_json(state, LIST("plan", path, "--json", "--machine", machine,
+                                           "--set", "device=cuda", "--set",
+                                           "optimizer.params.state_dtype=f32"));
+    json_incref(f32);
+    json_incref(bits);
+    assert_true(device_total(bits, "total") < 24000000000);
+    assert_true(device_total(bits, "optimizer") > 3000000000);
+    assert_true(device_total(f32, "total") < 24000000000);
+    assert_int_equal(device_total(f32, "optimizer"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_classifier),
@@ -296,6 +346,8 @@ int main(void) {
         TEST(test_ask_program),
         TEST(test_own_model),
         TEST(test_few_bits),
+        TEST(test_qwen),
+        TEST(test_gpt2_xl),
         TEST(test_text),
         TEST(test_digits),
         TEST(test_machines),

@@ -140,6 +140,38 @@ static void test_masks(void **state) {
     free(rows);
 }
 
+// An adapter beside a base without a head that gives labels: the head is trained whole.
+static void test_adapter(void **state) {
+    static const char *const asked[] = {"out", "out/checkpoints/latest", "merged"};
+    write_run(state, "causal_lm", "");
+    write_records(state, "\"no\"", "\"yes\"");
+    free(succeed(state,
+                 LIST("train", "run.json", "--out", "base", "--set", TOKENIZER, "--set",
+                      "data.eos_token=[SEP]", "--set",
+                      "model={\"model_type\": \"gpt2\", \"n_layer\": 1, \"n_embd\": 8, "
+                      "\"n_head\": 2, \"n_positions\": 16, \"vocab_size\": 150}")));
+    write_run(state, "classification", ", \"adapter\": {\"type\": \"lora\", \"r\": 2}");
+    free(succeed(state, LIST("train", "run.json", "--set", "steps=12", "--set",
+                             "model=base/checkpoints/latest")));
+    char *config = file_read(state, "out/checkpoints/latest/adapter_config.json", NULL);
+    assert_non_null(strstr(config, "\"score\""));
+    assert_non_null(strstr(config, "SEQ_CLS"));
+    free(config);
+    free(succeed(state, LIST("merge", "out", "merged")));
+    char *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        char *rows = succeed(state, LIST("predict", asked[i], "--data", "t.jsonl"));
+        assert_non_null(strstr(rows, "sample,label,no,yes\n"));
+        // Merged weights are rounded: the labels are the same, and the shares nearly.
+        if (first && i < 2) {
+            assert_string_equal(rows, first);
+        }
+        free(first);
+        first = rows;
+    }
+    free(first);
+}
+
 static void test_pairs(void **state) {
     static const char good[] = "{\"anchor\": \"a river\", \"positive\": \"low\"}\n"
                                "{\"anchor\": \"the tide\", \"positive\": \"wet\"}\n"
@@ -172,6 +204,7 @@ int main(void) {
         TEST(test_one_of_several), TEST(test_several_and_numbers),
         TEST(test_goes_on),        TEST(test_bad_labels),
         TEST(test_masks),          TEST(test_pairs),
+        TEST(test_adapter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

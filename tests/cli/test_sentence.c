@@ -8,9 +8,7 @@
 
 static const char folder[] = TR_TEST_DATA "/goldens/bert-pairs";
 
-// pooling: the setting; resume: "never" or "auto".
-static void train(void **state, const char *pooling, const char *steps,
-                  const char *resume) {
+static void write_run(void *const *state) {
     char text[4096];
     snprintf(text, sizeof text,
              "{\"model\": \"%s/initial\", \"task\": \"contrastive\", "
@@ -20,6 +18,12 @@ static void train(void **state, const char *pooling, const char *steps,
              "\"contrastive\": {\"learned\": true}, \"out\": \"out\"}",
              folder, folder);
     file_text(state, "run.json", text);
+}
+
+// pooling: the setting; resume: "never" or "auto".
+static void train(void **state, const char *pooling, const char *steps,
+                  const char *resume) {
+    write_run(state);
     free(succeed(state, LIST("train", "run.json", "--set", pooling, "--steps", steps,
                              "--resume", resume)));
 }
@@ -99,11 +103,43 @@ static void test_spoilt(void **state) {
         5, LIST("1_Pooling/config.json"));
 }
 
+// One pass where its activations fit, else two; what is asked for is taken.
+static void test_passes(void **state) {
+    static const char machine[] =
+        "{\"name\": \"given\", \"ranks_per_node\": 1, \"compute\": {\"flops\": 500e9, "
+        "\"bytes\": 30e9, "
+        "\"launch\": 3e-6}, \"host\": {\"bytes\": 20e9}, \"link\": {\"inside\": "
+        "{\"bytes\": 4e9, \"latency\": 1e-5}}, \"copy\": {\"to_device\": "
+        "{\"bytes\": 8e9}, \"to_host\": {\"bytes\": 8e9}}}";
+    static const struct {
+        const char *set;
+        int64_t passes;
+    } asked[] = {
+        {"memory={\"device\": \"20MiB\", \"host\": \"97MiB\"}", 1},
+        {"memory={\"device\": \"900KiB\", \"host\": \"97MiB\"}", 2},
+        {"contrastive={\"passes\": 2}", 2},
+        {"contrastive={\"passes\": 1}", 1},
+        {"seed=2", 1},
+    };
+    write_run(state);
+    file_text(state, "m.json", machine);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        json_t *json = succeed_json(
+            state, LIST("plan", "run.json", "--json", "--machine", "m.json", "--set",
+                        "train_batch_size=128", "--set",
+                        "train_micro_batch_size_per_gpu=2", "--set", asked[i].set));
+        assert_int_equal(json_integer_value(json_object_get(json, "passes")),
+                         asked[i].passes);
+        json_decref(json);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_files),
         TEST(test_goes_on),
         TEST(test_spoilt),
+        TEST(test_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static void test_tables(void **state) {
     for (size_t i = 0; i < count; i++) {
         const tr_key *key = keys[i];
         assert_non_null(key->doc);
+        assert_true(!key->idle || key->why); // which is said where it has no effect
         assert_true(key->types != 0);
         assert_true(strlen(key->path) < TR_CONFIG_PATH_MAX / 2);
         assert_true((key->where == NULL) == (key->where_key == NULL));

@@ -41,7 +41,7 @@ static test_memory take(tr_tensor_desc desc) {
 }
 
 static void rows_begin_at_16_bytes(void **state) {
-    const tr_lce_attr attr = {TR_WEIGHT_OUT_IN, CHUNK};
+    const tr_lce_attr attr = {TR_WEIGHT_OUT_IN, CHUNK, 0};
     tr_op_desc desc = head;
     test_memory in[INPUTS], out[RESULTS];
     tr_run_context run = {.loss_seed = 1};

@@ -181,6 +181,30 @@ static void every_cut_has_the_same_rows(void **state) {
     check_cut(50, 20, 4, 2, 4, 2);    // a rank whose last micro-batch is empty
 }
 
+// A step's micro-batches come anew in each round, and the next step behind the last.
+static void rounds_have_the_same_rows(void **state) {
+    enum { ROUNDS = 3, MICROS = 4, M = 3 };
+    (void)state;
+    feed_fixture fixture;
+    set_up(&fixture, 50, 10, M, MICROS, 2);
+    fixture.options.rounds = ROUNDS;
+    fixture.options.steps = 2;
+    start(&fixture);
+    int64_t cursor = 0;
+    tr_feed_micro micro;
+    for (int step = 0; step < 2; step++) {
+        tr_batch want = tr__batcher_next(&fixture.options.batcher, cursor);
+        cursor = want.next;
+        for (int64_t j = 0; j < (int64_t)ROUNDS * MICROS; j++) {
+            assert_int_equal(tr__feed_acquire(fixture.feed, &micro, NULL), TR_OK);
+            check_micro(&fixture, &micro, want, j % MICROS * M);
+            tr__feed_release(fixture.feed);
+        }
+    }
+    assert_int_equal(tr__feed_acquire(fixture.feed, &micro, NULL), TR_INTERNAL);
+    tear_down(&fixture);
+}
+
 // The same where the caller's thread reads, and nobody else: only what is asked for.
 static void the_calling_thread_can_read(void **state) {
     feed_fixture fixture;
@@ -392,6 +416,7 @@ static void senseless_options_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cut_has_the_same_rows),
+        cmocka_unit_test(rounds_have_the_same_rows),
         cmocka_unit_test(the_calling_thread_can_read),
         cmocka_unit_test(the_first_samples_only),
         cmocka_unit_test(errors_come_in_their_place),

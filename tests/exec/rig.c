@@ -159,6 +159,7 @@ static tr_feed *make_feed(test_rig *rig, int ring) {
         .batcher = {.samples = TEST_SAMPLES, .batch = batch},
         .micro_batch = r->micro_batch,
         .micros = ring == 0 ? r->accumulation_steps : 1,
+        .rounds = ring == 0 ? tr__plan_rounds(rig->plan) : 1,
         .slots = rig->plan->slots[ring],
         .memory = tr__executor_ring(rig->executor, ring),
     };

@@ -60,7 +60,7 @@ static tr_op_desc desc_of(const tr_op *op) {
         .accumulate = 15,
         .target = {.workers = 2},
     };
-    const tr_lce_attr attr = {TR_WEIGHT_OUT_IN, CHUNK};
+    const tr_lce_attr attr = {TR_WEIGHT_OUT_IN, CHUNK, 0};
     memcpy(desc.attr, &attr, sizeof attr);
     return desc;
 }
@@ -154,11 +154,32 @@ static void other_rows_are_not_read(void **state) {
     }
 }
 
+// Of a tenth of the rows, 70, chunks of 64 take 128.
+static void costs_count_what_is_computed(void **state) {
+    tr_op_desc desc = desc_of(&tr__op_linear_cross_entropy);
+    (void)state;
+    for (int k = 1; test_kernel(desc.op, k); k++) {
+        const tr_kernel *kernel = test_kernel(desc.op, k);
+        tr_lce_attr attr = {TR_WEIGHT_OUT_IN, CHUNK, 0.1};
+        tr_cost all, part;
+        kernel->cost(&desc, &all);
+        memcpy(desc.attr, &attr, sizeof attr);
+        kernel->cost(&desc, &part);
+        assert_true(fabs(part.flops / all.flops - 128.0 / ROWS) < 1e-12);
+        attr.share = 0.99; // nothing is saved by gathering
+        memcpy(desc.attr, &attr, sizeof attr);
+        kernel->cost(&desc, &part);
+        assert_true(part.flops == all.flops);
+        desc = desc_of(desc.op);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(backward_as_the_reference),
         cmocka_unit_test(forward_as_the_reference),
         cmocka_unit_test(other_rows_are_not_read),
+        cmocka_unit_test(costs_count_what_is_computed),
     };
     fill(operands.x, ROWS * WIDTH, 11);
     fill(operands.weight, CLASSES * WIDTH, 12);

@@ -38,7 +38,7 @@ static const tr_op_desc inputs = {
 
 static tr_op_desc desc_of(const tr_op *op, tr_weight_layout layout, int chunk_rows) {
     tr_op_desc desc = inputs;
-    tr_lce_attr attr = {layout, chunk_rows};
+    tr_lce_attr attr = {layout, chunk_rows, 0};
     desc.op = op;
     memcpy(desc.attr, &attr, sizeof attr);
     if (layout == TR_WEIGHT_IN_OUT) {

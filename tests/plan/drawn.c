@@ -11,7 +11,8 @@ void test_models_make(test_models *models) {
                   test_model_sliced_gpt2(0, 2), test_model_sliced_gpt2(0.1, 3),
                   test_model_mlp(), NULL, test_model_resnet(TR_EFFECTIVE_BATCH),
                   test_model_resnet(TR_RANK_BATCH), test_model_resnet(TR_MICRO_BATCH),
-                  test_model_qwen3(0.1)}};
+                  test_model_qwen3(0.1), test_model_pairs(0, 60),
+                  test_model_pairs(0.1, 60)}};
     for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
         models->of[i] = models->owned[i] ? models->owned[i] : &test_model_centered;
     }
@@ -146,6 +147,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
         draw_states(&d, &r);
         draw_quantization(&d, &r);
     }
+    r.passes = one_in(&d, 2) ? 2 : 0;
     r.saved_placement = !r.inference && one_in(&d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     return r;
 }

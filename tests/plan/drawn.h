@@ -4,7 +4,7 @@
 
 #include "plan/flow/plan.h"
 
-enum { TEST_DRAWN_MODELS = 12 };
+enum { TEST_DRAWN_MODELS = 14 };
 
 typedef struct test_models {
     const tr_model *of[TEST_DRAWN_MODELS];

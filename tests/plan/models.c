@@ -1,7 +1,9 @@
 #include "plan/models.h"
 
+#include "models/bert.h"
 #include "models/models.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -82,6 +84,35 @@ tr_model *test_model_qwen3(double dropout) {
     tr_error err = {0};
     assert_int_equal(tr__model_llama(&tr__architecture_qwen3, &config, &model, &err),
                      TR_OK);
+    return model;
+}
+
+tr_model *test_model_pairs(double dropout, int64_t groups) {
+    tr_bert_config config = {.vocab_size = 11,
+                             .hidden_size = 8,
+                             .num_hidden_layers = 2,
+                             .num_attention_heads = 2,
+                             .intermediate_size = 12,
+                             .max_position_embeddings = 4,
+                             .type_vocab_size = 2,
+                             .layer_norm_eps = 1e-12,
+                             .initializer_range = 0.02,
+                             .hidden_dropout_prob = dropout,
+                             .attention_probs_dropout_prob = dropout,
+                             .classifier_dropout = -1,
+                             .pooler = true};
+    const tr_task_settings task = {
+        .task = TR_TASK_CONTRASTIVE,
+        .embedding = {TR_TEXT_MEAN, true},
+        .contrast = {.temperature = 0.05, .learned = true, .texts = 2}};
+    tr_model *model = NULL;
+    tr_error err = {0};
+    assert_int_equal(
+        tr__model_bert(&tr__architecture_bert, &config, json_object(), &model, &err),
+        TR_OK);
+    assert_int_equal(tr__model_set_task(model, &task, &err), TR_OK);
+    tr__model_set_length(model, 4, true);
+    tr__model_set_groups(model, groups);
     return model;
 }
 

@@ -13,10 +13,15 @@ tr_model *test_model_wide_gpt2(void);
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
 tr_model *test_model_gpt2(void); // the published 124M shape
 tr_model *test_model_mlp(void);  // 6-7-5-3
+// Of 6 features and 3 classes. Ranks of the tensor axis sum inside of its units.
+tr_model test_model_summed(void);
 // Qwen3 of two layers, 8 wide, 2 heads that share one of keys and values, context 4, 11
 // words. Its embedding has no parameter but the tied one: that unit's flat buffer is
 // empty.
 tr_model *test_model_qwen3(double dropout);
+// BERT of two layers, 8 wide, 2 heads, whose loss is over the pairs of a step: at most
+// `groups` of two texts of 4 tokens.
+tr_model *test_model_pairs(double dropout, int64_t groups);
 // A residual network of two blocks, 4 and 8 channels wide, for images of 8 x 8; its
 // batch norms take their statistics over `scope`.
 tr_model *test_model_resnet(tr_batch_scope scope);

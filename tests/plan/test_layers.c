@@ -12,7 +12,7 @@
 
 enum { SLOWER = TEST_SANITIZED ? 20 : 1 };
 
-enum { FEW = 1024, MANY = 4096 };
+enum { FEW = TEST_DRAWS(1024, 256), MANY = 4 * FEW };
 
 static double seconds_used(void) {
     struct rusage use;

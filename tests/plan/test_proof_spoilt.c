@@ -7,6 +7,7 @@
 #include "plan/drawn.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/schedule.h"
+#include "plan/models.h"
 #include "plan/proof/check.h"
 #include "plan/proof/prove.h"
 #include "plan/sound.h"
@@ -425,10 +426,22 @@ static bool is_small(const tr_plan *plan) {
     return steps > 0 && steps <= SMALL;
 }
 
-// Small plans of drawn requests, of all models or of those whose outputs go to the
-// caller.
-static void spoil_drawn(int plans, bool handed_out, count counts[WAYS],
-                        int64_t waits[TR_STREAMS]) {
+static bool is_any(const tr_plan *plan) {
+    (void)plan;
+    return true;
+}
+
+static bool hands_out(const tr_plan *plan) {
+    return plan->hands_out;
+}
+
+static bool goes_twice(const tr_plan *plan) {
+    return plan->request.passes > 1;
+}
+
+// Small plans of drawn requests, of those that are meant.
+static void spoil_drawn(int plans, bool (*is_meant)(const tr_plan *plan),
+                        count counts[WAYS], int64_t waits[TR_STREAMS]) {
     test_models models;
     for (int w = 0; w < WAYS; w++) {
         counts[w].what = ways[w].what;
@@ -443,7 +456,7 @@ static void spoil_drawn(int plans, bool handed_out, count counts[WAYS],
         if (tr_plan_make(&request, &plan, &err) != TR_OK) {
             continue;
         }
-        if (is_small(plan) && (plan->hands_out || !handed_out)) {
+        if (is_small(plan) && is_meant(plan)) {
             spoil_plan(plan, i * 37, counts, waits);
             plans--;
         }
@@ -467,7 +480,7 @@ static void what_changes_a_result_is_found(void **state) {
     count counts[WAYS] = {{0}};
     int64_t waits[TR_STREAMS] = {0};
     (void)state;
-    spoil_drawn(asked ? atoi(asked) : PLANS, false, counts, waits);
+    spoil_drawn(asked ? atoi(asked) : PLANS, is_any, counts, waits);
     for (int stream = TR_STREAM_COMM; stream < TR_STREAMS; stream++) {
         assert_true(waits[stream] > 0);
     }
@@ -478,13 +491,65 @@ static void what_goes_to_the_caller_goes_there_in_its_place(void **state) {
     count counts[WAYS] = {{0}};
     int64_t waits[TR_STREAMS] = {0};
     (void)state;
-    spoil_drawn(OPEN_PLANS, true, counts, waits);
+    spoil_drawn(OPEN_PLANS, hands_out, counts, waits);
+    assert_counts(counts);
+}
+
+static void what_runs_twice_does_so_for_a_reason(void **state) {
+    count counts[WAYS] = {{0}};
+    int64_t waits[TR_STREAMS] = {0};
+    (void)state;
+    spoil_drawn(OPEN_PLANS, goes_twice, counts, waits);
+    assert_counts(counts);
+}
+
+// Ranks of the tensor axis sum inside of units; with two data ranks, beside those.
+static void what_ranks_sum_inside_of_units_is_summed(void **state) {
+    const tr_model model = test_model_summed();
+    const tr_plan_request requests[] = {
+        {.mesh = {.size = {1, 2, 1}}, .accumulation_steps = 2, .wave = 1},
+        {.mesh = {.size = {2, 2, 1}, .at = {0, 1, 0}},
+         .accumulation_steps = 1,
+         .wave = 1,
+         .stage = 3,
+         .recomputed_units = 2},
+        {.mesh = {.size = {1, 3, 1}, .at = {0, 2, 0}},
+         .accumulation_steps = 2,
+         .wave = 2,
+         .reproducible = true,
+         .recomputed_units = 1},
+    };
+    count counts[WAYS] = {{0}};
+    int64_t waits[TR_STREAMS] = {0};
+    (void)state;
+    for (int w = 0; w < WAYS; w++) {
+        counts[w].what = ways[w].what;
+    }
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        tr_plan_request request = requests[i];
+        tr_plan *plan = NULL;
+        tr_error err = {0};
+        request.model = &model;
+        request.micro_batch = 2;
+        request.train_batch_size =
+            2 * request.accumulation_steps * request.mesh.size[TR_AXIS_DATA];
+        request.threads = 1;
+        request.optimizer_states = 2;
+        if (tr__plan_build(&request, &plan, &err) != TR_OK) {
+            fail_msg("request %zu: %s", i, err.message);
+        }
+        assert_true(tr__plan_exchanges_inside(plan));
+        spoil_plan(plan, i, counts, waits);
+        tr_plan_destroy(plan);
+    }
     assert_counts(counts);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_ranks_sum_inside_of_units_is_summed),
         cmocka_unit_test(what_changes_a_result_is_found),
-        cmocka_unit_test(what_goes_to_the_caller_goes_there_in_its_place)};
+        cmocka_unit_test(what_goes_to_the_caller_goes_there_in_its_place),
+        cmocka_unit_test(what_runs_twice_does_so_for_a_reason)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,11 @@ stages, and what is refused."""
 
 from __future__ import annotations
 
-import copy
-import logging
 import unittest
 from typing import Any
 
-from common import HAS_TORCH, InFolder, needs_torch
+from common import HAS_TORCH, needs_torch
+from modules import CUTS, ROWS, Modules, config
 
 import tranche
 
@@ -18,24 +17,6 @@ if HAS_TORCH:
     from torch import nn
 
 USAGE, DATA = tranche.Status.USAGE, tranche.Status.DATA
-ROWS = 8
-CUTS: list[dict[str, Any]] = [
-    {"train_micro_batch_size_per_gpu": 3},
-    {"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}},
-    {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}},
-]
-
-
-def config(**changes: Any) -> dict[str, Any]:
-    return {
-        "train_batch_size": ROWS,
-        "gradient_clipping": 1.0,
-        "execution": {"threads": 2},
-        "optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": 0.9}},
-        **changes,
-    }
-
-
 if HAS_TORCH:
 
     class Block(nn.Module):
@@ -147,39 +128,6 @@ if HAS_TORCH:
 
     def rows() -> tuple[Any, Any]:
         return torch.randn(ROWS, 6), torch.randint(0, 4, (ROWS,))
-
-
-class Modules(InFolder):
-    def setUp(self) -> None:
-        super().setUp()
-        if HAS_TORCH:
-            torch.manual_seed(1)
-        logging.getLogger("tranche").setLevel(logging.ERROR)
-
-    def like_torch(
-        self, module: Any, batches: list[Any], loss: Any, cut: dict[str, Any]
-    ) -> Any:
-        """Trains both ways, and compares each loss and all weights."""
-        plain = copy.deepcopy(module)
-        settings = config(**cut)
-        engine, *_ = tranche.initialize(model=module, config=settings, loss=loss)
-        optimizer = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
-        given = iter(batches)
-        for batch in batches:
-            found = engine.train_batch(given)
-            wanted = loss(plain(*batch[:-1]), batch[-1]) if loss else plain(*batch)
-            optimizer.zero_grad()
-            wanted.backward()
-            torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
-            optimizer.step()
-            self.assertAlmostEqual(float(found), float(wanted.detach()), delta=1e-5)
-        state = engine.module.state_dict()
-        self.assertEqual(list(state), list(plain.state_dict()))
-        for name, values in plain.state_dict().items():
-            torch.testing.assert_close(
-                state[name], values, atol=1e-4, rtol=1e-4, msg=lambda m: f"{name}: {m}"
-            )
-        return engine
 
 
 @needs_torch

@@ -15,7 +15,7 @@
 
 enum { TEXT_MAX = 4 * PATH_MAX, STEPS = 20 };
 
-static const char *const models[] = {"llama", "gpt2"};
+static const char *const models[] = {"llama", "gpt2", "llama-dora", "gpt2-dora"};
 enum { MODELS = sizeof models / sizeof *models };
 
 // A run of one of the models. base: its folder. adapter: the inside of the key. more:
@@ -149,6 +149,40 @@ static void a_new_adapter_changes_nothing(void **state) {
     }
 }
 
+static bool has_magnitudes(const char *model) {
+    return strstr(model, "-dora") != NULL;
+}
+
+// Magnitudes begin as the lengths by which products are divided.
+static void new_magnitudes_change_nothing(void **state) {
+    static const char key[] = "\"type\": \"lora\", \"r\": 2, \"use_dora\": true, "
+                              "\"target_modules\": \"all-linear\"";
+    static const char *const kept[] = {"", ", \"quantization\": {\"base\": \"nf4\"}",
+                                       ", \"quantization\": {\"base\": \"q8_0\"}"};
+    char text[TEXT_MAX], plain[TEXT_MAX];
+    (void)state;
+    for (int m = 0; m < MODELS; m++) {
+        for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
+            write_run(text, models[m], key, "unused", kept[k]);
+            write_run(plain, models[m], "\"r\": 2", "unused", kept[k]);
+            double loss = first_loss(text), wanted = first_loss(plain);
+            assert_true(fabs(loss - wanted) < 1e-6 * wanted);
+        }
+    }
+}
+
+// Lengths are found once for all micro-batches between two updates: they are kept.
+static void lengths_are_found_once_an_update(void **state) {
+    (void)state;
+    for (int m = 0; m < MODELS; m++) {
+        trial t;
+        open_run(&t, models[m], ", \"train_micro_batch_size_per_gpu\": 2");
+        int64_t kept = tr_plan_ledger(t.plan)->bytes[TR_SPACE_DEVICE][TR_LEDGER_packed];
+        assert_int_equal(kept > 0, has_magnitudes(models[m]));
+        trial_close(&t);
+    }
+}
+
 // ---- files
 
 // Names are PEFT's, and what is trained is all there is.
@@ -163,6 +197,7 @@ static void check_saved(const char *out) {
         const char *name = tr__tensor_set_at(set, i)->name;
         assert_true(strncmp(name, "base_model.model.", 17) == 0);
         assert_true(strstr(name, ".lora_A.weight") || strstr(name, ".lora_B.weight") ||
+                    strstr(name, ".lora_magnitude_vector") ||
                     strstr(name, "lm_head.weight"));
     }
     assert_true(tr__tensor_set_count(set) > 0);
@@ -184,6 +219,7 @@ static void train(const char *text, int64_t steps, snapshot *after) {
 
 static void resumed_is_as_trained_at_once(void **state) {
     static const char key[] = "\"type\": \"lora\", \"r\": 3, \"lora_dropout\": 0.25, "
+                              "\"use_dora\": true, "
                               "\"target_modules\": [\"q_proj\", \"v_proj\"]";
     char first[TEXT_MAX], other[TEXT_MAX], out[PATH_MAX], second[PATH_MAX];
     snapshot at_once, resumed;
@@ -316,7 +352,6 @@ static void mistakes_are_named(void **state) {
         {"\"target_modules\": []", "", "target_modules is a list of layers' names"},
         {"\"modules_to_save\": [\"nothing\"]", "", "adapter.modules_to_save"},
         {"\"lora_dropout\": 1", "", "adapter.lora_dropout"},
-        {"\"use_dora\": true", "", "adapter.use_dora"},
         {"\"type\": \"lora\"", ", \"freeze\": [\"*\"]",
          "with an adapter all of the base is frozen"},
         {"\"path\": \"" ADAPTERS "/llama/base\"", "", "holds no adapter"},
@@ -344,6 +379,8 @@ int main(void) {
         cmocka_unit_test(sixteen_bits_keep_the_base_in_them_alone),
         cmocka_unit_test(what_is_trained_takes_12_bytes),
         cmocka_unit_test(a_new_adapter_changes_nothing),
+        cmocka_unit_test(new_magnitudes_change_nothing),
+        cmocka_unit_test(lengths_are_found_once_an_update),
         cmocka_unit_test_setup_teardown(resumed_is_as_trained_at_once, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(another_base_is_refused, scratch_make,

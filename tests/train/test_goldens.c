@@ -30,7 +30,8 @@ static const char *const cuts[][SETTINGS] = {
      "activation_checkpointing.number_checkpoints=1"},
 };
 
-// Where the loss is over the whole step, all its micro-batches are there at once.
+// Where the loss is over the whole step, all its micro-batches are there at once, or
+// are gone through twice.
 static const char *const whole_cuts[][SETTINGS] = {
     {"train_micro_batch_size_per_gpu=6", "execution.wave=1",
      "activation_checkpointing.number_checkpoints=0"},
@@ -40,6 +41,9 @@ static const char *const whole_cuts[][SETTINGS] = {
      "activation_checkpointing.number_checkpoints=0"},
     {"train_micro_batch_size_per_gpu=4", "execution.wave=2",
      "activation_checkpointing.number_checkpoints=1"},
+    {"train_micro_batch_size_per_gpu=1", "execution.wave=2", "contrastive.passes=2"},
+    {"train_micro_batch_size_per_gpu=4", "contrastive.passes=2",
+     "activation_checkpointing.number_checkpoints=2"},
 };
 
 static void go_to(const char *golden) {

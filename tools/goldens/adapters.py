@@ -2,11 +2,12 @@
 
     python tools/goldens/adapters.py [FOLDER]
 
-For a llama with grouped heads and a gpt2 with biases: a small random base, an adapter
-that PEFT has drawn (init_lora_weights=False, so that it does something), a text of
-bytes, and golden.json: the losses of 20 steps of AdamW in float64 on sequences of 32
-bytes, 8 a step, in their order; and of each tensor of the base with the adapter merged
-into it, before these steps, the sum and the sum of squares.
+For a llama with grouped heads and a gpt2 with biases, each with LoRA and with DoRA: a
+small random base, an adapter that PEFT has drawn (init_lora_weights=False, so that it
+does something; magnitudes are not those that PEFT begins with), a text of bytes, and
+golden.json: the losses of 20 steps of AdamW in float64 on sequences of 32 bytes, 8 a
+step, in their order; and of each tensor of the base with the adapter merged into it,
+before these steps, the sum and the sum of squares.
 """
 import json
 import pathlib
@@ -19,19 +20,29 @@ from peft import LoraConfig, PeftModel, get_peft_model
 
 STEPS, BATCH, LENGTH = 20, 8, 32
 
+LLAMA = transformers.LlamaConfig(
+    vocab_size=256, hidden_size=24, intermediate_size=40, num_hidden_layers=2,
+    num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+    bos_token_id=None, eos_token_id=None, tie_word_embeddings=False)
+GPT2 = transformers.GPT2Config(
+    vocab_size=256, n_embd=20, n_layer=2, n_head=4, n_positions=64, resid_pdrop=0,
+    embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None)
+
 MODELS = {
     "llama": (
-        transformers.LlamaConfig(
-            vocab_size=256, hidden_size=24, intermediate_size=40, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
-            bos_token_id=None, eos_token_id=None, tie_word_embeddings=False),
+        LLAMA,
         dict(r=3, lora_alpha=5, target_modules=["q_proj", "v_proj", "up_proj", "down_proj"],
              modules_to_save=["lm_head"])),
     "gpt2": (
-        transformers.GPT2Config(
-            vocab_size=256, n_embd=20, n_layer=2, n_head=4, n_positions=64, resid_pdrop=0,
-            embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None),
+        GPT2,
         dict(r=4, lora_alpha=8, use_rslora=True, target_modules=["c_attn", "c_fc"])),
+    "llama-dora": (
+        LLAMA,
+        dict(r=3, lora_alpha=5, use_dora=True,
+             target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "up_proj"])),
+    "gpt2-dora": (
+        GPT2,
+        dict(r=4, lora_alpha=8, use_dora=True, target_modules=["c_attn", "c_proj"])),
 }
 
 
@@ -72,7 +83,11 @@ def write(folder, config, adapter):
     base.save_pretrained(folder / "base")
     (folder / "base" / "generation_config.json").unlink(missing_ok=True)
     lora = LoraConfig(init_lora_weights=False, task_type="CAUSAL_LM", **adapter)
-    get_peft_model(base, lora).save_pretrained(folder / "adapter")
+    model = get_peft_model(base, lora)
+    for name, tensor in model.named_parameters():
+        if "lora_magnitude_vector" in name:
+            tensor.data *= 1 + 0.2 * torch.rand_like(tensor)
+    model.save_pretrained(folder / "adapter")
     for path in folder.glob("adapter/README*"):
         path.unlink()
     (folder / "text.bin").write_bytes(text())

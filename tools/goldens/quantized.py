@@ -3,8 +3,8 @@
     python tools/goldens/quantized.py [FOLDER]
 
 For each base of tests/data/adapters and each way to keep weights in few bits: what two
-of its weights become by bitsandbytes (NF4) or gguf (Q8_0), as f32; and the losses of 20
-steps of AdamW in float64 beside such a base, as tools/goldens/adapters.py makes them.
+of its weights become by bitsandbytes (NF4) or gguf (Q8_0), as f32 (where the adapter is
+DoRA, none); and the losses of 20 steps of AdamW in float64 beside such a base, as tools/goldens/adapters.py makes them.
 GPT-2's weights are quantised as [out, in], which transformers does. saved/: the llama
 base in NF4 with double quantization, with the tensors that transformers saves.
 """
@@ -29,6 +29,8 @@ SHOWN = {
     "llama": ["model.layers.0.self_attn.q_proj.weight",
               "model.layers.1.mlp.down_proj.weight"],
     "gpt2": ["transformer.h.0.attn.c_attn.weight", "transformer.h.1.mlp.c_proj.weight"],
+    "llama-dora": [],  # losses alone
+    "gpt2-dora": [],
 }
 
 
@@ -89,17 +91,19 @@ def main():
         told = {}
         shutil.rmtree(root / model, ignore_errors=True)
         (root / model).mkdir(parents=True)
+        turns = model.startswith("gpt2")
         for way, through in WAYS.items():
             base = transformers.AutoModelForCausalLM.from_pretrained(
                 SOURCE / model / "base", dtype=torch.float32)
             state, values = base.state_dict(), b""
             for name, value in state.items():
                 if is_linear(name, value):
-                    turned = value.T.contiguous() if model == "gpt2" else value
+                    turned = value.T.contiguous() if turns else value
                     back = through(turned)
                     values += back.numpy().tobytes() if name in shown else b""
-                    value.copy_(back.T if model == "gpt2" else back)
-            (root / model / f"{way}.bin").write_bytes(values)
+                    value.copy_(back.T if turns else back)
+            if shown:
+                (root / model / f"{way}.bin").write_bytes(values)
             peft = PeftModel.from_pretrained(base.double(), SOURCE / model / "adapter",
                                              is_trainable=True,
                                              autocast_adapter_dtype=False)

@@ -72,8 +72,34 @@ TR_API tr_value tr_tanh(tr_graph *graph, tr_value x);
 TR_API tr_value tr_silu(tr_graph *graph, tr_value x);
 // a b, element by element; both of one shape.
 TR_API tr_value tr_multiply(tr_graph *graph, tr_value a, tr_value b);
+
+// A function of each element alone, with the numbers a and b where it has any.
+typedef enum tr_pointwise_kind {
+    TR_POINTWISE_SIGMOID,     // 1 / (1 + e^-x)
+    TR_POINTWISE_CLAMP,       // x in [a, b]; its slope is 1 at a and b
+    TR_POINTWISE_HARDTANH,    // the same; its slope is 0 there
+    TR_POINTWISE_LEAKY_RELU,  // x > 0 ? x : a x
+    TR_POINTWISE_ELU,         // x > 0 ? x : a (e^x - 1)
+    TR_POINTWISE_HARDSIGMOID, // x + 3 in [0, 6], divided by 6
+    TR_POINTWISE_HARDSWISH,   // x times that
+    TR_POINTWISE_SOFTPLUS,    // log(1 + e^(a x)) / a; x where a x > b
+    TR_POINTWISE_EXP,
+    TR_POINTWISE_LOG,
+    TR_POINTWISE_SQRT,
+    TR_POINTWISE_POWER,  // x^a
+    TR_POINTWISE_LINEAR, // a x + b
+    TR_POINTWISE_ABS,
+    TR_POINTWISE_KINDS // how many there are
+} tr_pointwise_kind;
+TR_API tr_value tr_pointwise(tr_graph *graph, tr_pointwise_kind kind, tr_value x,
+                             float a, float b);
 TR_API tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight,
                             float epsilon);
+// Over the last dimension: e^(scale x), divided by the sum of these.
+TR_API tr_value tr_softmax(tr_graph *graph, tr_value x, float scale);
+// Of matrices: a [B, N, M, K] by b [B, N, K, O], or with `b_transposed` [B, N, O, K] ->
+// [B, N, M, O]
+TR_API tr_value tr_product(tr_graph *graph, tr_value a, tr_value b, bool b_transposed);
 // The same for each head of queries and of keys in qkv [B, S, (queries + 2 keys)
 // head_dim]; values stay as they are. weight [2 head_dim]: of queries, then of keys.
 TR_API tr_value tr_head_norm(tr_graph *graph, tr_value qkv, tr_value weight,
@@ -89,6 +115,16 @@ TR_API tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *opti
 // x by weight [O, C, P, Q] -> [B, H', W', O]; bias [O] or TR_NO_VALUE.
 TR_API tr_value tr_conv2d(tr_graph *graph, tr_value x, tr_value weight, tr_value bias,
                           int stride, int padding);
+typedef struct tr_conv2d_options {
+    // Along the height, the width. Strides and dilations of 0 are 1.
+    int stride[2], padding[2], dilation[2];
+    // The channels of x and of the result are in so many parts, of which each sees its
+    // own alone. 0: 1.
+    int groups;
+} tr_conv2d_options;
+// The same with weight [O, C / groups, P, Q].
+TR_API tr_value tr_conv2d_by(tr_graph *graph, tr_value x, tr_value weight,
+                             tr_value bias, const tr_conv2d_options *options);
 // The average over windows of `kernel`, or (kernel 0) over the whole image -> [B, C].
 TR_API tr_value tr_average_pool(tr_graph *graph, tr_value x, int kernel, int stride,
                                 int padding);
@@ -102,11 +138,28 @@ TR_API tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channel
 // reads that any more.
 TR_API tr_value tr_reshape(tr_graph *graph, tr_value x, const int64_t *dim);
 
-// Between the ranks of a group of the mesh, those that differ on `axes` alone (a bit for
-// each tr_axis): the sum of x, of which each rank has a part; and x itself, the same on
-// all of them, whose gradient is the sum of what each makes of it. x is no parameter.
+// Between the ranks of a group of the mesh, those that differ on `axes` alone (a bit
+// for each tr_axis): the sum of x, of which each rank has a part; and x itself, the
+// same on all of them, whose gradient is the sum of what each makes of it. x is no
+// parameter.
 TR_API tr_value tr_all_reduce(tr_graph *graph, tr_value x, uint32_t axes);
 TR_API tr_value tr_all_reduce_gradient(tr_graph *graph, tr_value x, uint32_t axes);
+
+// [B, outer rows, columns, inner] -> [B, outer columns, rows, inner]: rows and columns
+// exchanged.
+TR_API tr_value tr_transpose(tr_graph *graph, tr_value x, int rows);
+// One to four tensors side by side: they differ in the last dimension alone.
+TR_API tr_value tr_join_columns(tr_graph *graph, const tr_value *x, int count);
+// The `count` columns of x [..., W] from `first` on.
+TR_API tr_value tr_take_columns(tr_graph *graph, tr_value x, int first, int count);
+// y[b, o, n, i] = scale x[b, o, i]: x [B, outer, inner] -> [B, outer, times, inner]
+TR_API tr_value tr_expand(tr_graph *graph, tr_value x, int times, float scale);
+// scale times the sums over the third dimension: x [B, outer, times, inner] -> [B,
+// outer, inner]
+TR_API tr_value tr_sum(tr_graph *graph, tr_value x, int times, float scale);
+// A parameter, `times` times for each sample that x has: p [...] of W elements -> [B,
+// times, W]. Of x nothing but its first dimension is looked at.
+TR_API tr_value tr_repeat(tr_graph *graph, tr_value p, tr_value x, int times);
 
 // Over which samples batch norm takes its statistics in training.
 typedef enum tr_batch_scope {

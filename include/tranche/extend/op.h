@@ -188,10 +188,10 @@ enum {
                     // out and the first backward rule computes sums and gradients at
                     // once
     TR_OP_FP8 = 2,  // its arithmetic is on numbers of 8 bits
-    // Output 0 becomes, where it lies, its sum over the ranks of a group of the mesh: the
-    // plan exchanges it behind the kernel. The attributes begin with the axes of the
-    // group (a uint32_t, a bit for each tr_axis). A kernel writes it and never adds to
-    // it.
+    // Output 0 becomes, where it lies, its sum over the ranks of a group of the mesh:
+    // the plan exchanges it behind the kernel. The attributes begin with the axes of
+    // the group (a uint32_t, a bit for each tr_axis). A kernel writes it and never adds
+    // to it.
     TR_OP_EXCHANGE = 4,
 };
 

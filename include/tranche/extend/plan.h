@@ -49,7 +49,12 @@ typedef struct tr_plan_request {
     int64_t accumulation_steps; // g
     tr_mesh mesh;               // whose plan this is. Ranks along the data axis only
     int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
-    int stage;                  // ZeRO stage 0..3
+    // Where the last unit alone has an op over all micro-batches of the step, how often
+    // the units below it run forward: 2: once so that the op has what it needs, which
+    // alone is kept, and once more, wave by wave, before each backward. Elsewhere, and
+    // for 0, it is 1.
+    int passes;
+    int stage; // ZeRO stage 0..3
     // Where the optimizer's state lives, and the master copy of parameters of which the
     // device has only a copy. If this is not the device, the host runs the update.
     tr_space optimizer_placement;

@@ -26,6 +26,7 @@ extern "C" {
     X(grad_placement) /* 1: NVMe, 0: where the update is */                            \
     X(param_placement)                                                                 \
     X(vocabulary_slices)                                                               \
+    X(passes) /* forwards of a step whose loss is over all micro-batches */            \
     X(wave)                                                                            \
     X(recomputed_ops)     /* classes of tensors that units recompute */                \
     X(boundary_placement) /* 1: inputs of recomputed units wait on the host */         \

@@ -158,9 +158,19 @@ class _Builder:
             text = step.attributes.encode() if step.attributes else None
             name = step.name.encode()
             made = lib.tr_graph_call(graph, name, text, given, len(inputs), None, 0)
+        elif step.kind in ("constant", "vector"):
+            made = self._constant(step)
         else:
             made = self._function(step, given)
         return int(made)
+
+    def _constant(self, step: Step) -> int:
+        desc = c.tr_tensor_desc()
+        desc.dtype = c.TR_F32 if step.values.is_floating_point() else c.TR_I32
+        each = (c.TR_BATCH, *step.shape) if step.kind == "constant" else step.shape
+        desc.shape = shape_of(each)
+        address = ctypes.c_void_p(step.values.data_ptr())
+        return int(library().tr_graph_constant(self._graph, desc, address))
 
     def _parameter(self, step: Step) -> int:
         name = self._model.name_of(step)

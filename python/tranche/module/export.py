@@ -11,6 +11,7 @@ import torch
 
 import tranche
 from tranche.error import Error, Status
+from tranche.module.batch_first import batch_first
 
 Loss = Callable[..., Any]
 _HERE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
@@ -130,16 +131,17 @@ def export(
     given = example(batch)
     dynamic = [{0: rows} for name in given if name not in named]
     try:
-        program = torch.export.export(
-            _WithLoss(module, loss),
-            tuple(tensor for name, tensor in given.items() if name not in named),
-            {name: given[name] for name in named},
-            dynamic_shapes={
-                **({"given": tuple(dynamic)} if dynamic else {}),
-                **{name: {0: rows} for name in named},
-            },
-            strict=False,
-        )
+        with batch_first():
+            program = torch.export.export(
+                _WithLoss(module, loss),
+                tuple(tensor for name, tensor in given.items() if name not in named),
+                {name: given[name] for name in named},
+                dynamic_shapes={
+                    **({"given": tuple(dynamic)} if dynamic else {}),
+                    **{name: {0: rows} for name in named},
+                },
+                strict=False,
+            )
     except Exception as error:
         raise Error(Status.USAGE, _told(error)) from error
     return _traced(program, list(given))

@@ -37,6 +37,8 @@ class End(NamedTuple):
     product: Any
     targets: Any
     classes: int
+    # A loss of numbers one by one that is an op: what is given, what is wanted, its kind.
+    elements: tuple[Any, Any, str] | None = None
 
 
 def _name(node: Any) -> str:
@@ -57,6 +59,9 @@ def find(reading: Reading) -> End:
     name = _name(node)
     if name in _CLASSES:
         return _of_classes(reading, node)
+    elements = _of_elements(reading, node, name)
+    if elements is not None:
+        return End(node, None, None, 0, elements)
     if name in _MEANS and argument(node, _MEANS[name], "reduction", _MEAN) == _MEAN:
         return End(node, None, None, 0)
     if name == "mean.default" and reading.shapes.sample(node.args[0]) is not None:
@@ -79,7 +84,6 @@ def _of_classes(reading: Reading, node: Any) -> End:
     plain = (
         _name(node) == "cross_entropy_loss.default"
         and argument(node, 2, "weight") is None
-        and argument(node, 4, "ignore_index", -100) == -100
         and argument(node, 5, "label_smoothing", 0.0) == 0.0
         and not targets.meta["val"].is_floating_point()
         and len(shape) == 2
@@ -87,6 +91,31 @@ def _of_classes(reading: Reading, node: Any) -> End:
     base = reading.base(logits)
     product = base if plain and _is_product(reading, base) else None
     return End(node, product, targets, classes)
+
+
+_ELEMENTS = {
+    "mse_loss.default": "square",
+    "binary_cross_entropy_with_logits.default": "binary",
+}
+
+
+def _of_elements(reading: Reading, node: Any, name: str) -> tuple[Any, Any, str] | None:
+    """The same shape on both sides, the targets being a tensor of the batch."""
+    if name not in _ELEMENTS or argument(node, _MEANS[name], "reduction", _MEAN) != _MEAN:
+        return None
+    if name.startswith("binary") and any(
+        argument(node, at, key) is not None for at, key in ((2, "weight"), (3, "pos_weight"))
+    ):
+        return None
+    x, targets = (reading.base(each) for each in node.args[:2])
+    if targets not in reading.traced.inputs or not reading.has_rows(x):
+        return None
+    if node.args[0].meta["val"].shape != node.args[1].meta["val"].shape:
+        return None
+    if not targets.meta["val"].is_floating_point() or x in reading.traced.inputs:
+        return None
+    same = len(reading.shapes.sample(targets) or ()) < 4
+    return (x, targets, _ELEMENTS[name]) if same else None
 
 
 def _is_product(reading: Reading, node: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,10 +22,11 @@ from tranche.module.regions import (
     check_rows,
 )
 from tranche.module.shapes import count, is_float, is_size
+from tranche.module.shaping import Shaping
 from tranche.module.steps import Step, Unit, Value
+from tranche.module.table import argument
 
 _IMAGES = ("conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "batch_norm")
-Finish = Callable[[Any], Any]
 
 
 class Tensor(NamedTuple):
@@ -46,7 +47,7 @@ class InTorch(NamedTuple):
     line: str
 
 
-class Lowering:
+class Lowering(Shaping):
     """The units of a graph. fallback: "refuse" makes operators that the library lacks
     an error, and "torch" runs them there. parts: the caller computes the loss, of what
     the units hand out."""
@@ -65,6 +66,8 @@ class Lowering:
         self.batch: dict[str, Tensor] = {}
         self._examples, self._raised, self._fallback = examples, raised, fallback
         self._values: dict[Any, Value] = {}
+        self._constants: dict[str, Any] = {}
+        self._prepared: dict[Any, str] = {}
         self._parameter_units: dict[Any, set[int]] = {}
         self.handed: list[tuple[Any, Value]] = []  # to the caller, and how they lie
         self.outside: Region | None = None  # a loss that the module returns
@@ -81,6 +84,8 @@ class Lowering:
             outputs = list(self.traced.outputs)
             alone = len(outputs) == 1 and outputs[0].meta["val"].ndim == 0
             return (outputs[0], []) if alone else (None, outputs)
+        if self.end.elements is not None:
+            return None, [self.end.elements[0]]
         if self.end.product is None:
             return self.end.node, []
         return None, list(self._product().operands)
@@ -148,8 +153,7 @@ class Lowering:
         for made in nodes:
             value = self._values[made.node]
             if made.node not in own or value.index in self._unit.outputs:
-                copy = self._reshape(value, value.shape)
-                value = replace(copy, channels_last=value.channels_last)
+                value = self.copy(value)
                 self._values[made.node] = value
             self._unit.outputs.append(value.index)
 
@@ -211,6 +215,9 @@ class Lowering:
         if self.end.product is not None:
             self._finish_with_product()
             return
+        if self.end.elements is not None:
+            self._finish_with_elements(*self.end.elements)
+            return
         region = self._region_of(self.end.node)
         parts = {}
         if self.end.targets is not None:
@@ -244,7 +251,7 @@ class Lowering:
         for node in nodes:
             value = self.plain(node) if loss is None else self.value(node)
             if value.index in self._unit.outputs or self._comes_in(value):
-                value = self._reshape(value, value.shape)
+                value = self.copy(value)
             self._unit.outputs.append(value.index)
             self.handed.append((node, value))
         if not nodes:
@@ -284,14 +291,28 @@ class Lowering:
             )
         )
 
+    def _finish_with_elements(self, x: Any, targets: Any, kind: str) -> None:
+        shape = self.shapes.sample(x) or ()
+        given = self.whole(x)
+        wanted = self.data(targets, target=True)
+        if given.shape != wanted.shape:
+            given = self.reshape(given, wanted.shape)
+        assert count(shape) == count(wanted.shape)
+        self._unit.add(
+            Step("op", "element_loss", (given.index, wanted.index), f'{{"kind": "{kind}"}}')
+        )
+
     def _targets(self, lead: tuple[int, ...]) -> int:
         """The tensor of the batch that the loss compares with, or one that is made of
         the batch before it comes to the library."""
         assert self.end is not None
         node = self.reading.base(self.end.targets)
-        if node in self.traced.inputs and self.shapes.sample(node) == lead:
+        ignored = argument(self.end.node, 4, "ignore_index", c.TR_NO_TARGET)
+        usual = ignored == c.TR_NO_TARGET
+        if usual and node in self.traced.inputs and self.shapes.sample(node) == lead:
             return self.data(node, target=True).index
         region = self._region_of(self.end.targets)
+        region.finish = lambda found: found.masked_fill(found == ignored, c.TR_NO_TARGET)
         if not all(o.rows and o.node in self.traced.inputs for o in region.operands):
             raise refuse(self.end.node, "its targets are not made of the batch alone")
         check_rows(self.traced, self.shapes, region, self._examples)
@@ -308,9 +329,6 @@ class Lowering:
         return any(step.name == "batch_norm" for step in steps)
 
     # ---- asked by the rows of the table
-
-    def op(self, name: str, inputs: list[int], **attributes: Any) -> int:
-        return self._unit.op(name, inputs, **attributes)
 
     def value(self, node: Any) -> Value:
         base = self.reading.base(node)
@@ -342,57 +360,49 @@ class Lowering:
         self._unit.steps[key] = self._unit.steps[key]._replace(attributes=str(value))
         return key
 
-    def rows_of(self, node: Any, width: int) -> Value:
-        """The tensor as rows of this width."""
-        value = self.plain(node)
-        if value.shape and value.shape[-1] == width:
-            return value
-        rows = count(value.shape) // width
-        return self._reshape(value, (rows, width) if rows > 1 else (width,))
+    def ids(self, lookup: Any) -> Value:
+        """Numbers of rows; that of a row without a gradient becomes one of none."""
+        if lookup.padding is None:
+            return self.data(lookup.data)
+        rows, padding = int(lookup.table.meta["val"].shape[0]), lookup.padding
 
-    def shaped(self, node: Any, shape: tuple[int, ...]) -> Value:
-        value = self.plain(node)
-        return value if value.shape == shape else self._reshape(value, shape)
+        def finish(ids: Any) -> Any:
+            moved = ids + (ids >= rows)  # so that a wrong one stays wrong
+            return torch.where(ids == padding, rows, moved)
 
-    def alike(self, a: Any, b: Any) -> tuple[Value, Value]:
-        """Two tensors of one shape, in one layout."""
-        first, second = self.value(a), self.value(b)
-        if first.channels_last != second.channels_last:
-            return self.image(a), self.image(b)
-        if first.shape != second.shape:
-            second = self._reshape(second, first.shape)
-        return first, second
+        return self.prepared("ids", lookup.data, finish, below=rows + 1)
 
-    def image(self, node: Any) -> Value:
-        """[H, W, C] of a tensor that is [C, H, W] a sample."""
-        value = self.value(node)
-        if value.channels_last:
-            if self.shapes.sample(node) != self.shapes.sample(self.reading.base(node)):
-                raise refuse(node, "an image in another shape is not supported")
-            return value
-        channels, height, width = self.shapes.sample(node) or (0, 0, 0)
-        region = self._moved(node, False, lambda image: image.permute(0, 2, 3, 1))
-        made = self._function(region, (height, width, channels))
-        return replace(made, channels_last=True)
+    def prepared(
+        self, name: str, node: Any, finish: Any, below: int | None = None
+    ) -> Value:
+        """A tensor that is made of the batch before it comes to the library."""
+        known = self._prepared.get((name, node, below))
+        if known is None:
+            known = f"tranche.{name}{len(self._prepared)}"
+            self._prepared[(name, node, below)] = known
+            operands = [
+                Operand(each, False, True)
+                for each in ([node] if node in self.traced.inputs else [])
+                or self.reading.operands_of(node, set())
+            ]
+            region = Region(self.traced, self.shapes, node, operands, finish)
+            check_rows(self.traced, self.shapes, region, self._examples)
+            self.reading.prepared[known] = region
+            if below is not None:
+                self.reading.ids_below[known] = below
+            shape = self.shapes.sample(node) or ()
+            whole = below is not None
+            self.batch[known] = Tensor(known, node, shape, whole, False, False)
+        return Value(self._unit.once("data", known), self.batch[known].shape)
 
-    def plain(self, node: Any) -> Value:
-        """The tensor in PyTorch's order."""
-        value = self.value(node)
-        if not value.channels_last:
-            return value
-        height, width, channels = value.shape
-        if height * width == 1 or channels == 1:
-            return replace(value, channels_last=False)
-        region = self._moved(self.reading.base(node), True, lambda image: image)
-        return self._function(region, (channels, height, width))
-
-    def _moved(self, node: Any, channels_last: bool, finish: Finish) -> Region:
-        operand = Operand(node, channels_last, True)
-        return Region(self.traced, self.shapes, node, [operand], finish)
-
-    def _reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
-        sizes = {f"dim{i + 1}": size for i, size in enumerate(shape)}
-        return Value(self._unit.op("reshape", [value.index], **sizes), shape)
+    def _any_rows(self) -> int:
+        """A value with as many samples as there are."""
+        if any(step.kind == "input" for step in self._unit.steps):
+            return self._unit.once("input", "0")
+        for index, step in enumerate(self._unit.steps):
+            if step.kind == "data":
+                return index
+        return self.data(next(iter(self.traced.inputs))).index
 
 
 def module_dtypes(module: torch.nn.Module) -> None:

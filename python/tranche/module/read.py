@@ -3,13 +3,14 @@ which of their tensors lie in the plan."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from tranche import _declarations as c
-from tranche.module import cuts, table
+from tranche.module import cuts, moves, rows, table
 from tranche.module.export import Traced, refuse
 from tranche.module.regions import Region
 from tranche.module.shapes import Shapes, count, is_float, is_size
@@ -52,6 +53,8 @@ class Reading:
                 self.natives[node] = native
             elif self._is_view(node):
                 self._bases[node] = self.base(node.args[0])
+            elif self._passed_on(node) is not None:
+                self._bases[node] = self.base(self._passed_on(node))
 
     def _made_of_batch(self) -> set[Any]:
         """Nodes that values of the batch are in, and not its size alone."""
@@ -66,6 +69,24 @@ class Reading:
     def is_parameter(self, node: Any) -> bool:
         return node in self.traced.parameters
 
+    def is_shared(self, node: Any) -> bool:
+        """Is the parameter used more than once, by any of its names?"""
+        mine = self.traced.constants[node].data_ptr()
+        users = [
+            user
+            for other in self.traced.parameters
+            if self.traced.constants[other].data_ptr() == mine
+            for user in other.users
+        ]
+        return len(users) > 1
+
+    def is_of_batch_alone(self, node: Any) -> bool:
+        """Are there no parameters in it, and nothing drawn?"""
+        found = Region.of(node)
+        return node in self._of_batch and not any(
+            each in self.traced.parameters or is_drawn(each) for each in found
+        )
+
     def has_rows(self, node: Any) -> bool:
         """Does it have a result of each row of the batch, one behind the other?"""
         return node in self._of_batch and self.shapes.sample(node) is not None
@@ -79,11 +100,13 @@ class Reading:
 
     def constant(self, node: Any) -> Any:
         """The value of a node that no data and no parameter are in; None of others."""
-        if node.op == "placeholder" and node not in self.traced.buffers:
+        if node.op == "placeholder" and node in self.traced.inputs:
             return None
         region_nodes = Region.of(node)
         for each in region_nodes:
             if each in self.traced.inputs or each in self.traced.parameters:
+                return None
+            if is_drawn(each):
                 return None
         with torch.no_grad():
             return Region(self.traced, self.shapes, node, []).run(3, [])
@@ -91,6 +114,21 @@ class Reading:
     def limit_ids(self, node: Any, rows: int) -> None:
         name = self.traced.inputs[node]
         self.ids_below[name] = min(rows, self.ids_below.get(name, rows))
+
+    def _passed_on(self, node: Any) -> Any:
+        """The tensor that it is: of one alone cat makes no other, and broadcast_tensors
+        none of those of one shape."""
+        if str(node.target) == "aten.cat.default":
+            parts = moves.not_empty(node.args[0])
+            return parts[0] if len(parts) == 1 else None
+        if node.target is not operator.getitem:
+            return None
+        split = node.args[0]
+        if str(split.target) != "aten.broadcast_tensors.default":
+            return None
+        given = [each.meta["val"].shape for each in split.args[0]]
+        same = all(shape == given[0] for shape in given)
+        return split.args[0][node.args[1]] if same else None
 
     def _is_view(self, node: Any) -> bool:
         name = str(node.target).removeprefix("aten.")
@@ -212,6 +250,12 @@ class Reading:
             else:
                 waiting += node.all_input_nodes
         return sorted(found, key=self._order.__getitem__)
+
+
+def is_drawn(node: Any) -> bool:
+    """Is it another each time?"""
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags
 
 
 def examples(traced: Traced, batch: Mapping[str, Any]) -> dict[Any, Any]:

@@ -23,12 +23,15 @@ class Value:
 class Step(NamedTuple):
     """One call that gives one value: of an op, or of what comes in."""
 
-    kind: str  # "op", "function", "input", "data", "parameter", "state"
+    # "op", "function", "input", "data", "parameter", "state"; "constant", of each
+    # sample, and "vector", in a parameter's place
+    kind: str
     name: str
     inputs: tuple[int, ...] = ()
     attributes: str = ""
     shape: tuple[int, ...] = ()
     function: Function | None = None
+    values: Any = None  # of a constant, whose name says what they are
 
     def text(self, prefix: str) -> str:
         name = self.name.removeprefix(prefix) if prefix else self.name

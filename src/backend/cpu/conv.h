@@ -1,5 +1,6 @@
 // Convolutions of images: batches [batch, h, w, channels] (channels last), and weights
-// [out channels, in channels, kernel h, kernel w] as files have them. Sums are f32.
+// [out channels, in channels / groups, kernel h, kernel w] as files have them. Sums are
+// f32.
 #ifndef TR_BACKEND_CPU_CONV_H
 #define TR_BACKEND_CPU_CONV_H
 
@@ -22,7 +23,8 @@ typedef struct tr_conv_desc {
     int64_t batch;
     int64_t in_h, in_w, in_channels;
     int64_t out_h, out_w, out_channels;
-    int64_t kernel_h, kernel_w, stride, padding;
+    int64_t kernel_h, kernel_w, groups;
+    int64_t stride[2], padding[2], dilation[2]; // along h, w
     bool bias;
     bool fresh, accumulate; // what will be asked for: the result written; added to
     int threads;            // that will run it

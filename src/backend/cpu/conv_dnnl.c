@@ -63,7 +63,8 @@ static bool is_valid(const tr_conv_desc *d) {
     return tr__conv_has(d->type) && d->batch >= 1 && d->in_h >= 1 && d->in_w >= 1 &&
            d->in_channels >= 1 && d->out_h >= 1 && d->out_w >= 1 &&
            d->out_channels >= 1 && d->kernel_h >= 1 && d->kernel_w >= 1 &&
-           d->stride >= 1 && d->padding >= 0 && d->threads >= 1 &&
+           d->groups >= 1 && d->in_channels % d->groups == 0 &&
+           d->out_channels % d->groups == 0 && d->threads >= 1 &&
            (d->fresh || d->accumulate);
 }
 
@@ -92,24 +93,19 @@ static tr_status refused(const tr_conv_desc *d, dnnl_status_t status, tr_error *
 }
 
 // ---- preparing
-
 static int threads_of(const tr_conv_desc *d) {
     double pixels = (double)d->batch * (double)d->out_h * (double)d->out_w;
-    double each = 2.0 * (double)d->in_channels * (double)d->out_channels *
+    double each = 2.0 * (double)(d->in_channels / d->groups) * (double)d->out_channels *
                   (double)d->kernel_h * (double)d->kernel_w;
     return tr__threads_worth(pixels * each / grain_flops, d->threads);
 }
 
 static int threads_to_reorder(const tr_conv *p, const tr_layout *layout) {
     const tr_conv_desc *d = &p->desc;
-    int64_t weights = d->out_channels * d->in_channels * d->kernel_h * d->kernel_w;
+    int64_t weights =
+        d->out_channels * (d->in_channels / d->groups) * d->kernel_h * d->kernel_w;
     int64_t values = d->batch * d->in_h * d->in_w * d->in_channels;
     return tr__threads_for(layout == &p->x_layout ? values : weights, 1, d->threads);
-}
-
-static dnnl_status_t create_memory(tr_conv *p, const tr_layout *layout,
-                                   dnnl_memory_t *out) {
-    return tr__layout_memory(layout, p->engine, out);
 }
 
 static dnnl_data_type_t type_of(const tr_conv_desc *d) {
@@ -121,28 +117,33 @@ static dnnl_data_type_t weight_type(const tr_conv_desc *d) {
     return d->kind == TR_CONV_WEIGHT ? dnnl_f32 : type_of(d);
 }
 
+// Of the weight, as files have it, or (not `plain`) as oneDNN likes it.
+static dnnl_status_t weight_layout(const tr_conv_desc *d, dnnl_data_type_t type,
+                                   bool plain, tr_layout *out) {
+    const dnnl_dims_t sizes = {d->groups, d->out_channels / d->groups,
+                               d->in_channels / d->groups, d->kernel_h, d->kernel_w};
+    int grouped = d->groups > 1; // the groups are its first dimension
+    dnnl_format_tag_t tag = grouped ? dnnl_goihw : dnnl_oihw;
+    return tr__layout_tagged(4 + grouped, sizes + !grouped, type,
+                             plain ? tag : dnnl_format_tag_any, out);
+}
+
 static dnnl_status_t describe_all(tr_conv *p) {
     const tr_conv_desc *d = &p->desc;
     const dnnl_data_type_t type = type_of(d), of_weight = weight_type(d);
     const dnnl_dims_t x = {d->batch, d->in_channels, d->in_h, d->in_w};
     const dnnl_dims_t y = {d->batch, d->out_channels, d->out_h, d->out_w};
-    const dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h,
-                                d->kernel_w};
     const dnnl_dims_t bias = {d->out_channels};
     dnnl_status_t status = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
-    status = status
-                 ? status
-                 : dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
+    if (!status) {
+        status = dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
+    }
     status = status ? status : tr__layout_tagged(4, x, type, dnnl_nhwc, &p->x_layout);
     status =
         status ? status : tr__layout_tagged(4, x, dnnl_f32, dnnl_nhwc, &p->dx_layout);
     status = status ? status : tr__layout_tagged(4, y, type, dnnl_nhwc, &p->y_layout);
-    status =
-        status ? status
-               : tr__layout_tagged(4, weight, of_weight, dnnl_oihw, &p->weight_layout);
-    status = status ? status
-                    : tr__layout_tagged(4, weight, type, dnnl_format_tag_any,
-                                        &p->any_weight);
+    status = status ? status : weight_layout(d, of_weight, true, &p->weight_layout);
+    status = status ? status : weight_layout(d, type, false, &p->any_weight);
     return status ? status
                   : tr__layout_tagged(1, bias, of_weight, dnnl_a, &p->bias_layout);
 }
@@ -156,6 +157,13 @@ static dnnl_status_t create_part(tr_conv *p, dnnl_status_t status,
     return status;
 }
 
+// Padding behind a side: what lies past the last window is none, or less of it.
+static int64_t behind(const tr_conv_desc *d, int i, int64_t windows, int64_t kernel,
+                      int64_t side) {
+    return (windows - 1) * d->stride[i] + d->dilation[i] * (kernel - 1) + 1 - side -
+           d->padding[i];
+}
+
 static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *x,
                                const tr_layout *weight) {
     const tr_conv_desc *d = &p->desc;
@@ -166,11 +174,11 @@ static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *x,
         .weight = weight,
         .y = &p->y_layout,
         .bias = d->bias ? &p->bias_layout : NULL,
-        .strides = {d->stride, d->stride},
-        .before = {d->padding, d->padding},
-        // What lies past the last window is no padding, or less of it.
-        .after = {(d->out_h - 1) * d->stride + d->kernel_h - d->in_h - d->padding,
-                  (d->out_w - 1) * d->stride + d->kernel_w - d->in_w - d->padding},
+        .strides = {d->stride[0], d->stride[1]},
+        .dilates = {d->dilation[0] - 1, d->dilation[1] - 1},
+        .before = {d->padding[0], d->padding[1]},
+        .after = {behind(d, 0, d->out_h, d->kernel_h, d->in_h),
+                  behind(d, 1, d->out_w, d->kernel_w, d->in_w)},
     };
 }
 
@@ -178,17 +186,13 @@ static tr_conv_layouts layouts(const tr_conv *p, const tr_layout *x,
 static dnnl_status_t create_convolution(tr_conv *p, const tr_layout *x, bool accumulate,
                                         part *to) {
     const tr_conv_desc *d = &p->desc;
-    const dnnl_dims_t weight = {d->out_channels, d->in_channels, d->kernel_h,
-                                d->kernel_w};
     dnnl_query_t weights =
         d->kind == TR_CONV_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
     dnnl_primitive_desc_t desc = NULL;
     dnnl_primitive_attr_t attributes = NULL;
     tr_layout any = {0};
     dnnl_status_t status = tr__attributes_create(accumulate, &attributes);
-    status = status ? status
-                    : tr__layout_tagged(4, weight, weight_type(d), dnnl_format_tag_any,
-                                        &any);
+    status = status ? status : weight_layout(d, weight_type(d), false, &any);
     if (!status) {
         tr_conv_layouts of = layouts(p, x, p->chosen ? &p->inner_layout : &any);
         status = tr__conv_describe(p->engine, d->kind, &of, attributes, &desc);
@@ -225,12 +229,14 @@ static dnnl_status_t create_reorder(tr_conv *p, const tr_layout *from,
 static dnnl_status_t create_memories(tr_conv *p) {
     const tr_layout *result =
         p->desc.kind == TR_CONV_INPUT ? &p->dx_layout : &p->inner_layout;
-    dnnl_status_t status = create_memory(p, &p->x_layout, &p->x);
-    status = status ? status : create_memory(p, &p->y_layout, &p->y);
-    status = status ? status : create_memory(p, &p->bias_layout, &p->bias);
-    status = status ? status : create_memory(p, &p->weight_layout, &p->weight);
-    status = status ? status : create_memory(p, &p->inner_layout, &p->inner);
-    return status ? status : create_memory(p, result, &p->sum);
+    dnnl_status_t status = tr__layout_memory(&p->x_layout, p->engine, &p->x);
+    status = status ? status : tr__layout_memory(&p->y_layout, p->engine, &p->y);
+    status = status ? status : tr__layout_memory(&p->bias_layout, p->engine, &p->bias);
+    status =
+        status ? status : tr__layout_memory(&p->weight_layout, p->engine, &p->weight);
+    status =
+        status ? status : tr__layout_memory(&p->inner_layout, p->engine, &p->inner);
+    return status ? status : tr__layout_memory(result, p->engine, &p->sum);
 }
 
 static size_t round_up(size_t bytes) {

@@ -51,7 +51,8 @@ dnnl_status_t tr__reorder_describe(dnnl_engine_t engine, const tr_layout *from,
 typedef struct tr_conv_layouts {
     const tr_layout *x, *weight, *y;
     const tr_layout *bias;                       // NULL: none
-    dnnl_dims_t strides, before, after;          // padding before and after
+    dnnl_dims_t strides, dilates;                // a dilation of 1 is 0 here
+    dnnl_dims_t before, after;                   // padding
     const tr_layout *forward_x, *forward_weight; // of the output that a gradient is of
 } tr_conv_layouts;
 dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,

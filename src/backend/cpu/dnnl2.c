@@ -71,17 +71,17 @@ static dnnl_status_t describe(tr_conv_kind kind, const tr_conv_layouts *of,
     const dnnl_memory_desc_t *y = &of->y->desc;
     switch (kind) {
     case TR_CONV_INPUT:
-        return dnnl_convolution_backward_data_desc_init(out, dnnl_convolution_direct, x,
-                                                        weight, y, of->strides,
-                                                        of->before, of->after);
-    case TR_CONV_WEIGHT:
-        return dnnl_convolution_backward_weights_desc_init(
-            out, dnnl_convolution_direct, x, weight, optional(of->bias), y, of->strides,
+        return dnnl_dilated_convolution_backward_data_desc_init(
+            out, dnnl_convolution_direct, x, weight, y, of->strides, of->dilates,
             of->before, of->after);
+    case TR_CONV_WEIGHT:
+        return dnnl_dilated_convolution_backward_weights_desc_init(
+            out, dnnl_convolution_direct, x, weight, optional(of->bias), y, of->strides,
+            of->dilates, of->before, of->after);
     default:
-        return dnnl_convolution_forward_desc_init(
+        return dnnl_dilated_convolution_forward_desc_init(
             out, dnnl_forward_training, dnnl_convolution_direct, x, weight,
-            optional(of->bias), y, of->strides, of->before, of->after);
+            optional(of->bias), y, of->strides, of->dilates, of->before, of->after);
     }
 }
 

@@ -71,7 +71,7 @@ static dnnl_status_t describe_forward(dnnl_engine_t engine, const tr_conv_layout
                                       dnnl_primitive_desc_t *out) {
     return dnnl_convolution_forward_primitive_desc_create(
         out, engine, dnnl_forward_training, dnnl_convolution_direct, of->x->desc,
-        of->weight->desc, optional(of->bias), of->y->desc, of->strides, NULL,
+        of->weight->desc, optional(of->bias), of->y->desc, of->strides, of->dilates,
         of->before, of->after, attributes);
 }
 
@@ -90,12 +90,13 @@ dnnl_status_t tr__conv_describe(dnnl_engine_t engine, tr_conv_kind kind,
     if (!status && kind == TR_CONV_INPUT) {
         status = dnnl_convolution_backward_data_primitive_desc_create(
             out, engine, dnnl_convolution_direct, of->x->desc, of->weight->desc,
-            of->y->desc, of->strides, NULL, of->before, of->after, hint, attributes);
+            of->y->desc, of->strides, of->dilates, of->before, of->after, hint,
+            attributes);
     } else if (!status) {
         status = dnnl_convolution_backward_weights_primitive_desc_create(
             out, engine, dnnl_convolution_direct, of->x->desc, of->weight->desc,
-            optional(of->bias), of->y->desc, of->strides, NULL, of->before, of->after,
-            hint, attributes);
+            optional(of->bias), of->y->desc, of->strides, of->dilates, of->before,
+            of->after, hint, attributes);
     }
     if (hint) {
         dnnl_primitive_desc_destroy(hint);

@@ -183,12 +183,13 @@ static void say(const texts *t, const tr_data_options *options, const char *key)
                      "says whether equal texts of a batch are each other's negatives",
                      key, (long long)t->equal, t->equal == 1 ? " is" : "s are");
     }
+    int64_t most = t->length / tr__max_i64(1, options->group_texts);
     if (list->cut > 0) {
         tr__data_say(options,
                      "%s: %lld text%s of more than %lld tokens %s cut to that; raise "
                      "data.max_length to keep them whole",
-                     key, (long long)list->cut, tr__plural(list->cut),
-                     (long long)t->length, list->cut == 1 ? "is" : "are");
+                     key, (long long)list->cut, tr__plural(list->cut), (long long)most,
+                     list->cut == 1 ? "is" : "are");
     }
 }
 

@@ -115,7 +115,8 @@ static void end(tr_feed *feed, tr_status status) {
 // Fills the next slot of the ring, which is free, or ends the feed.
 static void fill_next(tr_feed *feed) {
     const tr_feed_options *options = &feed->options;
-    if (feed->micro_of_step == options->micros) { // the step is whole
+    int64_t rounds = tr__max_i64(options->rounds, 1);
+    if (feed->micro_of_step == options->micros * rounds) { // the step is whole
         feed->step++;
         feed->micro_of_step = 0;
     }
@@ -127,9 +128,9 @@ static void fill_next(tr_feed *feed) {
         feed->now = tr__batcher_next(&options->batcher, feed->cursor);
         feed->cursor = feed->now.next;
     }
-    tr_status status =
-        fill_slot(feed, feed->number++ % options->slots, feed->now,
-                  options->first_micro + feed->micro_of_step++, &feed->error);
+    int64_t micro = options->first_micro + feed->micro_of_step++ % options->micros;
+    tr_status status = fill_slot(feed, feed->number++ % options->slots, feed->now,
+                                 micro, &feed->error);
     if (status == TR_OK) {
         publish(feed);
     } else {

@@ -6,7 +6,8 @@
 // micro-batch, rows [m, ...] each, as the model's list says (base/batch.h).
 // Micro-batches come in the order of the steps: of a step's rows [first, first + count)
 // micro-batch j holds [j * m, j * m + m). Rows past `count` are padded, inputs 0 and no
-// target, so that they weigh nothing; a micro-batch may be padding alone.
+// target, so that they weigh nothing; a micro-batch may be padding alone. A step that
+// goes through its micro-batches several times gets all of them anew in each round.
 #ifndef TR_DATA_ORDER_FEED_H
 #define TR_DATA_ORDER_FEED_H
 
@@ -30,6 +31,7 @@ typedef struct tr_feed_options {
     int64_t micro_batch; // m, rows of a slot
     int64_t first_micro; // of a step, the micro-batches [first_micro, first_micro +
     int64_t micros;      // micros) are fed: those of one rank
+    int64_t rounds;      // of a step; 0: one
     int64_t slots;       // of the ring, > 0; as many may be held at once
     void *memory;        // [slots * bytes of a slot], aligned as a slot
 } tr_feed_options;

@@ -6,7 +6,9 @@
 #include "ops/nn/columns/columns.h"
 #include "ops/nn/dropout/dropout.h"
 #include "ops/nn/linear/linear.h"
+#include "ops/nn/magnitude/magnitude.h"
 #include "ops/nn/relu/relu.h"
+#include "ops/nn/row_norm/row_norm.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,10 +22,12 @@ typedef struct layer {
     char module[NAME_BYTES]; // its name in the whole model
     char local[NAME_BYTES];  // in the unit, up to "weight"
     int64_t first, rows;     // of the product's columns
+    tr_value down, up;       // A, B
 } layer;
 
 bool tr__is_adapter_tensor(const char *name) {
-    return strstr(name, "." TR_LORA_A) || strstr(name, "." TR_LORA_B);
+    return strstr(name, "." TR_LORA_A) || strstr(name, "." TR_LORA_B) ||
+           strstr(name, "." TR_DORA_M);
 }
 
 // False: it is no layer by its name.
@@ -41,7 +45,7 @@ static bool name_layer(const tr_model_unit *unit, const char *param, layer *out)
 }
 
 static tr_value low_rank(tr_graph *graph, const tr_adapter *adapter, tr_value x,
-                         const layer *to) {
+                         layer *to) {
     char a[NAME_BYTES + sizeof TR_LORA_A], b[NAME_BYTES + sizeof TR_LORA_B];
     tr_shape shape = tr_graph_desc(graph, x).shape;
     int64_t in = shape.dim[shape.rank - 1];
@@ -50,27 +54,73 @@ static tr_value low_rank(tr_graph *graph, const tr_adapter *adapter, tr_value x,
     const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
     snprintf(a, sizeof a, "%s" TR_LORA_A, to->local);
     snprintf(b, sizeof b, "%s" TR_LORA_B, to->local);
-    tr_value down = tr_graph_param(graph, a, TR_SHAPE2(adapter->rank, in), drawn);
-    tr_value up = tr_graph_param(graph, b, TR_SHAPE2(to->rows, adapter->rank), zeros);
+    to->down = tr_graph_param(graph, a, TR_SHAPE2(adapter->rank, in), drawn);
+    to->up = tr_graph_param(graph, b, TR_SHAPE2(to->rows, adapter->rank), zeros);
     x = adapter->dropout > 0 ? tr_dropout(graph, x, adapter->dropout) : x;
-    x = tr_linear(graph, TR_LINEAR_OUT_IN, x, down, TR_NO_VALUE);
-    return tr_linear(graph, TR_LINEAR_OUT_IN, x, up, TR_NO_VALUE);
+    x = tr_linear(graph, TR_LINEAR_OUT_IN, x, to->down, TR_NO_VALUE);
+    return tr_linear(graph, TR_LINEAR_OUT_IN, x, to->up, TR_NO_VALUE);
 }
 
 static tr_value add(tr_graph *graph, const tr_adapter *adapter, tr_value y, tr_value x,
-                    const layer *to) {
-    const tr_columns_attr attr = {(int32_t)to->first, (int32_t)to->rows,
-                                  adapter->scale};
+                    layer *to) {
+    const tr_columns_attr attr = {.first = (int32_t)to->first,
+                                  .count = (int32_t)to->rows,
+                                  .scale = adapter->scale};
     const tr_value in[] = {y, low_rank(graph, adapter, x, to)};
     return tr_graph_op(graph, &tr__op_add_columns, &attr, in, 2, NULL);
 }
 
-// The product itself, its activation left for what comes behind.
+// The product itself, its activation left for what comes behind, and its bias, too,
+// where there are magnitudes.
 static tr_value product(tr_graph *graph, const tr_rewrite_node *node) {
     tr_linear_attr attr;
     memcpy(&attr, node->attr, sizeof attr);
     attr.activation = TR_ACTIVATION_NONE;
-    return tr_graph_op(graph, node->op, &attr, node->in, node->in_count, NULL);
+    const tr_value in[] = {
+        node->in[0], node->in[1],
+        node->in_count > 2 && !node->adapter->magnitudes ? node->in[2] : TR_NO_VALUE};
+    return tr_graph_op(graph, node->op, &attr, in, node->in_count, NULL);
+}
+
+// ---- magnitudes
+
+static tr_value magnitude(tr_graph *graph, const layer *of) {
+    char name[NAME_BYTES + sizeof TR_DORA_M];
+    const tr_init ones = {TR_INIT_CONSTANT, 1, 0}; // until the base is read
+    snprintf(name, sizeof name, "%s" TR_DORA_M, of->local);
+    return tr_graph_param(graph, name, TR_SHAPE1(of->rows), ones);
+}
+
+static tr_value lengths(tr_graph *graph, const tr_rewrite_node *node, const layer *of) {
+    tr_linear_attr linear;
+    memcpy(&linear, node->attr, sizeof linear);
+    const tr_row_norm_attr attr = {.in_out = linear.layout == TR_WEIGHT_IN_OUT,
+                                   .first = (int32_t)of->first,
+                                   .rows = (int32_t)of->rows,
+                                   .scale = node->adapter->scale};
+    const tr_value in[] = {node->in[1], of->down, of->up};
+    return tr_graph_op(graph, &tr__op_row_norm, &attr, in, 3, NULL);
+}
+
+// As many layers at once as the op takes; the first adds the bias.
+static tr_value scale(tr_graph *graph, const tr_rewrite_node *node, tr_value y,
+                      const layer *layers, int count) {
+    tr_value bias = node->in_count > 2 ? node->in[2] : TR_NO_VALUE;
+    for (int at = 0; at < count; at += TR_MAGNITUDE_LAYERS) {
+        int most = count - at < TR_MAGNITUDE_LAYERS ? count - at : TR_MAGNITUDE_LAYERS;
+        tr_magnitude_attr attr = {.layers = most};
+        tr_value in[2 + 2 * TR_MAGNITUDE_LAYERS] = {y, bias};
+        for (int i = 0; i < most; i++) {
+            const layer *of = &layers[at + i];
+            attr.first[i] = (int32_t)of->first;
+            attr.count[i] = (int32_t)of->rows;
+            in[2 + 2 * i] = magnitude(graph, of);
+            in[3 + 2 * i] = lengths(graph, node, of);
+        }
+        y = tr_graph_op(graph, &tr__op_magnitude, &attr, in, 2 + 2 * most, NULL);
+        bias = TR_NO_VALUE;
+    }
+    return y;
 }
 
 // Of the layers that are stacked in the product's weight, those that have adapters go
@@ -114,6 +164,9 @@ static bool adapt(tr_graph *graph, const tr_rewrite_node *node, tr_value *result
     tr_value y = product(graph, node);
     for (int i = 0; i < count; i++) {
         y = add(graph, node->adapter, y, node->in[0], &layers[i]);
+    }
+    if (node->adapter->magnitudes) {
+        y = scale(graph, node, y, layers, count);
     }
     results[0] = attr.activation == TR_ACTIVATION_RELU ? tr_relu(graph, y) : y;
     return true;

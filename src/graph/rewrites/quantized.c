@@ -1,8 +1,11 @@
 // Linear layers whose weights are kept in few bits: a product with what these stand
-// for, which is made for each product, and never kept.
+// for, which is made for each product, and never kept. Lengths of their rows (DoRA)
+// need no weight made.
+#include "base/quantized.h"
 #include "graph/rewrite.h"
 #include "ops/nn/dequantize/dequantize.h"
 #include "ops/nn/linear/linear.h"
+#include "ops/nn/row_norm/row_norm.h"
 
 #include <string.h>
 
@@ -65,7 +68,32 @@ static bool keep_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
     return true;
 }
 
+// Lengths of rows are found where the weight lies: the product before has made it one
+// of few bits, or has left it.
+static bool measure_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
+                                tr_value *results) {
+    tr_row_norm_attr attr;
+    memcpy(&attr, node->attr, sizeof attr);
+    size_t i = (size_t)graph->values[node->in[0]].index;
+    int64_t row = 0;
+    if (graph->params[i].quantized == TR_QUANTIZED_NOT) {
+        return false;
+    }
+    for (; row < attr.first; i++) {
+        const tr_param_info *before = &graph->params[i];
+        row += before->plain.dim[before->transposed ? 1 : 0];
+        attr.tensor +=
+            tr__quantized_layout(before->quantized, tr_shape_count(before->plain))
+                .bytes;
+    }
+    attr.kind = graph->params[i].quantized;
+    attr.in_out = 0; // codes are [out, in] whatever the weight was
+    attr.first = 0;
+    return tr_rewrite_as(graph, node, node->op, &attr, results);
+}
+
 const tr_rewrite tr__rewrites_quantized[] = {
     {TR_REWRITE_QUANTIZED, &tr__op_linear, NULL, keep_in_few_bits},
+    {TR_REWRITE_QUANTIZED, &tr__op_row_norm, NULL, measure_in_few_bits},
     {0},
 };

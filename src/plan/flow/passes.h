@@ -15,6 +15,8 @@ tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err);
 tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);
 // The order of work: wave by wave, unit by unit, segment by segment.
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
+// A step that runs forward twice, where its loss is over all micro-batches.
+tr_status tr__pass_two_passes(tr_plan *plan, tr_error *err);
 // Where the model has no loss, each micro-batch's outputs go to the caller, who gives
 // their gradients back.
 tr_status tr__pass_hand_out(tr_plan *plan, tr_error *err);

@@ -26,6 +26,10 @@ tr_space tr__plan_shared_space(const tr_plan *plan) {
     return plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
 }
 
+int64_t tr__plan_rounds(const tr_plan *plan) {
+    return plan->request.passes > 1 ? 3 : 1;
+}
+
 bool tr__plan_runs(const tr_plan *plan, int unit) {
     return unit >= plan->runs.first && unit < plan->runs.end;
 }
@@ -41,8 +45,8 @@ int64_t tr__data_rank(const tr_plan_request *request) {
 bool tr__plan_exchanges_inside(const tr_plan *plan) {
     bool some = false;
     for (int u = plan->runs.first; u < plan->runs.end; u++) {
-        some = some || (plan->units[u].program &&
-                        tr__unit_exchanges(plan->units[u].program));
+        some = some ||
+               (plan->units[u].program && tr__unit_exchanges(plan->units[u].program));
     }
     return some;
 }

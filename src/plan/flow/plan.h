@@ -109,6 +109,9 @@ tr_status tr__plan_operand(tr_plan *plan, tr_step_operand operand, tr_error *err
 tr_space tr__plan_shared_space(const tr_plan *plan);
 // Do ranks exchange inside of units?
 bool tr__plan_exchanges_inside(const tr_plan *plan);
+// How often a training step goes through its micro-batches (tr_plan_request.passes): up
+// to the loss, through the loss, and on from it; or all at once.
+int64_t tr__plan_rounds(const tr_plan *plan);
 // Does this rank run the unit?
 bool tr__plan_runs(const tr_plan *plan, int unit);
 // Ranks along the data axis, and which of them this one is.

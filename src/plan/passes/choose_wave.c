@@ -35,6 +35,68 @@ static bool evicts_sums(const tr_plan *plan) {
            tr__plan_grads_pass(plan);
 }
 
+// Only the last unit waits for other micro-batches, at one place, and the units below
+// can run a second time: they change nothing but what they hand on.
+static bool can_repeat(const tr_plan *plan) {
+    const tr_unit_program *last = plan->units[plan->unit_count - 1].program;
+    bool can = !plan->hands_out && plan->unit_count > 1 &&
+               tr__graph_barriers(last->graph, 1, last->segments) == 1;
+    for (int u = 0; u + 1 < plan->unit_count; u++) {
+        const tr_unit_program *program = plan->units[u].program;
+        can = can && program->segments == 1 && program->wave_bytes == 0;
+    }
+    return can;
+}
+
+// Flat buffers of the last unit of which it makes gradients in the segments [from, to).
+static uint32_t makes(const tr_unit_program *unit, int from, int to) {
+    uint32_t flats = 0;
+    for (int s = from; s < to; s++) {
+        flats |= tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD);
+    }
+    return flats;
+}
+
+// Are gradients handed on wave by wave that are made both with the loss and behind it?
+static bool leaves_twice(const tr_plan *plan) {
+    const tr_plan_unit *last = &plan->units[plan->unit_count - 1];
+    const tr_unit_program *unit = last->program;
+    int barrier = 1;
+    while (tr__graph_barriers(unit->graph, barrier, barrier + 1) == 0) {
+        barrier++;
+    }
+    uint32_t both = makes(unit, 0, barrier) & makes(unit, barrier, unit->segments);
+    bool leaves = false;
+    for (int f = 0; f < unit->flat_count; f++) {
+        leaves =
+            leaves || ((both >> f & 1) && tr__flat_grads_pass(plan, last->flats[f]));
+    }
+    return leaves;
+}
+
+// The wave is of the units below the loss.
+static tr_status take_passes(tr_plan *plan, tr_error *err) {
+    tr_plan_request *r = &plan->request;
+    if (evicts_sums(plan)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "contrastive.passes is 2, but gradients go to %s once a step, "
+            "which needs all micro-batches in one wave: set it to 1, or turn "
+            "execution.reproducible on, where gradients may go there in "
+            "parts",
+            r->grad_placement == TR_SPACE_NVME ? "NVMe" : "the host");
+    }
+    if (leaves_twice(plan)) {
+        return tr_fail(err, TR_USAGE,
+                       "contrastive.passes is 2, but parameters of unit %s are used "
+                       "before the loss and by it, and their gradients leave wave by "
+                       "wave: set it to 1, or use zero_optimization.stage 0 or 1",
+                       r->model->units[plan->unit_count - 1].name);
+    }
+    r->wave = r->wave ? r->wave : 1;
+    return TR_OK;
+}
+
 static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
     tr_plan_request *r = &plan->request;
     plan->why_wave = why;
@@ -94,9 +156,13 @@ tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
     bool own = false;
     const char *barrier = find_barrier(plan, &own);
+    r->passes = r->passes > 1 && can_repeat(plan) ? 2 : 1;
     if (plan->hands_out) {
         tr_status status = check_sums(plan, err);
         return status == TR_OK ? take_one(plan, barrier, err) : status;
+    }
+    if (r->passes > 1) {
+        return take_passes(plan, err);
     }
     if (barrier) {
         const char *over =

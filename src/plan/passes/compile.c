@@ -189,7 +189,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .all_rows = r->all_positions,
                                   .cache_positions = r->cache_positions,
                                   .cache_piece = piece_of(r),
-                                  .recompute = r->recomputed_units > 0,
+                                  .recompute = r->recomputed_units > 0 || r->passes > 1,
                                   .target = plan->target,
                                   .real = r->compute,
                                   .packs = r->accumulation_steps > 1 && !r->fp8.repack,

@@ -21,8 +21,7 @@ static tr_region summed_by(const tr_plan *plan, const tr_plan_step *step,
     const tr_step_operand *block =
         tr__step_operand(plan, step, (size_t)at->out[0].block);
     int64_t first = block->first + at->out[0].offset;
-    return (tr_region){block->buffer, first,
-                       first + tr_tensor_bytes(at->desc.out[0])};
+    return (tr_region){block->buffer, first, first + tr_tensor_bytes(at->desc.out[0])};
 }
 
 static void put_exchange(tr_editor *editor, const tr_plan_step *step,

@@ -52,8 +52,8 @@ static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
     int64_t count;
     size_t next = 0;
     return tr__step_runs(step, TR_VARIANT_BACKWARD) && tr__step_ends(step) &&
-           step->micro == 0 &&
-           plan->flats[unit->flats[0]].measured && counts(plan, unit->flats[0]) &&
+           step->micro == 0 && plan->flats[unit->flats[0]].measured &&
+           counts(plan, unit->flats[0]) &&
            tr__unit_gradient(unit->program, step->segment, &next, &count);
 }
 
@@ -163,12 +163,11 @@ static void measure_tied(tr_editor *editor, int flat) {
     tr__make_end(&m);
 }
 
-// Of the unit's own flat buffer, where the backward has left them: one parameter after
-// the other.
-static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
+// Of the unit's own flat buffer: one parameter after the other.
+// `value`: where the backward has left them.
+static void measure_own(tr_editor *editor, const tr_plan_step *backward,
+                        int32_t value) {
     const tr_unit_program *unit = editor->plan->units[backward->unit].program;
-    int flat = editor->plan->units[backward->unit].flats[0];
-    int32_t value = tr__edit_grads(editor, flat);
     tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm},
                          .subject = TR_OF_UNIT,
                          .unit = backward->unit,
@@ -197,12 +196,26 @@ static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
     }
 }
 
+// Where the pieces of a segment leave gradients of the unit's own flat buffer: *value
+// is what those before the step have named, -1: nothing.
+static void note_gradients(const tr_plan *plan, const tr_plan_step *step,
+                           int32_t *value) {
+    const tr_step_operand *grads =
+        tr__step_block(plan, step, TR_PLACE_PARAM_GRAD, 0, false);
+    *value = tr__step_begins(step) ? -1 : *value;
+    *value = grads ? grads->buffer : *value;
+}
+
 static void add_steps(tr_editor *editor, const size_t *last) {
+    int32_t made = -1;
     for (size_t i = 0; i < editor->old->count; i++) {
         const tr_plan_step *step = &editor->old->steps[i];
         tr__edit_add(editor, *step);
+        if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
+            note_gradients(editor->plan, step, &made);
+        }
         if (is_micro_norm(editor->plan, step)) {
-            measure_own(editor, step);
+            measure_own(editor, step, made);
         }
         if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
             add_tied(editor, last, i);

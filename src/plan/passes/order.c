@@ -19,8 +19,7 @@ typedef struct writer {
 } writer;
 
 // Steps that run the pieces of a segment on a micro-batch, one after the other.
-static void add_segment(writer *w, tr_verb verb, tr_variant role,
-                        tr_plan_step step) {
+static void add_segment(writer *w, tr_verb verb, tr_variant role, tr_plan_step step) {
     const tr_unit_program *unit = w->plan->units[step.unit].program;
     tr_piece_range pieces = tr__segment_pieces(unit, role, step.segment);
     step.label = (tr_step_label){.verb = verb};
@@ -71,35 +70,10 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
                 (tr_plan_step){.unit = u, .segment = segment, .micro = micro});
 }
 
-// Is the step the first of its scope to make a gradient of the flat?
-static bool begins(writer *w, int flat, int u, int64_t micro) {
-    int64_t wave = micro / w->plan->request.wave;
-    int64_t scope = 1 + tr__gradient_scope(w->plan, flat, u, wave);
-    bool first = w->begun[flat] != scope;
-    w->begun[flat] = scope;
-    return first;
-}
-
-// Gradients that pass lie where something else lay before: between the parameters'
-// gradients there must be zeros, as there always are where gradients stay. (Where each
-// micro-batch's are accumulated, a pass clears them for each: accumulate.c.)
-static void clear_gaps(writer *w, int u, int segment, int64_t micro) {
-    const tr_plan_unit *unit = &w->plan->units[u];
-    uint32_t touched = tr__segment_flats(unit->program, TR_VARIANT_BACKWARD, segment,
-                                         TR_PLACE_PARAM_GRAD);
-    bool passing = !tr__plan_accumulates(w->plan);
-    for (int f = 0; f < unit->program->flat_count && passing; f++) {
-        int flat = unit->flats[f];
-        bool first = (touched >> f & 1) && begins(w, flat, u, micro);
-        if (first && tr__flat_grads_pass(w->plan, flat) &&
-            tr__flat_has_gaps(w->plan, flat)) {
-            tr__put_clear_gradients(&w->editor, flat, false);
-        }
-    }
-}
-
 static void add_backward(writer *w, int u, int segment, int64_t micro) {
-    clear_gaps(w, u, segment, micro);
+    if (w->plan->request.passes < 2) { // which has another order
+        tr__put_clear_gaps(&w->editor, w->begun, u, segment, micro);
+    }
     add_segment(w, TR_VERB_backward, TR_VARIANT_BACKWARD,
                 (tr_plan_step){.unit = u, .segment = segment, .micro = micro});
     if (u == w->lowest && segment == 0) {
@@ -194,12 +168,14 @@ static void merge_step(writer *w) {
     }
 }
 
-// Every wave goes up through this rank's units, and down again.
+// Every wave goes up through this rank's units, and down again. (Of a step in two
+// passes a pass of its own makes waves: two_passes.c.)
 static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
     bool turns = plan->runs.end == plan->unit_count;
     int end = plan->runs.end - turns; // of units that are not turned at once
-    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
+    int64_t g = plan->request.accumulation_steps;
+    int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
     for (int64_t first = 0; first < g; first += wave) {
         w->first = first;
         w->end = tr__min_i64(first + wave, g);

@@ -35,8 +35,8 @@ static void add_role(tr_editor *editor, tr_verb verb, tr_variant role,
 
 static void edit_step(tr_editor *editor, const tr_plan_step *step) {
     const tr_plan *plan = editor->plan;
-    bool forward = tr__step_runs(step, TR_VARIANT_FORWARD) &&
-                   plan->units[step->unit].recomputed;
+    bool forward =
+        tr__step_runs(step, TR_VARIANT_FORWARD) && plan->units[step->unit].recomputed;
     if (forward && tr__step_begins(step)) { // it keeps nothing
         add_role(editor, TR_VERB_forward, TR_VARIANT_SAVES_NOTHING, step);
     }

@@ -47,6 +47,35 @@ void tr__put_clear_gradients(tr_editor *editor, int flat, bool whole) {
     tr__make_end(&m);
 }
 
+// Is the backward the first of its scope to make a gradient of the flat?
+static bool begins(const tr_plan *plan, int64_t *begun, int flat, int unit,
+                   int64_t micro) {
+    int64_t wave = micro / plan->request.wave;
+    int64_t scope = 1 + tr__gradient_scope(plan, flat, unit, wave);
+    bool first = begun[flat] != scope;
+    begun[flat] = scope;
+    return first;
+}
+
+// Gradients that pass lie where something else lay before: between the parameters'
+// gradients there must be zeros, as there always are where gradients stay. (Where each
+// micro-batch's are accumulated, a pass clears them for each: accumulate.c.)
+void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit, int segment,
+                        int64_t micro) {
+    const tr_plan *plan = editor->plan;
+    const tr_plan_unit *of = &plan->units[unit];
+    uint32_t touched = tr__segment_flats(of->program, TR_VARIANT_BACKWARD, segment,
+                                         TR_PLACE_PARAM_GRAD);
+    bool passing = !tr__plan_accumulates(plan);
+    for (int f = 0; f < of->program->flat_count && passing; f++) {
+        int flat = of->flats[f];
+        bool first = (touched >> f & 1) && begins(plan, begun, flat, unit, micro);
+        if (first && tr__flat_grads_pass(plan, flat) && tr__flat_has_gaps(plan, flat)) {
+            tr__put_clear_gradients(editor, flat, false);
+        }
+    }
+}
+
 // ---- squares
 
 static tr_op_draft squares(const tr_plan *plan, tr_stream stream, const tr_flat *flat,

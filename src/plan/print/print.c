@@ -349,14 +349,15 @@ static void print_request(const tr_plan *plan, FILE *to) {
                 r->mesh.size[TR_AXIS_TENSOR], r->mesh.size[TR_AXIS_PIPELINE]);
     }
     fprintf(to,
-            "%s; wave %" PRId64 "%s%s; stage %d\n"
+            "%s%s; wave %" PRId64 "%s%s; stage %d\n"
             "recomputed: %s; %.3f GFLOP a step; kernels: %s, %d thread%s\n",
             r->train_batch_size == r->micro_batch * r->accumulation_steps * ranks
                 ? ""
                 : " (the last one short)",
-            r->wave, plan->why_wave ? ": " : "", plan->why_wave ? plan->why_wave : "",
-            r->stage, recomputed, plan->flops / 1e9, tr__target_name(&plan->target),
-            r->threads, tr__plural(r->threads));
+            r->passes > 1 ? "; two passes" : "", r->wave, plan->why_wave ? ": " : "",
+            plan->why_wave ? plan->why_wave : "", r->stage, recomputed,
+            plan->flops / 1e9, tr__target_name(&plan->target), r->threads,
+            tr__plural(r->threads));
 }
 
 tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {

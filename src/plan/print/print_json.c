@@ -235,6 +235,7 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
                    {"train_batch_size", r->train_batch_size},
                    {"micro_batch", r->micro_batch},
                    {"accumulation_steps", r->accumulation_steps},
+                   {"passes", r->passes},
                    {"wave", r->wave},
                    {"stage", r->stage},
                    {"parameters", tr_plan_parameters(plan)},

@@ -14,7 +14,7 @@ typedef enum tr_meaning_kind {
                       // micro-batch, terms: pieces done
     TR_MEANS_DROPPED, // what an interrupted step has left
     TR_MEANS_ZEROS,
-    TR_MEANS_DATA,           // index: micro-batch
+    TR_MEANS_DATA, // index: micro-batch
     // of: unit, index: micro-batch, terms: segments behind it, version: and pieces of
     // the next one
     TR_MEANS_INPUT,

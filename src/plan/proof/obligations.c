@@ -11,6 +11,27 @@ static void missing(tr_proof *p, const char *what, const char *of) {
     }
 }
 
+// All data have been read so often, and given back. A forward runs a second time on all
+// micro-batches or on none.
+static void oblige_rounds(tr_proof *p, int64_t rounds, int64_t micros) {
+    int64_t all = rounds * micros;
+    bool given_back = p->walked.loaded == all && p->walked.unloaded == all;
+    if (p->status == TR_OK && !given_back && p->kind != TR_SEQUENCE_INFERENCE) {
+        p->status =
+            tr_fail(p->err, TR_INTERNAL, "plan: %s ends before all data are given back",
+                    tr__sequence_name(p->kind));
+    }
+    for (int u = 0; u < p->plan->unit_count && p->status == TR_OK; u++) {
+        if (p->walked.again[u] != 0 && p->walked.again[u] != micros) {
+            p->status = tr_fail(p->err, TR_INTERNAL,
+                                "plan: %s ends before all micro-batches have been "
+                                "through %s again",
+                                tr__sequence_name(p->kind),
+                                p->plan->request.model->units[u].name);
+        }
+    }
+}
+
 void tr__oblige_work(tr_proof *p) {
     bool training = p->kind == TR_SEQUENCE_TRAIN;
     int64_t micros = training ? p->plan->request.accumulation_steps : 1;
@@ -29,18 +50,13 @@ void tr__oblige_work(tr_proof *p) {
             }
         }
     }
+    oblige_rounds(p, training && p->plan->request.passes > 1 ? 3 : 1, micros);
     bool outputs =
         p->plan->hands_out && tr__plan_runs(p->plan, p->plan->unit_count - 1);
     if (p->status == TR_OK && p->walked.handed != (outputs ? micros : 0)) {
         p->status = tr_fail(p->err, TR_INTERNAL,
                             "plan: %s ends before the caller has all outputs",
                             tr__sequence_name(p->kind));
-    }
-    bool given_back = p->walked.loaded == micros && p->walked.unloaded == micros;
-    if (p->status == TR_OK && !given_back && p->kind != TR_SEQUENCE_INFERENCE) {
-        p->status =
-            tr_fail(p->err, TR_INTERNAL, "plan: %s ends before all data are given back",
-                    tr__sequence_name(p->kind));
     }
 }
 

@@ -1,13 +1,13 @@
-// The pieces of a unit's programs, of which exchanges between ranks are some. The pieces
-// of a segment run one after the other on a micro-batch, and ranks sum what the piece
-// before the exchange has left, where it lies.
+// The pieces of a unit's programs, of which exchanges between ranks are some. The
+// pieces of a segment run one after the other on a micro-batch, and ranks sum what the
+// piece before the exchange has left, where it lies.
 #include "base/memory.h"
 #include "plan/proof/unit.h"
 
 // What is known of a unit on a micro-batch while the pieces of a segment are at work.
 struct tr_open_pieces {
-    int32_t done;  // 1 + the last piece, as one of the unit's programs; 0: none is open
-    int32_t step;  // that ran it
+    int32_t done; // 1 + the last piece, as one of the unit's programs; 0: none is open
+    int32_t step; // that ran it
     bool is_summed; // each rank has its part of the sum that comes next
 };
 
@@ -111,8 +111,7 @@ static void exchange(tr_proof *p, tr_open_pieces *open, const tr_program *next) 
 // One that is interrupted goes on with what is there.
 static void exchange_stopped(tr_proof *p) {
     static const tr_meaning dropped = {.kind = TR_MEANS_DROPPED};
-    const tr_step_operand *to =
-        tr__step_operand(p->plan, p->step, TR_EXCHANGE_RECEIVE);
+    const tr_step_operand *to = tr__step_operand(p->plan, p->step, TR_EXCHANGE_RECEIVE);
     tr__exchange_work(p, p->step->payload.exchange.group);
     tr__bytes_write(p, (tr_bytes){to->buffer, to->first, to->end}, &dropped);
 }
@@ -149,8 +148,8 @@ static int32_t count_segments(const tr_proof *p, int32_t unit, tr_variant role,
         tr_piece_range pieces = tr__segment_pieces(of, role, s);
         bool some = false;
         for (int i = pieces.first; i < pieces.end; i++) {
-            some = some ||
-                   works_in(p, unit, tr__unit_piece(of, role, i), places, leaves);
+            some =
+                some || works_in(p, unit, tr__unit_piece(of, role, i), places, leaves);
         }
         count += some;
     }
@@ -173,34 +172,34 @@ static int32_t count_pieces(const tr_proof *p, tr_variant role, int first, int e
     const tr_unit_program *unit = tr__proof_unit(p);
     int32_t count = 0;
     for (int i = first; i < end; i++) {
-        count += works_in(p, p->step->unit, tr__unit_piece(unit, role, i), places,
-                          leaves);
+        count +=
+            works_in(p, p->step->unit, tr__unit_piece(unit, role, i), places, leaves);
     }
     return count;
 }
 
-tr_progress tr__unit_progress(const tr_proof *p, tr_variant role, uint32_t places,
-                              bool leaves) {
+tr_filling tr__unit_filling(const tr_proof *p, tr_variant role, uint32_t places,
+                            bool leaves) {
     const tr_program *program = tr__proof_program(p);
     const tr_plan_step *step = p->step;
     bool down = role == TR_VARIANT_BACKWARD;
     int segments = tr__proof_segments(p), own = program->piece;
-    tr_piece_range pieces = tr__segment_pieces(tr__proof_unit(p), program->variant,
-                                               program->segment);
-    int32_t before = count_segments(p, step->unit, role, 0, step->segment, places,
-                                    leaves);
+    tr_piece_range pieces =
+        tr__segment_pieces(tr__proof_unit(p), program->variant, program->segment);
+    int32_t before =
+        count_segments(p, step->unit, role, 0, step->segment, places, leaves);
     int32_t behind = count_segments(p, step->unit, role, step->segment + 1, segments,
                                     places, leaves);
-    tr_progress at = {.segments = down ? behind : before};
+    tr_filling at = {.segments = down ? behind : before};
     at.counts = works_in(p, step->unit, program, places, leaves);
-    at.pieces =
-        count_pieces(p, program->variant, pieces.first, own, places, leaves);
-    at.ends = count_pieces(p, program->variant, own + 1, pieces.end, places, leaves) == 0;
+    at.pieces = count_pieces(p, program->variant, pieces.first, own, places, leaves);
+    at.ends =
+        count_pieces(p, program->variant, own + 1, pieces.end, places, leaves) == 0;
     at.last = at.ends && (down ? before : behind) == 0;
     return at;
 }
 
-tr_meaning tr__unit_filled(tr_meaning means, const tr_progress *at) {
+tr_meaning tr__unit_filled(tr_meaning means, const tr_filling *at) {
     bool whole = at->ends && !at->counts && at->pieces > 0; // by earlier pieces
     means.terms = at->segments + whole;
     means.version = whole ? 0 : at->pieces;
@@ -208,7 +207,7 @@ tr_meaning tr__unit_filled(tr_meaning means, const tr_progress *at) {
 }
 
 void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means,
-                   const tr_progress *at) {
+                   const tr_filling *at) {
     tr_meaning before = tr__unit_filled(means, at);
     means.terms = at->segments + at->ends;
     means.version = at->ends ? 0 : at->pieces + 1;
@@ -222,11 +221,9 @@ void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means,
 void tr__unit_work(tr_proof *p) {
     const tr_program *program = tr__proof_program(p);
     const tr_plan_step *step = p->step;
-    int first = tr__segment_pieces(tr__proof_unit(p), program->variant,
-                                   program->segment)
-                    .first;
-    tr_meaning work = {
-        .kind = TR_MEANS_WORK, .of = step->unit, .index = step->micro};
+    int first =
+        tr__segment_pieces(tr__proof_unit(p), program->variant, program->segment).first;
+    tr_meaning work = {.kind = TR_MEANS_WORK, .of = step->unit, .index = step->micro};
     tr_meaning before = work;
     tr_bytes bytes =
         tr__role_bytes(p, TR_OPERAND_TEMP, program->temp_bytes, TR_SPACE_DEVICE);

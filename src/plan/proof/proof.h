@@ -53,6 +53,7 @@ typedef struct tr_open_pieces tr_open_pieces;
 // How far a walk is.
 typedef struct tr_walked {
     int64_t *forward, *backward; // [unit_segments] micro-batches
+    int64_t *again;              // [units] those that ran forward a second time
     int64_t *recomputed;         // [units] micro-batches
     int64_t loaded, unloaded;
     int64_t handed;                 // outputs, to the caller

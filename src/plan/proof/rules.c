@@ -137,7 +137,7 @@ static applied rule_of_exchange(const tr_proof *p) {
          where_it_lives(p) == TR_STREAM_HOST);
     bool gathers = exchange->kind == TR_COMM_GATHER;
     rule *its = exchange->part == TR_PART_TENSOR ? tr__rule_exchange_tensor
-                : gathers                          ? tr__rule_gather
+                : gathers                        ? tr__rule_gather
                 : exchange->part == TR_PART_GRAD ? tr__rule_reduce
                                                  : NULL;
     return (applied){its, p->plan->request.peers && on_host ? TR_STREAM_DATA

@@ -62,7 +62,8 @@ static void make_gradients(tr_proof *p) {
         tr__tables_touches(&p->tables, p->step->unit, tr__proof_program(p));
     const tr_proof_tables *t = &p->tables;
     size_t maker = t->of_segment[t->segments[p->step->unit] + p->step->segment];
-    while (maker < t->maker_count && t->makers[maker].piece < tr__proof_program(p)->piece) {
+    while (maker < t->maker_count &&
+           t->makers[maker].piece < tr__proof_program(p)->piece) {
         maker++; // of the segment's pieces before
     }
     for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {
@@ -83,10 +84,10 @@ static void pass_gradient(tr_proof *p) {
                next = {0};
     tr_bytes out = tr__unit_block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);
     tr_bytes in = tr__unit_block(p, TR_PLACE_INPUT_GRAD, unit->input_grad_bytes);
-    tr_progress made = tr__unit_progress(p, TR_VARIANT_BACKWARD,
-                                         tr__gradient_places(unit), false);
-    tr_progress read = tr__unit_progress(p, TR_VARIANT_BACKWARD,
-                                         tr__place_bit(TR_PLACE_OUTPUT_GRAD), false);
+    tr_filling made =
+        tr__unit_filling(p, TR_VARIANT_BACKWARD, tr__gradient_places(unit), false);
+    tr_filling read = tr__unit_filling(p, TR_VARIANT_BACKWARD,
+                                       tr__place_bit(TR_PLACE_OUTPUT_GRAD), false);
     bool both = in.buffer >= 0 && out.buffer >= 0;
     if (unit->output_grad_bytes > 0) {
         next = tr__input_gradient_meaning(p, step->unit + 1);

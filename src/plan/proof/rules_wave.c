@@ -50,7 +50,8 @@ static tr_meaning sum_over(const tr_proof *p, int64_t micro, bool gradient) {
     const tr_unit_program *unit = tr__proof_unit(p);
     bool waits = tr__graph_barriers(unit->graph, 1, unit->segments) > 0;
     int64_t all = tr__proof_trains(p) ? r->accumulation_steps : 1;
-    int64_t wave = waits && tr__proof_trains(p) ? r->wave : all;
+    bool waves = waits && tr__proof_trains(p) && r->passes < 2;
+    int64_t wave = waves ? r->wave : all;
     int64_t first = micro / wave * wave;
     return (tr_meaning){.kind = gradient ? TR_MEANS_WAVE_GRADIENT : TR_MEANS_WAVE,
                         .of = p->step->unit,

@@ -217,6 +217,7 @@ static void begin_walk(tr_proof *p) {
     size_t segments = (size_t)p->tables.segments[units];
     memset(d->forward, 0, segments * sizeof *d->forward);
     memset(d->backward, 0, segments * sizeof *d->backward);
+    memset(d->again, 0, units * sizeof *d->again);
     memset(d->recomputed, 0, units * sizeof *d->recomputed);
     memset(d->reduced, 0, flats * sizeof *d->reduced);
     memset(d->evicted, 0, flats * sizeof *d->evicted);

@@ -2,34 +2,6 @@
 // them is.
 #include "plan/proof/unit.h"
 
-const tr_program *tr__proof_program(const tr_proof *p) {
-    return p->step->payload.program;
-}
-
-static int64_t micros_of(const tr_proof *p) {
-    return tr__proof_trains(p) ? p->plan->request.accumulation_steps : 1;
-}
-
-int tr__proof_segments(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_INFERENCE ? 1 : tr__proof_unit(p)->segments;
-}
-
-// How many micro-batches have been through the segment of this unit.
-int64_t *tr__proof_done(tr_proof *p, int64_t *done, int segment) {
-    return &done[p->tables.segments[p->step->unit] + segment];
-}
-
-bool tr__unit_is_of_model(tr_proof *p) {
-    const tr_plan_step *step = p->step;
-    bool inside = tr__plan_runs(p->plan, step->unit) && step->segment >= 0 &&
-                  step->segment < tr__proof_segments(p) && step->micro >= 0 &&
-                  step->micro < micros_of(p);
-    if (!inside) {
-        tr__proof_wrong(p, "is of what the model has not");
-    }
-    return inside;
-}
-
 tr_bytes tr__data_slot(const tr_proof *p) {
     int ring = tr__proof_trains(p) ? 0 : 1;
     int64_t at = p->step->micro % p->plan->slots[ring] * p->plan->slot_bytes;
@@ -38,19 +10,6 @@ tr_bytes tr__data_slot(const tr_proof *p) {
 
 tr_meaning tr__data_meaning(const tr_proof *p) {
     return (tr_meaning){.kind = TR_MEANS_DATA, .index = p->step->micro};
-}
-
-tr_meaning tr__micro_meaning(const tr_proof *p, tr_meaning_kind kind, int32_t unit,
-                             int32_t segments) {
-    return (tr_meaning){
-        .kind = kind, .of = unit, .index = p->step->micro, .terms = segments};
-}
-
-// What the forwards of this sequence are, where they keep what is asked for.
-tr_variant tr__proof_forwards(const tr_proof *p) {
-    return p->kind == TR_SEQUENCE_INFERENCE  ? TR_VARIANT_INFERENCE
-           : p->kind == TR_SEQUENCE_EVALUATE ? TR_VARIANT_EVALUATE
-                                             : TR_VARIANT_FORWARD;
 }
 
 static int segments_of_unit(const tr_proof *p, int32_t unit) {
@@ -64,8 +23,8 @@ tr_meaning tr__input_meaning(const tr_proof *p, int32_t unit) {
     int32_t before = unit - 1;
     return tr__micro_meaning(p, TR_MEANS_INPUT, unit,
                              tr__segments_in(p, before, tr__proof_forwards(p), 0,
-                                           segments_of_unit(p, before),
-                                           tr__place_bit(TR_PLACE_OUTPUT)));
+                                             segments_of_unit(p, before),
+                                             tr__place_bit(TR_PLACE_OUTPUT)));
 }
 
 // Where a unit's backward makes the gradient of its input: a unit that hands a gradient
@@ -82,8 +41,8 @@ tr_meaning tr__input_gradient_meaning(const tr_proof *p, int32_t unit) {
     const tr_unit_program *program = p->plan->units[unit].program;
     return tr__micro_meaning(p, TR_MEANS_INPUT_GRADIENT, unit,
                              tr__segments_in(p, unit, TR_VARIANT_BACKWARD, 0,
-                                           program->segments,
-                                           tr__gradient_places(program)));
+                                             program->segments,
+                                             tr__gradient_places(program)));
 }
 
 // The block that the step's program has at a place, of so many bytes. None, where it
@@ -302,8 +261,9 @@ static bool runs_own(const tr_proof *p) {
     bool forward = role == TR_VARIANT_FORWARD || role == TR_VARIANT_EVALUATE ||
                    role == TR_VARIANT_INFERENCE;
     bool back = role != TR_VARIANT_BACKWARD || tr__unit_has_backward(unit);
-    return program == tr__unit_piece(unit, role, program->piece) && !program->exchange &&
-           program->segment == (whole ? 0 : p->step->segment) && back && (forward ? role == tr__proof_forwards(p) : tr__proof_trains(p));
+    return program == tr__unit_piece(unit, role, program->piece) &&
+           !program->exchange && program->segment == (whole ? 0 : p->step->segment) &&
+           back && (forward ? role == tr__proof_forwards(p) : tr__proof_trains(p));
 }
 
 bool tr__unit_has_program(tr_proof *p) {

@@ -20,6 +20,7 @@ static inline bool tr__proof_trains(const tr_proof *p) {
 // many segments they have.
 tr_variant tr__proof_forwards(const tr_proof *p);
 int tr__proof_segments(const tr_proof *p);
+int64_t tr__proof_micros(const tr_proof *p); // of the sequence
 // Is the step of a unit, segment and micro-batch that this rank has? Is its program the
 // unit's own?
 bool tr__unit_is_of_model(tr_proof *p);
@@ -44,8 +45,8 @@ tr_bytes tr__data_slot(const tr_proof *p);
 tr_meaning tr__data_meaning(const tr_proof *p);
 tr_meaning tr__micro_meaning(const tr_proof *p, tr_meaning_kind kind, int32_t unit,
                              int32_t segments);
-// How many of a unit's segments [first, end) work in one of the places (bits) in a role;
-// leave something there.
+// How many of a unit's segments [first, end) work in one of the places (bits) in a
+// role; leave something there.
 int32_t tr__segments_in(const tr_proof *p, int32_t unit, tr_variant role, int first,
                         int end, uint32_t places);
 int32_t tr__segments_leaving(const tr_proof *p, int32_t unit, tr_variant role,
@@ -66,21 +67,20 @@ tr_bytes tr__unit_block(tr_proof *p, tr_place place, int64_t bytes);
 // How far the pieces of a unit have come with what they work on one after the other,
 // when the step begins. A piece counts that works in one of the places (bits), or, with
 // `leaves`, leaves something there.
-typedef struct tr_progress {
+typedef struct tr_filling {
     int32_t segments; // complete
     int32_t pieces;   // done of the next one
     bool counts;      // the step's own piece does
     bool ends;        // and no other one of the segment comes behind it
     bool last;        // and none of other segments
-} tr_progress;
+} tr_filling;
 // `role`: of the other segments, which run before the step's or, in a backward, behind.
-tr_progress tr__unit_progress(const tr_proof *p, tr_variant role, uint32_t places,
-                              bool leaves);
+tr_filling tr__unit_filling(const tr_proof *p, tr_variant role, uint32_t places,
+                            bool leaves);
 // A block that the pieces of a unit fill one after the other: what it means when the
 // step begins, and how the step goes on with it.
-tr_meaning tr__unit_filled(tr_meaning means, const tr_progress *at);
-void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means,
-                   const tr_progress *at);
+tr_meaning tr__unit_filled(tr_meaning means, const tr_filling *at);
+void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means, const tr_filling *at);
 // Where its program has the unit's flat buffer; does it add to what it touches?
 int32_t tr__touch_buffer(const tr_proof *p, const tr_touch *touch);
 bool tr__touch_adds(const tr_proof *p, const tr_touch *touch);

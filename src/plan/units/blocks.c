@@ -219,10 +219,11 @@ bool tr__program_blocks(tr_program *program) {
     note_tensor(&f, &program->received, program->received_bytes,
                 (tr_step_operand){.mode = TR_ACCESS_READ});
     if (program->temp_bytes > 0) { // which pieces behind the first find there
-        note(&f, find_block(program, temporaries(), true),
-             (tr_step_operand){.buffer = -1,
-                               .mode = program->begins ? TR_ACCESS_WRITE : TR_ACCESS_ADD,
-                               .end = program->temp_bytes});
+        note(
+            &f, find_block(program, temporaries(), true),
+            (tr_step_operand){.buffer = -1,
+                              .mode = program->begins ? TR_ACCESS_WRITE : TR_ACCESS_ADD,
+                              .end = program->temp_bytes});
     }
     return !f.failed;
 }

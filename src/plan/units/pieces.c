@@ -1,7 +1,7 @@
 // Cuts programs into pieces where ranks exchange inside of a unit: behind the
 // instruction that makes what is summed, and what checks it. The exchange is a piece of
-// its own, and the piece behind it goes on with the sum. All pieces of a program work in
-// one block of temporaries.
+// its own, and the piece behind it goes on with the sum. All pieces of a program work
+// in one block of temporaries.
 #include "plan/units/compiler.h"
 
 #include "base/memory.h"
@@ -17,7 +17,8 @@ static const tr_instruction *next_exchange(const tr_program *whole, size_t first
         i++;
     }
     const tr_instruction *summed = i < whole->count ? &whole->instructions[i++] : NULL;
-    while (i < whole->count && whole->instructions[i].out[0].place == TR_PLACE_FIRST_BAD) {
+    while (i < whole->count &&
+           whole->instructions[i].out[0].place == TR_PLACE_FIRST_BAD) {
         i++;
     }
     *end = i;

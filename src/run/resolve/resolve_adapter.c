@@ -3,6 +3,7 @@
 #include "files/safetensors/adapter.h"
 #include "files/safetensors/tensor_set.h"
 #include "models/adapter.h"
+#include "models/models.h"
 #include "run/run.h"
 
 #include <tranche/checkpoint.h>
@@ -13,7 +14,8 @@
 
 // PEFT's keys, below "adapter".
 static const char *const keys[] = {"r",          "lora_alpha",     "lora_dropout",
-                                   "use_rslora", "target_modules", "modules_to_save"};
+                                   "use_rslora", "target_modules", "modules_to_save",
+                                   "use_dora"};
 enum { KEYS = sizeof keys / sizeof *keys, PATH_BYTES = 64, NAME_BYTES = 256 };
 
 static const char *path_of(const char *key, char *path) {
@@ -47,9 +49,36 @@ static json_t *given_keys(const tr_run *run) {
     return object;
 }
 
+static bool classifies(const tr_run *run) {
+    const char *task = tr__config_text(run->config, "task");
+    return task ? strcmp(task, tr__task_names[TR_TASK_CLASSIFICATION]) == 0
+                : tr__model_task(run->model) == TR_TASK_CLASSIFICATION;
+}
+
+// The head that gives labels is trained whole, as PEFT has it. False: no memory.
+static bool add_head(const tr_run *run, json_t *object) {
+    const char *head = tr__model_is_encoder(run->model) ? "classifier" : "score";
+    json_t *given = json_object_get(object, "modules_to_save");
+    json_t *list = given && json_is_array(given) ? json_deep_copy(given) : json_array();
+    bool there = false;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        there = there || (name && strcmp(name, head) == 0);
+    }
+    if (!list || (!there && json_array_append_new(list, json_string(head)) != 0)) {
+        json_decref(list);
+        return false;
+    }
+    return json_object_set_new(object, "modules_to_save", list) == 0;
+}
+
 static tr_status make(tr_run *run, tr_error *err) {
     tr_adapter_config *adapter = NULL;
     json_t *object = given_keys(run);
+    if (object && classifies(run) && !add_head(run, object)) {
+        json_decref(object);
+        object = NULL;
+    }
     if (!object) {
         return tr_fail(err, TR_MEMORY, "no memory for an adapter");
     }

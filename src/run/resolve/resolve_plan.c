@@ -44,6 +44,8 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
     switch (d) {
     case TR_DIMENSION_vocabulary_slices:
         return run->own_model && tr__model_type_reads_tokens(run->own_model->type);
+    case TR_DIMENSION_passes:
+        return run->own_model && tr__model_group(run->own_model) > 0;
     case TR_DIMENSION_stage: // one rank has nothing to share out
         return tr__data_ranks(&run->request) > 1;
     case TR_DIMENSION_grad_placement:

@@ -144,6 +144,10 @@ tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
         status = read_labels(run, &settings.labels, err);
     }
     settings.embedding = sentence.way;
+    if (settings.task == TR_TASK_MASKED_LM &&
+        strcmp(tr__config_text(run->config, "data.format"), "tokens") != 0) {
+        settings.masked = tr__config_number(run->config, "mlm.probability");
+    }
     double told = tr__config_number(run->config, "mlm.mask") +
                   tr__config_number(run->config, "mlm.random");
     if (status == TR_OK && told > 1) {

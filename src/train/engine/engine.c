@@ -76,6 +76,7 @@ tr_status tr__engine_start_feed(tr_engine *engine, tr_error *err) {
         .micro_batch = r->micro_batch,
         .first_micro = tr__data_rank(r) * engine->whole->request.accumulation_steps,
         .micros = r->accumulation_steps,
+        .rounds = tr__plan_rounds(engine->plan),
         .slots = engine->plan->slots[0],
         .memory = tr__executor_ring(engine->executor, 0),
     };

@@ -70,9 +70,7 @@ static char *config_of(const tr_engine *engine) {
 // adapter.
 static char *adapter_of(const tr_engine *engine) {
     const tr_run *run = engine->run;
-    return run->model->adapter ? tr__adapter_text(tr__model_adapter(run->model),
-                                                  run->model->type, run->weights)
-                               : NULL;
+    return run->model->adapter ? tr__adapter_text(run->model, run->weights) : NULL;
 }
 
 // The files that are text.

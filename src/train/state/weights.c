@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "models/models.h"
 #include "train/engine.h"
+#include "train/state/magnitudes.h"
 #include "train/state/read_tensors.h"
 
 #include <string.h>
@@ -271,10 +272,12 @@ static tr_status draw_trained(tr_engine *engine, tr_error *err) {
 }
 
 // What is trained: from the adapter that the run goes on from; else the adapter is
-// drawn, and modules_to_save are the base's.
+// drawn, modules_to_save are the base's (a head that it lacks is drawn), and magnitudes
+// the lengths of its weights' rows.
 static tr_status begin_trained(tr_engine *engine, tr_error *err) {
     const tr_run *run = engine->run;
-    const char *folder = run->adapter ? run->adapter : run->weights;
+    const char *folder = run->adapter ? run->adapter : run->weights, *first = NULL;
+    const tr_model *may_lack = run->adapter ? NULL : run->own_model;
     tr_tensor_set *set = NULL;
     tr_status status = run->adapter ? TR_OK : draw_trained(engine, err);
     if (status == TR_OK) {
@@ -282,13 +285,21 @@ static tr_status begin_trained(tr_engine *engine, tr_error *err) {
                      ? tr__tensor_set_open_files(folder, TR_FILES_ADAPTER, &set, err)
                      : tr__tensor_set_open(folder, &set, err);
     }
+    if (status == TR_OK && may_lack) {
+        size_t lacking = count_lacking(engine, set, &first);
+        say_lacking(engine, folder, lacking, first);
+    }
     if (status == TR_OK) {
         status = read_set(engine,
                           &(tr_weights_source){.set = set,
                                                .path = folder,
                                                .reads = TR_READS_TRAINED,
-                                               .drawn = !run->adapter},
+                                               .drawn = !run->adapter,
+                                               .may_lack = may_lack},
                           err);
+    }
+    if (status == TR_OK && !run->adapter) {
+        status = tr__begin_magnitudes(set, engine->plan, engine->executor, err);
     }
     tr__tensor_set_close(set);
     return status;

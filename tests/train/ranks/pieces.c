@@ -45,7 +45,7 @@ static tr_value four_times(tr_graph *graph, tr_value x) {
 
 // Before a linear layer and behind it.
 static bool multiply_linear(tr_graph *graph, const tr_rewrite_node *node,
-                          tr_value *results) {
+                            tr_value *results) {
     tr_rewrite_node inner = *node;
     tr_value in[TR_OP_IN_MAX];
     memcpy(in, node->in, (size_t)node->in_count * sizeof *in);

@@ -1,5 +1,5 @@
-// Sums over the ranks of a group, inside of a unit. The kernels of both ops copy; behind
-// that of all_reduce the plan exchanges the result, where it lies
+// Sums over the ranks of a group, inside of a unit. The kernels of both ops copy;
+// behind that of all_reduce the plan exchanges the result, where it lies
 // (plan/passes/exchange.c). In a group of one rank nothing is exchanged.
 //
 // The two are each other's adjoints, as in Megatron-LM (Shoeybi et al., arXiv

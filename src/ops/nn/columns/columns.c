@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-extern const tr_kernel tr__add_columns_reference, tr__take_columns_reference;
+extern const tr_kernel tr__add_columns_reference, tr__take_columns_reference,
+    tr__put_columns_reference, tr__join_columns_reference;
 
 // Has input 0 these columns? *narrow: the shape of them alone.
 static tr_status check(const tr_op_node *node, tr_shape *narrow, tr_error *err) {
@@ -51,6 +52,75 @@ static tr_status take_infer(const tr_op_node *node, tr_tensor_desc *out, int *ou
     return status;
 }
 
+static tr_status put_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                           tr_error *err) {
+    tr_columns_attr attr;
+    char text[TR_SHAPE_TEXT];
+    memcpy(&attr, node->attr, sizeof attr);
+    tr_status status = tr__operand_count(node, 1, 1, err);
+    status = status == TR_OK ? tr__operand_real(node, 0, err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
+    tr_shape shape = node->in[0].shape;
+    int64_t *last = &shape.dim[shape.rank - 1];
+    if (*last != attr.count || attr.first < 0 ||
+        attr.first > (int64_t)attr.width - attr.count) {
+        return tr_fail(err, TR_USAGE,
+                       "put_columns: x of the shape %s does not fit into the columns "
+                       "[%d, +%d) of %d",
+                       tr__shape_text(shape, text), (int)attr.first, (int)attr.count,
+                       (int)attr.width);
+    }
+    *last = attr.width;
+    out[0] = (tr_tensor_desc){node->in[0].dtype, shape};
+    *out_count = 1;
+    return TR_OK;
+}
+
+static tr_status join_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
+                            tr_error *err) {
+    tr_status status = tr__operand_count(node, 1, TR_JOINED_MAX, err);
+    int64_t width = 0;
+    for (int i = 0; i < node->in_count && status == TR_OK; i++) {
+        tr_shape shape = node->in[0].shape;
+        status = tr__operand_real(node, i, err);
+        if (status == TR_OK && node->in[i].shape.rank > 0) {
+            shape.dim[shape.rank - 1] = tr__shape_width(node->in[i].shape);
+            status = tr__operand_shape(node, i, node->in[0].dtype, shape, err);
+            width += tr__shape_width(shape);
+        }
+    }
+    if (status == TR_OK) {
+        out[0] = node->in[0];
+        out[0].shape.dim[out[0].shape.rank - 1] = width;
+        *out_count = 1;
+    }
+    return status;
+}
+
+static int take_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    tr_columns_attr attr;
+    memcpy(&attr, node->attr, sizeof attr);
+    attr.width = (int32_t)tr__shape_width(node->in[0].shape);
+    rules[0] = (tr_rule){
+        .op = &tr__op_put_columns, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
+    memcpy(rules[0].attr, &attr, sizeof attr);
+    return 1;
+}
+
+static int join_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
+    tr_columns_attr attr = {.scale = 1};
+    for (int i = 0; i < node->in_count; i++) {
+        attr.first += attr.count;
+        attr.count = (int32_t)tr__shape_width(node->in[i].shape);
+        rules[i] = (tr_rule){
+            .op = &tr__op_take_columns, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(i)}};
+        memcpy(rules[i].attr, &attr, sizeof attr);
+    }
+    return node->in_count;
+}
+
 static int add_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     rules[0] = (tr_rule){
         .op = &tr__op_take_columns, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(1)}};
@@ -72,5 +142,21 @@ const tr_op tr__op_take_columns = {
     .name = "take_columns",
     .attr_bytes = sizeof(tr_columns_attr),
     .infer = take_infer,
+    .backward = take_backward,
     .reference = &tr__take_columns_reference,
+};
+
+const tr_op tr__op_put_columns = {
+    .name = "put_columns",
+    .attr_bytes = sizeof(tr_columns_attr),
+    .infer = put_infer,
+    .reference = &tr__put_columns_reference,
+};
+
+const tr_op tr__op_join_columns = {
+    .name = "join_columns",
+    .infer = join_infer,
+    .backward = join_backward,
+    .recompute_class = {TR_RECOMPUTE_ACTIVATION},
+    .reference = &tr__join_columns_reference,
 };

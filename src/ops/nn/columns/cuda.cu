@@ -2,7 +2,7 @@
 
 #include "backend/cuda/real.cuh"
 
-template <class T> static __device__ void put(const tr_cuda_columns_args &a) {
+template <class T> static __device__ void add(const tr_cuda_columns_args &a) {
     const T *x = (const T *)a.x, *u = (const T *)a.u;
     T *y = (T *)a.y;
     TR_CUDA_LOOP(i, a.rows * a.width) {
@@ -24,8 +24,22 @@ template <class T> static __device__ void take(const tr_cuda_columns_args &a) {
     }
 }
 
+template <class T> static __device__ void put(const tr_cuda_columns_args &a) {
+    const T *u = (const T *)a.u;
+    T *y = (T *)a.y;
+    TR_CUDA_LOOP(i, a.rows * a.width) {
+        int64_t column = i % a.width - a.first;
+        if (column >= 0 && column < a.count) {
+            float value = a.scale * tr_cuda_get(u[i / a.width * a.count + column]);
+            tr_cuda_give(&y[i], value, a.add);
+        } else if (a.clear) {
+            tr_cuda_set(&y[i], 0);
+        }
+    }
+}
+
 extern "C" __global__ void tr_cuda_add_columns(tr_cuda_columns_args a) {
-    TR_CUDA_BY_REAL(a.real, put, a);
+    TR_CUDA_BY_REAL(a.real, add, a);
 }
 TR_CUDA_KERNEL(tr_cuda_add_columns);
 
@@ -33,3 +47,8 @@ extern "C" __global__ void tr_cuda_take_columns(tr_cuda_columns_args a) {
     TR_CUDA_BY_REAL(a.real, take, a);
 }
 TR_CUDA_KERNEL(tr_cuda_take_columns);
+
+extern "C" __global__ void tr_cuda_put_columns(tr_cuda_columns_args a) {
+    TR_CUDA_BY_REAL(a.real, put, a);
+}
+TR_CUDA_KERNEL(tr_cuda_put_columns);

@@ -22,17 +22,25 @@ static tr_status check_rank(const tr_op_node *node, int i, tr_error *err) {
 
 static tr_status check_attr(const tr_op_node *node, tr_error *err) {
     const tr_conv2d_attr *attr = node->attr;
-    if (attr->stride < 1 || attr->padding < 0) {
-        return tr_fail(err, TR_USAGE, "%s: stride %d and padding %d", node->op->name,
-                       attr->stride, attr->padding);
+    for (int i = 0; i < 2; i++) {
+        if (attr->stride[i] < 1 || attr->padding[i] < 0 || attr->dilation[i] < 1) {
+            return tr_fail(err, TR_USAGE, "%s: stride %d, padding %d and dilation %d",
+                           node->op->name, attr->stride[i], attr->padding[i],
+                           attr->dilation[i]);
+        }
+    }
+    if (attr->groups < 1) {
+        return tr_fail(err, TR_USAGE, "%s: %d groups", node->op->name, attr->groups);
     }
     return TR_OK;
 }
 
-// How many windows of `kernel` there are along a side.
-static int64_t windows(const tr_conv2d_attr *attr, int64_t side, int64_t kernel) {
-    int64_t room = side + 2 * (int64_t)attr->padding - kernel;
-    return room < 0 ? 0 : room / attr->stride + 1;
+// How many windows of `kernel` there are along side `i`, the height or the width.
+static int64_t windows(const tr_conv2d_attr *attr, int i, int64_t side,
+                       int64_t kernel) {
+    int64_t room =
+        side + 2 * (int64_t)attr->padding[i] - attr->dilation[i] * (kernel - 1) - 1;
+    return room < 0 ? 0 : room / attr->stride[i] + 1;
 }
 
 // The shape of y.
@@ -40,14 +48,16 @@ static tr_status output_shape(const tr_op_node *node, tr_shape x, tr_shape weigh
                               tr_shape *y, tr_error *err) {
     const tr_conv2d_attr *attr = node->attr;
     char text[TR_SHAPE_TEXT], kernel[TR_SHAPE_TEXT];
-    *y = TR_SHAPE4(x.dim[0], windows(attr, x.dim[1], weight.dim[2]),
-                   windows(attr, x.dim[2], weight.dim[3]), weight.dim[0]);
-    if (x.dim[3] != weight.dim[1] || y->dim[1] < 1 || y->dim[2] < 1) {
+    *y = TR_SHAPE4(x.dim[0], windows(attr, 0, x.dim[1], weight.dim[2]),
+                   windows(attr, 1, x.dim[2], weight.dim[3]), weight.dim[0]);
+    bool fits =
+        x.dim[3] == weight.dim[1] * attr->groups && weight.dim[0] % attr->groups == 0;
+    if (!fits || y->dim[1] < 1 || y->dim[2] < 1) {
         return tr_fail(err, TR_USAGE,
-                       "%s: the weight %s ([out, in, height, width]) does not fit an "
-                       "image of shape %s",
+                       "%s: the weight %s ([out, in / groups, height, width]) does not "
+                       "fit an image of shape %s in %d groups",
                        node->op->name, tr__shape_text(weight, kernel),
-                       tr__shape_text(x, text));
+                       tr__shape_text(x, text), attr->groups);
     }
     return TR_OK;
 }
@@ -85,7 +95,7 @@ static tr_status input_infer(const tr_op_node *node, tr_tensor_desc *out,
         return status;
     }
     tr_shape x = TR_SHAPE4(node->in[0].shape.dim[0], attr->height, attr->width,
-                           node->in[1].shape.dim[1]);
+                           node->in[1].shape.dim[1] * attr->groups);
     status = output_shape(node, x, node->in[1].shape, &y, err);
     if (status == TR_OK) {
         status = tr__operand_shape(node, 0, node->in[0].dtype, y, err);

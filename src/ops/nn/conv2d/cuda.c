@@ -31,7 +31,8 @@ static images images_of(const tr_op_desc *desc, tr_conv2d_sizes s) {
                 .real = desc->in[0].dtype};
     int64_t bytes = m.wide * m.windows * (int64_t)tr_dtype_bytes(m.real);
     int64_t most = bytes < WORKSPACE_BYTES ? WORKSPACE_BYTES / bytes : 1;
-    m.direct = s.p == 1 && s.q == 1 && s.stride == 1 && s.padding == 0;
+    m.direct = s.p == 1 && s.q == 1 && s.stride[0] == 1 && s.stride[1] == 1 &&
+               s.padding[0] == 0 && s.padding[1] == 0;
     m.most = m.direct ? s.batch : tr__min_i64(most, s.batch);
     return m;
 }
@@ -67,8 +68,9 @@ static tr_cuda_windows_args windows_of(const images *m, int64_t count) {
                                   .columns = s->columns,
                                   .p = s->p,
                                   .q = s->q,
-                                  .stride = s->stride,
-                                  .padding = s->padding,
+                                  .stride = {s->stride[0], s->stride[1]},
+                                  .padding = {s->padding[0], s->padding[1]},
+                                  .dilation = {s->dilation[0], s->dilation[1]},
                                   .real = (int32_t)m->real};
 }
 
@@ -86,28 +88,46 @@ static const void *see(const tr_launch *launch, const images *m, void *x,
     return args.windows;
 }
 
+// Element `count` behind `from`.
+static void *behind(const void *from, int64_t count, tr_dtype type) {
+    return (char *)from + (size_t)count * tr_dtype_bytes(type);
+}
+
+// A product for each group, on its columns of the matrix and of y.
+static void multiply_groups(const tr_launch *launch, const images *m,
+                            const tr_cuda_product *whole, const int64_t step[3]) {
+    for (int64_t g = 0; g < m->s.groups; g++) {
+        tr_cuda_product product = *whole;
+        product.a = behind(whole->a, g * step[0], whole->real);
+        product.b = behind(whole->b, g * step[1], whole->real);
+        product.c = behind(whole->c, g * step[2], whole->c_real);
+        tr__cuda_multiply(launch, &product);
+    }
+}
+
 static void launch_output(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     (void)state;
     images m = images_of(desc, tr__conv2d_output_sizes(desc));
-    int64_t out = m.s.out;
+    int64_t out = m.s.out, part = out / m.s.groups, seen_part = m.wide / m.s.groups;
     for (int64_t first = 0; first < m.s.batch; first += m.most) {
         int64_t count = tr__min_i64(m.most, m.s.batch - first);
         const void *seen = see(launch, &m, image_at(&m, launch->in[0], first), count);
-        tr__cuda_multiply(launch,
-                          &(tr_cuda_product){.m = count * m.windows,
-                                             .n = out,
-                                             .k = m.wide,
-                                             .a = seen,
-                                             .b = launch->in[1],
-                                             .c = output_at(&m, launch->out[0], first),
-                                             .real = m.real,
-                                             .c_real = m.real,
-                                             .a_row = m.wide,
-                                             .b_row = m.wide,
-                                             .c_row = out,
-                                             .b_transposed = true,
-                                             .beta = launch->accumulate & 1});
+        multiply_groups(launch, &m,
+                        &(tr_cuda_product){.m = count * m.windows,
+                                           .n = part,
+                                           .k = seen_part,
+                                           .a = seen,
+                                           .b = launch->in[1],
+                                           .c = output_at(&m, launch->out[0], first),
+                                           .real = m.real,
+                                           .c_real = m.real,
+                                           .a_row = m.wide,
+                                           .b_row = seen_part,
+                                           .c_row = out,
+                                           .b_transposed = true,
+                                           .beta = launch->accumulate & 1},
+                        (int64_t[]){seen_part, part * seen_part, part});
     }
     if (tr__conv2d_has_bias(desc)) {
         tr__cuda_bias(launch, (tr_cuda_bias_args){.y = launch->out[0],
@@ -123,7 +143,7 @@ static void launch_output(const tr_op_desc *desc, void *state,
 static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     images m = images_of(desc, tr__conv2d_input_sizes(desc));
-    int64_t out = m.s.out;
+    int64_t out = m.s.out, part = out / m.s.groups, seen_part = m.wide / m.s.groups;
     bool add = launch->accumulate & 1;
     for (int64_t first = 0; first < m.s.batch; first += m.most) {
         int64_t count = tr__min_i64(m.most, m.s.batch - first);
@@ -131,19 +151,20 @@ static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *l
         args.image = image_at(&m, launch->out[0], first);
         args.windows = m.direct ? args.image : launch->workspace;
         args.add = add;
-        tr__cuda_multiply(launch,
-                          &(tr_cuda_product){.m = count * m.windows,
-                                             .n = m.wide,
-                                             .k = out,
-                                             .a = output_at(&m, launch->in[0], first),
-                                             .b = launch->in[1],
-                                             .c = args.windows,
-                                             .real = m.real,
-                                             .c_real = m.real,
-                                             .a_row = out,
-                                             .b_row = m.wide,
-                                             .c_row = m.wide,
-                                             .beta = m.direct && add});
+        multiply_groups(launch, &m,
+                        &(tr_cuda_product){.m = count * m.windows,
+                                           .n = seen_part,
+                                           .k = part,
+                                           .a = output_at(&m, launch->in[0], first),
+                                           .b = launch->in[1],
+                                           .c = args.windows,
+                                           .real = m.real,
+                                           .c_real = m.real,
+                                           .a_row = out,
+                                           .b_row = seen_part,
+                                           .c_row = m.wide,
+                                           .beta = m.direct && add},
+                        (int64_t[]){part, part * seen_part, seen_part});
         if (!m.direct) {
             tr__cuda_launch(launch, &tr__cuda_function_windows_sum,
                             tr__cuda_each(count * image_elements(&m)), &args,
@@ -153,24 +174,25 @@ static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *l
 }
 
 static void put_weight(const tr_launch *launch, const images *m) {
-    int64_t out = m->s.out;
+    int64_t out = m->s.out, part = out / m->s.groups, seen_part = m->wide / m->s.groups;
     for (int64_t first = 0; first < m->s.batch; first += m->most) {
         int64_t count = tr__min_i64(m->most, m->s.batch - first);
         const void *seen = see(launch, m, image_at(m, launch->in[1], first), count);
-        tr__cuda_multiply(
-            launch, &(tr_cuda_product){.m = out,
-                                       .n = m->wide,
-                                       .k = count * m->windows,
-                                       .a = output_at(m, launch->in[0], first),
-                                       .b = seen,
-                                       .c = launch->out[0],
-                                       .real = m->real,
-                                       .c_real = TR_F32,
-                                       .a_row = out,
-                                       .b_row = m->wide,
-                                       .c_row = m->wide,
-                                       .a_transposed = true,
-                                       .beta = first > 0 || launch->accumulate & 1});
+        multiply_groups(launch, m,
+                        &(tr_cuda_product){.m = part,
+                                           .n = seen_part,
+                                           .k = count * m->windows,
+                                           .a = output_at(m, launch->in[0], first),
+                                           .b = seen,
+                                           .c = launch->out[0],
+                                           .real = m->real,
+                                           .c_real = TR_F32,
+                                           .a_row = out,
+                                           .b_row = m->wide,
+                                           .c_row = seen_part,
+                                           .a_transposed = true,
+                                           .beta = first > 0 || launch->accumulate & 1},
+                        (int64_t[]){part, seen_part, part * seen_part});
     }
 }
 

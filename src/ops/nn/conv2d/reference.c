@@ -12,14 +12,20 @@ static int64_t image_at(int64_t height, int64_t width, int64_t channels, int64_t
 
 static int64_t weight_at(const tr_conv2d_sizes *s, int64_t o, int64_t c, int64_t p,
                          int64_t q) {
-    return ((o * s->in + c) * s->p + p) * s->q + q;
+    return ((o * (s->in / s->groups) + c) * s->p + p) * s->q + q;
+}
+
+// The channel of x that is number c of the group of output channel o.
+static int64_t channel(const tr_conv2d_sizes *s, int64_t o, int64_t c) {
+    return o / (s->out / s->groups) * (s->in / s->groups) + c;
 }
 
 // The element of x that y[b, i, j] sees through [p, q]; -1: none.
 static int64_t seen(const tr_conv2d_sizes *s, int64_t b, int64_t i, int64_t j,
                     int64_t p, int64_t q, int64_t c) {
-    return image_at(s->height, s->width, s->in, b, s->stride * i + p - s->padding,
-                    s->stride * j + q - s->padding, c);
+    return image_at(s->height, s->width, s->in, b,
+                    s->stride[0] * i + s->dilation[0] * p - s->padding[0],
+                    s->stride[1] * j + s->dilation[1] * q - s->padding[1], c);
 }
 
 static void put(float *to, double value, bool add) {
@@ -32,8 +38,8 @@ static double output_element(const tr_conv2d_sizes *s, const float *x,
     double sum = 0;
     for (int64_t p = 0; p < s->p; p++) {
         for (int64_t q = 0; q < s->q; q++) {
-            for (int64_t c = 0; c < s->in; c++) {
-                int64_t at = seen(s, b, i, j, p, q, c);
+            for (int64_t c = 0; c < s->in / s->groups; c++) {
+                int64_t at = seen(s, b, i, j, p, q, channel(s, o, c));
                 sum += at < 0 ? 0 : (double)x[at] * weight[weight_at(s, o, c, p, q)];
             }
         }
@@ -60,17 +66,19 @@ static void output_launch(const tr_op_desc *desc, void *state,
 static double input_element(const tr_conv2d_sizes *s, const float *dy,
                             const float *weight, int64_t b, int64_t i, int64_t j,
                             int64_t c) {
+    int64_t in = s->in / s->groups, out = s->out / s->groups, first = c / in * out;
     double sum = 0;
     for (int64_t p = 0; p < s->p; p++) {
         for (int64_t q = 0; q < s->q; q++) {
-            int64_t from_i = i + s->padding - p, from_j = j + s->padding - q;
-            if (from_i % s->stride || from_j % s->stride) {
+            int64_t from_i = i + s->padding[0] - s->dilation[0] * p;
+            int64_t from_j = j + s->padding[1] - s->dilation[1] * q;
+            if (from_i % s->stride[0] || from_j % s->stride[1]) {
                 continue;
             }
-            int64_t at = image_at(s->rows, s->columns, s->out, b, from_i / s->stride,
-                                  from_j / s->stride, 0);
-            for (int64_t o = 0; at >= 0 && o < s->out; o++) {
-                sum += (double)dy[at + o] * weight[weight_at(s, o, c, p, q)];
+            int64_t at = image_at(s->rows, s->columns, s->out, b, from_i / s->stride[0],
+                                  from_j / s->stride[1], 0);
+            for (int64_t o = first; at >= 0 && o < first + out; o++) {
+                sum += (double)dy[at + o] * weight[weight_at(s, o, c % in, p, q)];
             }
         }
     }
@@ -95,7 +103,7 @@ static double weight_element(const tr_conv2d_sizes *s, const float *dy, const fl
     for (int64_t b = 0; b < s->batch; b++) {
         for (int64_t i = 0; i < s->rows; i++) {
             for (int64_t j = 0; j < s->columns; j++) {
-                int64_t at = seen(s, b, i, j, p, q, c);
+                int64_t at = seen(s, b, i, j, p, q, channel(s, o, c));
                 int64_t from = image_at(s->rows, s->columns, s->out, b, i, j, o);
                 sum += at < 0 ? 0 : (double)dy[from] * x[at];
             }
@@ -110,9 +118,10 @@ static void weight_launch(const tr_op_desc *desc, void *state,
     tr_conv2d_sizes s = tr__conv2d_weight_sizes(desc);
     const float *dy = launch->in[0];
     float *dweight = launch->out[0], *dbias = launch->out[1];
-    for (int64_t at = 0; dweight && at < s.out * s.in * s.p * s.q; at++) {
+    int64_t in = s.in / s.groups;
+    for (int64_t at = 0; dweight && at < s.out * in * s.p * s.q; at++) {
         int64_t q = at % s.q, p = at / s.q % s.p;
-        int64_t c = at / s.q / s.p % s.in, o = at / s.q / s.p / s.in;
+        int64_t c = at / s.q / s.p % in, o = at / s.q / s.p / in;
         put(&dweight[at], weight_element(&s, dy, launch->in[1], o, c, p, q),
             launch->accumulate & 1);
     }

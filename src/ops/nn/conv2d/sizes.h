@@ -11,7 +11,8 @@ typedef struct tr_conv2d_sizes {
     int64_t batch, height, width, in; // x
     int64_t rows, columns, out;       // y
     int64_t p, q;                     // kernel
-    int64_t stride, padding;
+    int64_t groups;
+    int64_t stride[2], padding[2], dilation[2]; // along the height, the width
 } tr_conv2d_sizes;
 
 static inline tr_conv2d_sizes tr__conv2d_sizes(const tr_op_desc *desc,
@@ -21,8 +22,19 @@ static inline tr_conv2d_sizes tr__conv2d_sizes(const tr_op_desc *desc,
     tr_conv2d_attr attr;
     memcpy(&attr, desc->attr, sizeof attr);
     const int64_t *xd = x->shape.dim, *wd = weight->shape.dim, *yd = y->shape.dim;
-    return (tr_conv2d_sizes){xd[0], xd[1], xd[2], xd[3],       yd[1],       yd[2],
-                             yd[3], wd[2], wd[3], attr.stride, attr.padding};
+    return (tr_conv2d_sizes){.batch = xd[0],
+                             .height = xd[1],
+                             .width = xd[2],
+                             .in = xd[3],
+                             .rows = yd[1],
+                             .columns = yd[2],
+                             .out = yd[3],
+                             .p = wd[2],
+                             .q = wd[3],
+                             .groups = attr.groups,
+                             .stride = {attr.stride[0], attr.stride[1]},
+                             .padding = {attr.padding[0], attr.padding[1]},
+                             .dilation = {attr.dilation[0], attr.dilation[1]}};
 }
 
 static inline tr_conv2d_sizes tr__conv2d_output_sizes(const tr_op_desc *desc) {
@@ -47,7 +59,7 @@ static inline void tr__conv2d_cost(const tr_op_desc *desc, tr_conv2d_sizes s,
                                    tr_cost *cost) {
     tr__desc_cost(desc, 0, cost);
     cost->flops = 2.0 * (double)(s.batch * s.rows * s.columns * s.out) *
-                  (double)(s.in * s.p * s.q);
+                  (double)(s.in / s.groups * s.p * s.q);
 }
 
 static inline void tr__conv2d_output_cost(const tr_op_desc *desc, tr_cost *cost) {

@@ -68,7 +68,7 @@ static bool get(int number, tr_case *out) {
     if (cases[index].bias) {
         out->in[2] = input(TR_SHAPE1(width), 0.3f);
     }
-    tr_lce_attr attr = {cases[index].layout, cases[index].chunk_rows};
+    tr_lce_attr attr = {cases[index].layout, cases[index].chunk_rows, 0};
     memcpy(out->attr, &attr, sizeof attr);
     return true;
 }

@@ -45,7 +45,7 @@ static void add_sums(const tr_lce_pass *p, double *sums) {
 // ---- forward
 
 static tr_status forward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return tr__lce_chunks_create(desc, false, true, (tr_lce_chunks **)state, err);
+    return tr__lce_chunks_create(desc, false, (tr_lce_chunks **)state, err);
 }
 
 static void forward_chunk(const tr_lce_pass *p) {
@@ -75,7 +75,7 @@ static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch
 // ---- backward
 
 static tr_status backward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return tr__lce_chunks_create(desc, true, true, (tr_lce_chunks **)state, err);
+    return tr__lce_chunks_create(desc, true, (tr_lce_chunks **)state, err);
 }
 
 static void soften_backward(const tr_lce_pass *p, bool any) {
@@ -102,7 +102,7 @@ static bool supports(const tr_op_desc *desc) {
 const tr_kernel TR_ISA_NAME(tr__lce_kernel) = {
     .name = "head.cpu." TR_ISA_TEXT,
     .supports = supports,
-    .cost = tr__lce_forward_cost,
+    .cost = tr__lce_chunks_forward_cost,
     .prepare = forward_prepare,
     .workspace = tr__lce_chunks_workspace,
     .launch = forward,
@@ -112,7 +112,7 @@ const tr_kernel TR_ISA_NAME(tr__lce_kernel) = {
 const tr_kernel TR_ISA_NAME(tr__lce_backward_kernel) = {
     .name = "head_backward.cpu." TR_ISA_TEXT,
     .supports = supports,
-    .cost = tr__lce_backward_cost,
+    .cost = tr__lce_chunks_backward_cost,
     .prepare = backward_prepare,
     .workspace = tr__lce_chunks_workspace,
     .launch = backward,

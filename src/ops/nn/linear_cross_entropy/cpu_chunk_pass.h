@@ -14,6 +14,7 @@ typedef struct tr_lce_pass {
     const tr_lce_chunks *chunks;
     const tr_lce_products *products;
     int64_t first;          // row
+    const int32_t *row;     // [rows] which rows these are, if they are gathered; NULL
     const tr_real *x;       // [rows, C] of the chunk
     const int32_t *targets; // [rows]
     float *logits;          // [rows, V]
@@ -39,9 +40,16 @@ static inline tr_lce_pass tr__lce_pass(const tr_op_desc *desc,
 
 static inline void tr__lce_enter(tr_lce_pass *p, int64_t first) {
     p->first = first;
+    p->row = NULL;
     p->products = tr__lce_chunk_at(p->chunks, first);
     p->x = (const tr_real *)p->launch->in[HEAD_X] + first * p->chunks->dims.in;
     p->targets = (const int32_t *)p->launch->in[HEAD_TARGETS] + first;
+}
+
+// Which of all rows the chunk's row `r` is. A gathered chunk may have rows without a
+// target that are none.
+static inline int64_t tr__lce_row(const tr_lce_pass *p, int64_t r) {
+    return p->row ? p->row[r] : p->first + r;
 }
 
 // The gradients of the logits, in their place: each row begins where the f32 one did.

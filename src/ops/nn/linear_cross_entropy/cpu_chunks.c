@@ -4,6 +4,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
+#include <math.h>
+
 // 256 rows are enough for products at full speed; more cost only memory, unless the
 // vocabulary is small. A vocabulary so large that 256 rows need more than 52 MB (GPT-2
 // is just below) gets fewer.
@@ -123,12 +125,15 @@ static void lay_out(const tr_op_desc *desc, tr_lce_chunks *chunks) {
     chunks->bytes = chunks->scratch + scratch;
 }
 
-static tr_status create_all(const tr_op_desc *desc, bool backward, bool gathers,
+// Fewer rows than this are as soon computed as gathered.
+static bool gathers_of(int64_t rows) {
+    return rows > FEW_ROWS;
+}
+
+static tr_status create_all(const tr_op_desc *desc, bool backward,
                             tr_lce_chunks *chunks, tr_error *err) {
     tr_linear_dims dims = chunks->dims;
-    bool several = dims.rows > chunks->rows;
-    // Fewer rows than this are as soon computed as gathered.
-    gathers = gathers && chunks->rows > FEW_ROWS;
+    bool several = dims.rows > chunks->rows, gathers = gathers_of(chunks->rows);
     const adding how = {several || gathers, gathers};
     dims.rows = chunks->rows;
     tr_status status = create_products(desc, backward, how, dims, &chunks->full, err);
@@ -143,7 +148,7 @@ static tr_status create_all(const tr_op_desc *desc, bool backward, bool gathers,
     return status;
 }
 
-tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward, bool gathers,
+tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
                                 tr_lce_chunks **out, tr_error *err) {
     *out = NULL;
     tr_lce_chunks *chunks = tr__calloc(1, sizeof *chunks);
@@ -154,7 +159,7 @@ tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward, bool gath
     chunks->dims.dy_row = chunks->dims.out * (int64_t)sizeof(float) /
                           (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
     chunks->rows = chunk_rows(&chunks->dims, tr__lce_attr(desc).chunk_rows);
-    tr_status status = create_all(desc, backward, gathers, chunks, err);
+    tr_status status = create_all(desc, backward, chunks, err);
     if (status != TR_OK) {
         tr__lce_chunks_release(chunks);
         return status;
@@ -183,4 +188,27 @@ void tr__lce_chunks_release(void *state) {
         destroy_products(&chunks->few);
         tr__free(chunks);
     }
+}
+
+// ---- cost
+
+static int64_t rows_of_cost(const tr_op_desc *desc) {
+    tr_lce_attr attr = tr__lce_attr(desc);
+    tr_lce_chunks chunks = {.dims = tr__lce_dims(desc)};
+    chunks.rows = chunk_rows(&chunks.dims, attr.chunk_rows);
+    if (!(attr.share > 0 && attr.share < 1) || !gathers_of(chunks.rows)) {
+        return chunks.dims.rows;
+    }
+    chunks.full.dims.rows = chunks.rows;
+    chunks.few.dims.rows = FEW_ROWS;
+    int64_t count = (int64_t)ceil(attr.share * (double)chunks.dims.rows);
+    return tr__min_i64(tr__lce_computed(&chunks, count), chunks.dims.rows);
+}
+
+void tr__lce_chunks_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__lce_cost(desc, rows_of_cost(desc), 1, cost);
+}
+
+void tr__lce_chunks_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
+    tr__lce_cost(desc, rows_of_cost(desc), tr__lce_backward_products(desc), cost);
 }

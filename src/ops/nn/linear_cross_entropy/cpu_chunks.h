@@ -31,13 +31,32 @@ typedef struct tr_lce_chunks {
 } tr_lce_chunks;
 
 // For an op whose inputs begin like the head's, and whose results, with `backward`,
-// like those of tr__op_linear_cross_entropy_backward. gathers: rows with a target may
-// be gathered. Freed by tr__lce_chunks_release.
-tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward, bool gathers,
+// like those of tr__op_linear_cross_entropy_backward. Freed by tr__lce_chunks_release.
+tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
                                 tr_lce_chunks **out, tr_error *err);
+// tr_kernel.cost: of the rows that are computed where so many have a target as the
+// attributes say.
+void tr__lce_chunks_forward_cost(const tr_op_desc *desc, tr_cost *cost);
+void tr__lce_chunks_backward_cost(const tr_op_desc *desc, tr_cost *cost);
 // tr_kernel.workspace and tr_kernel.release where the kernel's state is these chunks.
 size_t tr__lce_chunks_workspace(const tr_op_desc *desc, const void *state);
 void tr__lce_chunks_release(void *state); // NULL-safe
+
+// The products of the chunk that takes the next of `left` gathered rows.
+static inline const tr_lce_products *tr__lce_chunk_of(const tr_lce_chunks *chunks,
+                                                      int64_t left) {
+    int64_t few = chunks->few.dims.rows;
+    return left > chunks->rows - few ? &chunks->full : &chunks->few;
+}
+
+// The rows of the chunks into which so many are gathered.
+static inline int64_t tr__lce_computed(const tr_lce_chunks *chunks, int64_t count) {
+    int64_t computed = 0;
+    while (computed < count) {
+        computed += tr__lce_chunk_of(chunks, count - computed)->dims.rows;
+    }
+    return computed;
+}
 
 // The products of the chunk that starts at row `first`.
 static inline const tr_lce_products *tr__lce_chunk_at(const tr_lce_chunks *chunks,

@@ -24,26 +24,13 @@ static inline tr_lce_list tr__lce_list(const tr_lce_pass *p) {
     return list;
 }
 
-// The products of the chunk that takes the next of `left` rows.
-static inline const tr_lce_products *tr__lce_chunk_of(const tr_lce_chunks *chunks,
-                                                      int64_t left) {
-    int64_t few = chunks->few.dims.rows;
-    return left > chunks->rows - few ? &chunks->full : &chunks->few;
-}
-
-// Do gathered chunks have fewer rows than there are? *list: then, of what.
+// Are rows to be gathered? *list: then, which.
 static inline bool tr__lce_gathers(const tr_lce_pass *p, tr_lce_list *list) {
-    int64_t rows = 0, computed = 0;
     if (p->chunks->few.dims.rows == 0) {
         return false;
     }
     *list = tr__lce_list(p);
-    while (rows < list->count) {
-        int64_t chunk = tr__lce_chunk_of(p->chunks, list->count - rows)->dims.rows;
-        rows += chunk;
-        computed += chunk;
-    }
-    return computed < p->chunks->dims.rows;
+    return tr__lce_computed(p->chunks, list->count) < p->chunks->dims.rows;
 }
 
 // The rows that the chunk has of the list from `at` on.
@@ -73,6 +60,7 @@ static inline void tr__lce_take(tr_lce_pass *p, const tr_lce_list *list, int64_t
     }
     p->x = x;
     p->targets = targets;
+    p->row = list->row + at;
 }
 
 // What the chunk's logits give to its rows of x.

@@ -10,6 +10,9 @@
 typedef struct tr_lce_attr {
     tr_weight_layout layout;
     int32_t chunk_rows; // 0: the kernel's choice
+    // Of the rows, the share that is expected to have a target; 0: all. Only costs go
+    // by it.
+    double share;
 } tr_lce_attr;
 
 // Real tensors are all of one type: f32, bf16 or f16; logits are f32.

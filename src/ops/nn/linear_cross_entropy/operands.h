@@ -77,9 +77,12 @@ static inline void tr__lce_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
     tr__lce_cost(desc, tr__lce_dims(desc).rows, 1, cost);
 }
 
+static inline int tr__lce_backward_products(const tr_op_desc *desc) {
+    return 1 + tr__lce_wants(desc, HEAD_DX) + tr__lce_wants(desc, HEAD_DWEIGHT);
+}
+
 static inline void tr__lce_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
-    int products = 1 + tr__lce_wants(desc, HEAD_DX) + tr__lce_wants(desc, HEAD_DWEIGHT);
-    tr__lce_cost(desc, tr__lce_dims(desc).rows, products, cost);
+    tr__lce_cost(desc, tr__lce_dims(desc).rows, tr__lce_backward_products(desc), cost);
 }
 
 // One row for each sample; no softmax, but that is little beside it.

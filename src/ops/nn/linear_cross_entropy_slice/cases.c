@@ -72,7 +72,7 @@ static bool get(int index, tr_case *out) {
         out->in[4].desc.dtype = TR_F64;
         out->in[5] = input(rows_of(x, 2), 1);
     }
-    tr_lce_slice_attr attr = {{cases[index].layout, cases[index].chunk_rows},
+    tr_lce_slice_attr attr = {{cases[index].layout, cases[index].chunk_rows, 0},
                               cases[index].first};
     memcpy(out->attr, &attr, sizeof attr);
     return true;

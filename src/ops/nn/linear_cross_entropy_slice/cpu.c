@@ -1,9 +1,9 @@
 // A slice of the head, chunk of rows by chunk of rows: product, then the row's sum
 // folded into the running one; in the backward the product again, gradients in place of
-// logits, and the products that these give.
+// logits, and the products that these give. Of few rows with a target, these alone.
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
-#include "ops/nn/linear_cross_entropy/cpu_chunk_pass.h"
+#include "ops/nn/linear_cross_entropy/cpu_gather.h"
 #include "ops/nn/linear_cross_entropy/cpu_softmax_row.h"
 #include "ops/nn/linear_cross_entropy_slice/operands.h"
 
@@ -17,7 +17,7 @@ static int threads_of(const tr_lce_pass *p) {
 
 // ---- forward
 
-// What a launch makes of the rows of a chunk. NULL: not there, or not wanted.
+// What a launch makes of all rows. NULL: not there, or not wanted.
 typedef struct rows {
     const double *running; // [rows, RUNNING]
     const float *best;     // [rows, BEST]
@@ -26,16 +26,9 @@ typedef struct rows {
 } rows;
 
 static rows rows_of(const tr_lce_pass *p) {
-    const double *running = p->launch->in[SLICE_BEFORE];
-    const float *best = p->launch->in[SLICE_BEST];
-    double *running_now = p->launch->out[SLICE_RUNNING];
-    float *best_now = p->launch->out[SLICE_BEST_NOW];
-    return (rows){
-        running ? running + p->first * RUNNING : NULL,
-        best ? best + p->first * BEST : NULL,
-        running_now ? running_now + p->first * RUNNING : NULL,
-        best_now ? best_now + p->first * BEST : NULL,
-    };
+    const tr_launch *launch = p->launch;
+    return (rows){launch->in[SLICE_BEFORE], launch->in[SLICE_BEST],
+                  launch->out[SLICE_RUNNING], launch->out[SLICE_BEST_NOW]};
 }
 
 // log(e^a + e^b)
@@ -44,7 +37,7 @@ static double log_add(double a, double b) {
     return most + log1p(exp(least - most));
 }
 
-// place: of the target's logit in the row, -1: not in it.
+// r: of all rows; place: of the target's logit in the row, -1: not in it.
 static void fold_row(const rows *k, int64_t r, float *row, int64_t width,
                      int64_t place) {
     float top = tr__row_top(row, width);
@@ -84,20 +77,41 @@ static void fold(const tr_lce_pass *p) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t r = 0; r < p->products->dims.rows; r++) {
         if (targets[r] >= 0) {
-            fold_row(&k, r, p->logits + r * width, width,
+            fold_row(&k, tr__lce_row(p, r), p->logits + r * width, width,
                      tr__lce_slice_place(p->desc, targets[r]));
-        } else {
+        } else if (!p->row) {
+            clear_row(&k, tr__lce_row(p, r));
+        }
+    }
+}
+
+// Rows without a target are in no gathered chunk.
+static void clear_others(const tr_lce_pass *p) {
+    const int32_t *targets = p->launch->in[HEAD_TARGETS];
+    rows k = rows_of(p);
+    for (int64_t r = 0; r < p->chunks->dims.rows; r++) {
+        if (targets[r] < 0) {
             clear_row(&k, r);
         }
     }
 }
 
 static tr_status forward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return tr__lce_chunks_create(desc, false, false, (tr_lce_chunks **)state, err);
+    return tr__lce_chunks_create(desc, false, (tr_lce_chunks **)state, err);
 }
 
 static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     tr_lce_pass p = tr__lce_pass(desc, state, launch);
+    tr_lce_list list;
+    if (tr__lce_gathers(&p, &list)) {
+        clear_others(&p);
+        for (int64_t at = 0; at < list.count; at += p.products->dims.rows) {
+            tr__lce_take(&p, &list, at);
+            tr__lce_compute(&p);
+            fold(&p);
+        }
+        return;
+    }
     for (int64_t first = 0; first < p.chunks->dims.rows; first += p.chunks->rows) {
         tr__lce_enter(&p, first);
         if (tr__lce_any_target(&p)) {
@@ -119,14 +133,14 @@ static void soften_row(float *row, int64_t width, int64_t place, const double *a
     tr__row_close(row, width, (float)factor, place, (float)dafter[RUNNING_PICKED]);
 }
 
-// there: the row has a target.
+// r: of all rows; there: it has a target.
 static void put_before(const tr_lce_pass *p, int64_t r, bool there) {
     const double *before = p->launch->in[SLICE_BEFORE];
     const double *after = p->launch->in[SLICE_AFTER];
     const double *dafter = p->launch->in[SLICE_DAFTER];
     double *dbefore = p->launch->out[SLICE_DBEFORE];
     bool add = p->launch->accumulate >> SLICE_DBEFORE & 1;
-    int64_t at = (p->first + r) * RUNNING;
+    int64_t at = r * RUNNING;
     double lse = 0, picked = 0;
     if (!tr__lce_wants(p->desc, SLICE_DBEFORE)) {
         return;
@@ -150,9 +164,12 @@ static void soften(const tr_lce_pass *p, bool any) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t r = 0; r < p->products->dims.rows; r++) {
         float *row = p->logits + r * width;
-        int64_t at = (p->first + r) * RUNNING;
-        put_before(p, r, targets[r] >= 0);
-        if (targets[r] >= 0) {
+        bool there = targets[r] >= 0;
+        if (there || !p->row) {
+            put_before(p, tr__lce_row(p, r), there);
+        }
+        if (there) {
+            int64_t at = tr__lce_row(p, r) * RUNNING;
             soften_row(row, width, tr__lce_slice_place(p->desc, targets[r]), after + at,
                        dafter + at);
         } else if (any) {
@@ -161,12 +178,28 @@ static void soften(const tr_lce_pass *p, bool any) {
     }
 }
 
+static void put_others(const tr_lce_pass *p) {
+    const int32_t *targets = p->launch->in[HEAD_TARGETS];
+    for (int64_t r = 0; r < p->chunks->dims.rows; r++) {
+        if (targets[r] < 0) {
+            put_before(p, r, false);
+        }
+    }
+}
+
 static tr_status backward_prepare(const tr_op_desc *desc, void **state, tr_error *err) {
-    return tr__lce_chunks_create(desc, true, false, (tr_lce_chunks **)state, err);
+    return tr__lce_chunks_create(desc, true, (tr_lce_chunks **)state, err);
 }
 
 static void backward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    tr__lce_run_backward(desc, state, launch, soften);
+    tr_lce_pass p = tr__lce_pass(desc, state, launch);
+    tr_lce_list list;
+    if (tr__lce_gathers(&p, &list)) {
+        put_others(&p);
+        tr__lce_run_gathered(&p, &list, soften);
+    } else {
+        tr__lce_run_backward(desc, state, launch, soften);
+    }
 }
 
 static bool supports(const tr_op_desc *desc) {
@@ -180,7 +213,7 @@ static bool backward_supports(const tr_op_desc *desc) {
 const tr_kernel TR_ISA_NAME(tr__lce_slice_kernel) = {
     .name = "head_slice.cpu." TR_ISA_TEXT,
     .supports = supports,
-    .cost = tr__lce_forward_cost,
+    .cost = tr__lce_chunks_forward_cost,
     .prepare = forward_prepare,
     .workspace = tr__lce_chunks_workspace,
     .launch = forward,
@@ -190,7 +223,7 @@ const tr_kernel TR_ISA_NAME(tr__lce_slice_kernel) = {
 const tr_kernel TR_ISA_NAME(tr__lce_slice_backward_kernel) = {
     .name = "head_slice_backward.cpu." TR_ISA_TEXT,
     .supports = backward_supports,
-    .cost = tr__lce_backward_cost,
+    .cost = tr__lce_chunks_backward_cost,
     .prepare = backward_prepare,
     .workspace = tr__lce_chunks_workspace,
     .launch = backward,

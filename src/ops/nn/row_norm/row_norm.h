@@ -1,0 +1,34 @@
+// The lengths of the rows of a weight with an adapter, which DoRA divides by (Liu et
+// al., arXiv 2402.09353): n[o] = |w[o] + scale * sum over k of b[o, k] a[k]|.
+//
+// They depend on parameters alone. So a kernel that may pack finds them once for all
+// micro-batches between two updates (tr_kernel.packed): the weight does not change, and
+// a and b change at once.
+#ifndef TR_OPS_NN_ROW_NORM_ROW_NORM_H
+#define TR_OPS_NN_ROW_NORM_ROW_NORM_H
+
+#include <tranche/extend/op.h>
+
+typedef struct tr_row_norm_attr {
+    tr_quantization kind; // of the weight
+    int32_t in_out;       // the weight is [in, all], and its columns are what is meant
+    int32_t first, rows;  // [first, first + rows) of them; of few bits: first is 0
+    int64_t tensor;       // of few bits: the byte at which the layer's tensor begins
+    float scale;
+} tr_row_norm_attr;
+
+// in: w [all, in] (or [in, all], or words of few bits), a [rank, in], b [rows, rank]
+// out: n [rows] f32
+// It has no backward: DoRA takes the lengths for constants.
+extern const tr_op tr__op_row_norm;
+
+// What kernels work on.
+typedef struct tr_row_norm_sizes {
+    tr_row_norm_attr attr;
+    int64_t rows, in, rank, all;
+} tr_row_norm_sizes;
+
+tr_row_norm_sizes tr__row_norm_sizes(const tr_op_desc *desc);
+void tr__row_norm_cost(const tr_op_desc *desc, tr_cost *out);
+
+#endif

@@ -1,0 +1,291 @@
+"""Families of models that become ops of the library whole: each is trained beside
+PyTorch, and no operator may run there."""
+
+from __future__ import annotations
+
+import importlib.util
+import unittest
+from typing import Any
+
+from common import HAS_TORCH, needs_torch
+from modules import CUTS, ROWS, Modules, config
+
+import tranche
+
+if HAS_TORCH:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+HAS_TRANSFORMERS = HAS_TORCH and importlib.util.find_spec("transformers") is not None
+needs_transformers = unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
+WORDS, LENGTH = 32, 7
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def language() -> dict[str, Any]:
+    ids = torch.randint(0, WORDS, (ROWS, LENGTH))
+    labels = ids.clone()
+    labels[0, :3] = -100
+    return {"input_ids": ids, "labels": labels}
+
+
+def padded() -> dict[str, Any]:
+    mask = torch.ones(ROWS, LENGTH, dtype=torch.long)
+    mask[0, 4:] = 0
+    return {
+        "input_ids": torch.randint(1, WORDS, (ROWS, LENGTH)),
+        "attention_mask": mask,
+        "token_type_ids": torch.randint(0, 2, (ROWS, LENGTH)),
+        "labels": torch.randint(0, 3, (ROWS,)),
+    }
+
+
+def pictures() -> dict[str, Any]:
+    return {
+        "pixel_values": torch.randn(ROWS, 3, 8, 8),
+        "labels": torch.randint(0, 3, (ROWS,)),
+    }
+
+
+@needs_torch
+@needs_transformers
+class Transformers(Modules):
+    def whole(self, module: Any, batch: Any, cut: int) -> None:
+        module.train()
+        self.like_torch(module, [batch() for _ in range(2)], None, CUTS[cut], whole=True)
+
+    def test_gpt2(self) -> None:
+        from transformers import GPT2Config, GPT2LMHeadModel
+
+        sizes = GPT2Config(
+            vocab_size=WORDS,
+            n_positions=16,
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            resid_pdrop=0,
+            embd_pdrop=0,
+            attn_pdrop=0,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+        self.whole(GPT2LMHeadModel(sizes), language, 0)
+
+    def test_llama_with_shared_keys(self) -> None:
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+        sizes = LlamaConfig(
+            vocab_size=WORDS,
+            intermediate_size=24,
+            num_key_value_heads=1,
+            use_cache=False,
+            **SIZES,
+        )
+        self.whole(LlamaForCausalLM(sizes), language, 1)
+
+    def test_qwen3_with_norms_of_heads(self) -> None:
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+
+        sizes = Qwen3Config(
+            vocab_size=WORDS,
+            intermediate_size=24,
+            num_key_value_heads=2,
+            head_dim=8,
+            use_cache=False,
+            **SIZES,
+        )
+        self.whole(Qwen3ForCausalLM(sizes), language, 2)
+
+    def test_bert_with_a_mask_of_the_batch(self) -> None:
+        from transformers import BertConfig, BertForSequenceClassification
+
+        sizes = BertConfig(
+            vocab_size=WORDS, intermediate_size=32, num_labels=3, **SIZES, **NO_DROPOUT
+        )
+        self.whole(BertForSequenceClassification(sizes), padded, 0)
+
+    def test_vit(self) -> None:
+        from transformers import ViTConfig, ViTForImageClassification
+
+        sizes = ViTConfig(
+            intermediate_size=32,
+            image_size=8,
+            patch_size=4,
+            num_labels=3,
+            **SIZES,
+            **NO_DROPOUT,
+        )
+        self.whole(ViTForImageClassification(sizes), pictures, 1)
+
+
+if HAS_TORCH:
+
+    class Inverted(nn.Module):
+        """A block of MobileNetV3: a filter for each channel, and a gate for it."""
+
+        def __init__(self, wide: int) -> None:
+            super().__init__()
+            self.grow = nn.Conv2d(wide, 3 * wide, 1, bias=False)
+            self.norm = nn.BatchNorm2d(3 * wide)
+            self.each = nn.Conv2d(3 * wide, 3 * wide, 5, 1, 2, groups=3 * wide)
+            self.gate = nn.Conv2d(3 * wide, 3 * wide, 1)
+            self.shrink = nn.Conv2d(3 * wide, wide, 1)
+
+        def forward(self, x: Any) -> Any:
+            y = F.relu6(self.each(F.hardswish(self.norm(self.grow(x)))))
+            y = y * F.hardsigmoid(self.gate(F.adaptive_avg_pool2d(y, 1)))
+            return x + self.shrink(y)
+
+    class Mobile(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = nn.Conv2d(3, 8, (3, 5), (2, 1), (1, 2))
+            self.blocks = nn.Sequential(Inverted(8), Inverted(8))
+            self.norm = nn.GroupNorm(2, 8)
+            self.wide = nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=2)
+            self.head = nn.Linear(8, 5)
+
+        def forward(self, x: Any) -> Any:
+            x = F.leaky_relu(self.stem(F.pad(x, [0, 1, 0, 1])))
+            x = F.elu(self.wide(self.norm(self.blocks(x))))
+            return self.head(x.mean([2, 3]))
+
+    class Mixed(nn.Module):
+        """What modules do with tensors between layers."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(6, 12), nn.Linear(12, 6, bias=False)
+            self.scale = nn.Parameter(torch.rand(6) + 0.5)
+            self.token = nn.Parameter(torch.rand(1, 1, 6))
+            self.norm = nn.LayerNorm(6, elementwise_affine=False)
+            self.head = nn.Linear(6, 4)
+
+        def forward(self, x: Any) -> Any:
+            x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1)
+            gate, value = self.first(x).chunk(2, -1)
+            y = torch.sigmoid(gate) * value * self.scale + x / (1 + x.square())
+            y = torch.softmax(y @ y.transpose(1, 2) * 0.3, -1) @ y
+            y = y - y.mean(1, keepdim=True)
+            y = self.norm(y.permute(0, 2, 1).reshape(y.shape[0], -1, 6))
+            z = torch.exp(-y.abs()) + torch.sqrt(F.softplus(y[:, 1:3].sum(1, keepdim=True)))
+            return self.head(torch.tanh(z.clamp(-1, 1.5)).mean(1))
+
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True)
+            self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            self.head = nn.Linear(16, 4)
+
+        def forward(self, x: Any) -> Any:
+            mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+            return self.head(self.layers(x, mask, is_causal=True)[:, -1])
+
+    class Frugal(TorchDispatchMode):
+        """Raises where PyTorch does the arithmetic of layers."""
+
+        NAMES = (
+            *("mm", "addmm", "bmm", "baddbmm", "embedding", "native_layer_norm", "gelu"),
+            *("_scaled_dot_product", "convolution", "native_batch_norm", "softmax"),
+            *("_foreach", "lerp", "addcdiv", "addcmul", "silu"),
+        )
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            name = str(func).removeprefix("aten.")
+            if name.startswith(self.NAMES):
+                raise AssertionError(f"PyTorch computes {name}")
+            return func(*args, **(kwargs or {}))
+
+
+@needs_torch
+class Layers(Modules):
+    def test_mobile_net(self) -> None:
+        for cut in CUTS[:2]:
+            batches = [
+                (torch.randn(ROWS, 3, 7, 7), torch.randint(0, 5, (ROWS,)))
+                for _ in range(2)
+            ]
+            with self.subTest(cut):
+                loss = nn.CrossEntropyLoss()
+                self.like_torch(Mobile(), batches, loss, cut, 1e-3, whole=True)
+
+    def test_between_layers(self) -> None:
+        for cut in CUTS:
+            batches = [
+                (torch.randn(ROWS, 5, 6), torch.randint(0, 4, (ROWS,))) for _ in range(3)
+            ]
+            with self.subTest(cut):
+                self.like_torch(
+                    Mixed(), batches, nn.CrossEntropyLoss(), cut, whole=True
+                )
+
+    def test_torch_s_transformer(self) -> None:
+        batches = [
+            (torch.randn(ROWS, 5, 16), torch.randint(0, 4, (ROWS,))) for _ in range(2)
+        ]
+        for cut in CUTS[:2]:
+            with self.subTest(cut):
+                self.like_torch(
+                    Encoder(), batches, nn.CrossEntropyLoss(), cut, whole=True
+                )
+
+    def test_losses_of_elements(self) -> None:
+        for loss in (nn.MSELoss(), nn.BCEWithLogitsLoss()):
+            module = nn.Sequential(nn.Linear(6, 8), nn.Sigmoid(), nn.Linear(8, 2))
+            batches = [(torch.randn(ROWS, 6), torch.rand(ROWS, 2)) for _ in range(3)]
+            short = tuple(tensor[:5] for tensor in batches[0])
+            with self.subTest(str(loss)):
+                self.like_torch(module, [*batches, short], loss, CUTS[0], whole=True)
+
+    def test_targets_that_do_not_count(self) -> None:
+        class Ignoring(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table, self.head = nn.Embedding(9, 8), nn.Linear(8, 9)
+
+            def forward(self, ids: Any, labels: Any) -> Any:
+                logits = self.head(self.table(ids)).flatten(0, 1)
+                return F.cross_entropy(logits, labels.flatten(), ignore_index=-1)
+
+        ids, labels = torch.randint(0, 9, (2, ROWS, 5))
+        labels[0, :3] = -1
+        self.like_torch(Ignoring(), [(ids, labels)] * 2, None, CUTS[0], whole=True)
+
+    def test_16_bits(self) -> None:
+        for kind in ("bf16", "fp16"):
+            engine, *_ = tranche.initialize(
+                model=Encoder(),
+                config=config(**{kind: {"enabled": True}}),
+                loss=nn.CrossEntropyLoss(),
+                fallback="refuse",
+            )
+            batch = (torch.randn(ROWS, 5, 16), torch.randint(0, 4, (ROWS,)))
+            losses = [float(engine.train_batch(iter([batch]))) for _ in range(12)]
+            with self.subTest(kind):
+                self.assertLess(losses[-1], losses[0] / 2)
+            for values in engine.module.state_dict().values():
+                self.assertEqual(values.dtype, torch.float32)  # master weights
+
+    def test_pytorch_computes_nothing_of_a_layer(self) -> None:
+        engine, *_ = tranche.initialize(
+            model=Encoder(),
+            config=config(optimizer={"type": "Adam", "params": {"lr": 1e-2}}),
+            loss=nn.CrossEntropyLoss(),
+        )
+        batch = (torch.randn(ROWS, 5, 16), torch.randint(0, 4, (ROWS,)))
+        first = float(engine.train_batch(iter([batch])))
+        with Frugal():
+            with self.assertRaisesRegex(AssertionError, "PyTorch computes"):
+                batch[0] @ batch[0][0].T
+            losses = [float(engine.train_batch(iter([batch]))) for _ in range(20)]
+        self.assertLess(losses[-1], first / 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
