@@ -14,6 +14,7 @@
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
+#include "plan/flow/roles.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
 // many operations as this for each byte read (at 30 operations in the time of a byte).
@@ -67,6 +68,9 @@ static bool wave_is_part(const tr_plan *plan) {
 static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
     if (flat->measured || flat->count == 0 || flat->frozen) {
         return NULL;
+    }
+    if (flat->split) {
+        return "ranks of the tensor axis have parts of it";
     }
     if (!flat->tied && flat->apart) {
         return "it is kept apart from the rest of its unit";

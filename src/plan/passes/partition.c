@@ -419,6 +419,21 @@ static void choose_leaving(tr_plan *plan) {
     }
 }
 
+// Ranks of the tensor axis share something.
+static tr_status check_split(const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    bool some = r->mesh.size[TR_AXIS_TENSOR] == 1 || r->tensor_ranks_alike;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        some = some || plan->flats[f].split;
+    }
+    return some ? TR_OK
+                : tr_fail(err, TR_USAGE,
+                          "tensor_parallel.size is %lld, and no layer of this model can "
+                          "be cut in so many parts: heads and widths have to be "
+                          "multiples of it",
+                          (long long)r->mesh.size[TR_AXIS_TENSOR]);
+}
+
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count; u++) {
         tr_status status = add_unit(plan, u, err);
@@ -434,7 +449,8 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
             return status;
         }
     }
-    tr_status named = check_names(plan, err);
+    tr_status named = check_split(plan, err);
+    named = named == TR_OK ? check_names(plan, err) : named;
     if (named != TR_OK) {
         return named;
     }
