@@ -24,7 +24,7 @@ tr_status tr__request_check_axes(const tr_mesh *mesh, tr_error *err) {
 static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
     bool packed = false;
     for (int i = 0; i < r->optimizer_states; i++) {
-        packed = packed || r->states[i].type == TR_STATE_INT8;
+        packed = packed || r->states[i].type == TR_STATE_I8;
     }
     const char *beside = r->model->adapter   ? "an adapter"
                          : r->quantization   ? "quantization.base"

@@ -139,13 +139,13 @@ static void files_do_not_know_the_mesh(void **state) {
     run_options shared = options_of(text, &data, comm, "never");
     take_steps(&shared, HALF, true, &first);
     write_run(text, 2, tr_comm_ranks(comm), path, ""); // another mesh, where there are four
-    shared = options_of(text, &data, comm, "must");
+    shared = options_of(text, &data, comm, "auto");
     take_steps(&shared, HALF, false, &second);
     snapshot_assert_same(&first.end, &second.start);
     snapshot_assert_close(&one.start, &one.end, &second.end, 1e-4, "resumed");
     if (tr_comm_rank(comm) == 0) { // on one rank
         write_run(text, 2, 1, path, "");
-        run_options options = options_of(text, &data, NULL, "must");
+        run_options options = options_of(text, &data, NULL, "auto");
         take_steps(&options, HALF, false, &alone);
         snapshot_assert_same(&first.end, &alone.start);
         snapshot_assert_close(&one.start, &one.end, &alone.end, 1e-4, "on one rank");

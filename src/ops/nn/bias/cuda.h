@@ -4,12 +4,12 @@
 #include <stdint.h>
 
 // y = x + b. x, y: [count], in rows of `width`; b: [width]
-typedef struct tr_cuda_bias_args {
+typedef struct tr_cuda_add_bias_args {
     const void *x, *b;
     void *y;
     int64_t count, width;
     int32_t real; // tr_dtype of all of them
     int32_t add;  // to y
-} tr_cuda_bias_args;
+} tr_cuda_add_bias_args;
 
 #endif
