@@ -59,7 +59,7 @@ static bool classifies(const tr_run *run) {
 static bool add_head(const tr_run *run, json_t *object) {
     const char *head = tr__model_is_encoder(run->model) ? "classifier" : "score";
     json_t *given = json_object_get(object, "modules_to_save");
-    json_t *list = given && json_is_array(given) ? json_deep_copy(given) : json_array();
+    json_t *list = json_is_array(given) ? json_deep_copy(given) : json_array();
     bool there = false;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
