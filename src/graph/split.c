@@ -45,8 +45,7 @@ static bool find_way(const splitter *s, const tr_call *node, int way, tr_split *
     tr__node_view(s->graph, node, &view);
     *out = (tr_split){.added = 0};
     memcpy(out->attr, node->attr, sizeof out->attr);
-    return node->op->split &&
-           node->op->split(&view.node, way, s->ranks, s->rank, out);
+    return node->op->split && node->op->split(&view.node, way, s->ranks, s->rank, out);
 }
 
 static int new_family(splitter *s, const tr_cut *cut) {
@@ -90,8 +89,8 @@ static bool takes(splitter *s, const tr_call *node, const tr_split *way) {
             continue;
         }
         int f = s->family_of[value];
-        bool fits = way->in[i].dim < 0 ? f < 0
-                                       : f >= 0 && agrees(&s->families[f], &way->in[i]);
+        bool fits =
+            way->in[i].dim < 0 ? f < 0 : f >= 0 && agrees(&s->families[f], &way->in[i]);
         if (!fits) {
             return false;
         }
@@ -223,8 +222,8 @@ static bool follow(splitter *s, tr_value value) {
     return true;
 }
 
-static family *family_at(const splitter *s, const tr_call *node,
-                               const tr_split *way, int input) {
+static family *family_at(const splitter *s, const tr_call *node, const tr_split *way,
+                         int input) {
     const tr_cut *cut = &way->in[input];
     int open = open_family(s, node, way);
     for (int i = 0; open < 0 && i < node->out_count; i++) {
@@ -251,8 +250,7 @@ static bool check_run(const splitter *s) {
         }
         for (int i = 0; i < node->out_count; i++) {
             int f = node->out[i] == TR_NO_VALUE ? -1 : s->family_of[node->out[i]];
-            if (f >= 0 && info_of(s, node->out[i])->desc.shape
-                                      .dim[s->families[f].dim] %
+            if (f >= 0 && info_of(s, node->out[i])->desc.shape.dim[s->families[f].dim] %
                                   s->ranks !=
                               0) {
                 return false;
@@ -449,8 +447,8 @@ static bool allocate(splitter *s) {
     s->family_of = tr__calloc(values, sizeof *s->family_of);
     s->families = tr__calloc(values, sizeof *s->families);
     s->shared = tr__calloc(values, sizeof *s->shared);
-    bool good = s->is_split && s->splits && s->run && s->family_of && s->families &&
-                s->shared;
+    bool good =
+        s->is_split && s->splits && s->run && s->family_of && s->families && s->shared;
     for (size_t v = 0; good && v < values; v++) {
         s->family_of[v] = -1;
         s->shared[v] = TR_NO_VALUE;

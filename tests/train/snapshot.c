@@ -67,7 +67,8 @@ void snapshot_take(snapshot *s, const trial *t) {
                 continue;
             }
             assert_int_equal(piece.count, t->plan->params[i].count);
-            copy_piece(t, &piece, &t->plan->params[i].lies, part_of(s, t, i, state + 1));
+            copy_piece(t, &piece, &t->plan->params[i].lies,
+                       part_of(s, t, i, state + 1));
         }
     }
 }
@@ -130,9 +131,9 @@ void snapshot_take_gradients(snapshot *s, const trial *t) {
     for (size_t i = 0; i < t->plan->param_count; i++) {
         const tr_plan_param *param = &t->plan->params[i];
         if (!is_frozen(t, i)) {
-            assert_true(tr__executor_read_grad(t->engine->executor, (int)i, 0,
-                                               param->count,
-                                               part_of(s, t, i, 0) + param->lies.first));
+            assert_true(
+                tr__executor_read_grad(t->engine->executor, (int)i, 0, param->count,
+                                       part_of(s, t, i, 0) + param->lies.first));
         }
     }
 }

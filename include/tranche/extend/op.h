@@ -265,9 +265,9 @@ struct tr_op {
     // that reads wave outputs (TR_OUT) and changes states, which are inputs (TR_IN).
     // Returns false if the node has none. NULL: none.
     bool (*track)(const tr_op_node *node, tr_rule *rule);
-    // The ways in which `ranks` ranks can share the node's work, of which this is number
-    // `rank`: writes way `way` (0, 1, ...), whose attr is the node's at first. Returns
-    // false if there is no such way. NULL: every rank does all of it.
+    // The ways in which `ranks` ranks can share the node's work, of which this is
+    // number `rank`: writes way `way` (0, 1, ...), whose attr is the node's at first.
+    // Returns false if there is no such way. NULL: every rank does all of it.
     bool (*split)(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                   tr_split *out);
     // The definition of the op in plain C, with sums in double, for any shape. It runs

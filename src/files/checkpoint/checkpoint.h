@@ -38,14 +38,14 @@ typedef struct tr_progress {
 typedef struct tr_checkpoint_tensor {
     const char *name;
     tr_shape shape;
-    // Elements [first, first + count) of a part of the tensor, which lies in it as said;
-    // count 0: nothing.
+    // Elements [first, first + count) of a part of the tensor, which lies in it as
+    // said; count 0: nothing.
     int64_t first, count;
     tr_stride lies;
-    const void *data;     // [count]; NULL: the input's source has them, F32
-    tr_dtype dtype;       // of `data`; TR_NONE: F32
-    tr_dtype stored;      // in the file: BF16 rounds F32; TR_NONE: as `dtype`
-    int64_t key;          // by which the source knows them
+    const void *data; // [count]; NULL: the input's source has them, F32
+    tr_dtype dtype;   // of `data`; TR_NONE: F32
+    tr_dtype stored;  // in the file: BF16 rounds F32; TR_NONE: as `dtype`
+    int64_t key;      // by which the source knows them
 } tr_checkpoint_tensor;
 
 // Whence pieces come that do not lie in memory, a run at a time.

@@ -66,7 +66,8 @@ static bool rounds_any(const tr_shared_file *file) {
 // The stretches that a piece may be of, on any rank.
 static size_t stretches_of(const tr_checkpoint_tensor *piece) {
     const tr_stride *lies = &piece->lies;
-    return lies->run == 0 ? 1 : (size_t)(tr_shape_count(piece->shape) / lies->every) + 1;
+    return lies->run == 0 ? 1
+                          : (size_t)(tr_shape_count(piece->shape) / lies->every) + 1;
 }
 
 // The header's is the first. Returns how many there are.
@@ -345,10 +346,10 @@ tr_status tr__shared_file_write(tr_shared_file *file, tr_meter *meter, tr_error 
 }
 
 tr_status tr__shared_file_gather(tr_shared_file *file, tr_error *err) {
-    return file->own ? tr__comm_all_gather(file->comm, file->own,
-                                           file->slots * sizeof *file->own,
-                                           file->all, err)
-                     : TR_OK;
+    return file->own
+               ? tr__comm_all_gather(file->comm, file->own,
+                                     file->slots * sizeof *file->own, file->all, err)
+               : TR_OK;
 }
 
 // ---- what all have written

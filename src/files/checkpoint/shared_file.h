@@ -26,7 +26,8 @@ typedef struct tr_shared_file {
     size_t *order;           // [count] the pieces as they lie in the file
     uint16_t *rounded;       // what is rounded on its way; NULL: nothing is
     tr_tensor_writer *writer;
-    // The header (rank 0's), then this rank's of tensors, and how many there are so far.
+    // The header (rank 0's), then this rank's of tensors, and how many there are so
+    // far.
     tr_stretch *own; // [slots]
     size_t used;
     size_t slots;    // the most that a rank can have

@@ -139,7 +139,7 @@ static int64_t stage_of(const tr_plan *plan, int unit) {
 static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     const char *name = plan->request.model->units[u].name;
     const tr_unit_program *program = plan->units[u].program;
-    const char *which = own == TR_OWN_FROZEN ? "frozen"
+    const char *which = own == TR_OWN_FROZEN         ? "frozen"
                         : own == TR_OWN_SPLIT        ? "split"
                         : own == TR_OWN_SPLIT_FROZEN ? "split, frozen"
                         : own == TR_OWN_QUANTIZED
@@ -426,12 +426,13 @@ static tr_status check_split(const tr_plan *plan, tr_error *err) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         some = some || plan->flats[f].split;
     }
-    return some ? TR_OK
-                : tr_fail(err, TR_USAGE,
-                          "tensor_parallel.size is %lld, and no layer of this model can "
-                          "be cut in so many parts: heads and widths have to be "
-                          "multiples of it",
-                          (long long)r->mesh.size[TR_AXIS_TENSOR]);
+    return some
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "tensor_parallel.size is %lld, and no layer of this model can "
+                         "be cut in so many parts: heads and widths have to be "
+                         "multiples of it",
+                         (long long)r->mesh.size[TR_AXIS_TENSOR]);
 }
 
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {

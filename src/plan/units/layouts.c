@@ -47,7 +47,7 @@ static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
 }
 
 static tr_own own_of(const tr_param_info *param) {
-    return param->quantized               ? TR_OWN_QUANTIZED
+    return param->quantized                ? TR_OWN_QUANTIZED
            : param->split && param->frozen ? TR_OWN_SPLIT_FROZEN
            : param->split                  ? TR_OWN_SPLIT
            : param->frozen                 ? TR_OWN_FROZEN
@@ -84,8 +84,9 @@ static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
                         tr_program_param *to) {
     tr_own own = own_of(param);
     int64_t *end = &c->unit->own_elements[own];
-    int64_t block =
-        own == TR_OWN_TRAINED || own == TR_OWN_SPLIT ? tr__states_block(c->request->plan) : (int64_t)1;
+    int64_t block = own == TR_OWN_TRAINED || own == TR_OWN_SPLIT
+                        ? tr__states_block(c->request->plan)
+                        : (int64_t)1;
     to->flat = c->unit->own[own];
     to->offset = param->stacked ? *end : tr__round_up(*end, tr__max_i64(line, block));
     *end = to->offset + tr_shape_count(param->shape);

@@ -70,8 +70,7 @@ static tr_status read_run(const tr_tensor_set *set, const tr_stored_tensor *stor
         int64_t at = tr__stride_at(lies, run->first + done, &now);
         int64_t there = tr__min_i64(now, count - at);
         if (there > 0) {
-            status =
-                tr__tensor_read_f32(set, stored, at, there, run->data + done, err);
+            status = tr__tensor_read_f32(set, stored, at, there, run->data + done, err);
         }
     }
     return status;
@@ -168,11 +167,10 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
             status = read_scales(from, plan, executor, of_state, &piece, err);
         }
         if (status == TR_OK) {
-            status =
-                param->quantized
-                    ? tr__read_quantized(from->set, stored, plan, (int)i, executor, err)
-                    : read_piece(from->set, stored, w.count, plan, executor, &piece,
-                                 err);
+            status = param->quantized ? tr__read_quantized(from->set, stored, plan,
+                                                           (int)i, executor, err)
+                                      : read_piece(from->set, stored, w.count, plan,
+                                                   executor, &piece, err);
         }
         if (status != TR_OK) {
             return status;

@@ -262,12 +262,11 @@ static tr_status move_param(const tr_tensor_access *a, int param, tr_piece *piec
     *piece = sums        ? tr__executor_own_sums(executor, param)
              : a->writes ? tr__executor_held(executor, param, a->part)
                          : tr__executor_own(executor, param, a->part);
-    for (int64_t at = 0;
-         status == TR_OK && next_stretch(a, lies, piece, &at, &s);) {
+    for (int64_t at = 0; status == TR_OK && next_stretch(a, lies, piece, &at, &s);) {
         tr_piece part = part_of(*piece, &s);
         float *values = values_at(a, s.element);
-        status = sums ? move_sums(a, &part, values, err)
-                      : move_runs(a, &part, values, err);
+        status =
+            sums ? move_sums(a, &part, values, err) : move_runs(a, &part, values, err);
     }
     return status == TR_OK && a->writes && a->part == PART_VALUES
                ? tr__executor_round_param(executor, param, err)

@@ -1,8 +1,8 @@
 // Run on two ranks or four: GPT-2, whose ranks of the tensor axis share the work of
 // layers, against one rank. Weights, moments and losses are the same but for rounding,
-// with dropout, at every stage, recomputed, in micro-batches of other sizes; a checkpoint
-// is that of one rank's in names and shapes, and goes on with any mesh; and a rank of two
-// keeps half of what is split.
+// with dropout, at every stage, recomputed, in micro-batches of other sizes; a
+// checkpoint is that of one rank's in names and shapes, and goes on with any mesh; and
+// a rank of two keeps half of what is split.
 #include "comm/comm.h"
 #include "comm/mesh.h"
 #include "on_ranks.h"
@@ -72,7 +72,8 @@ static void assert_near(const outcome *one, const outcome *many, int64_t steps,
                         const char *what) {
     snapshot_assert_same(&one->start, &many->start);
     for (int i = 0; i < steps; i++) {
-        if (!(many->loss[i] - one->loss[i] < 1e-5 && one->loss[i] - many->loss[i] < 1e-5)) {
+        if (!(many->loss[i] - one->loss[i] < 1e-5 &&
+              one->loss[i] - many->loss[i] < 1e-5)) {
             fail_msg("%s: loss %g of step %d, and %g on one rank", what, many->loss[i],
                      i + 1, one->loss[i]);
         }
@@ -138,7 +139,8 @@ static void files_do_not_know_the_mesh(void **state) {
     write_run(text, 2, 2, path, "");
     run_options shared = options_of(text, &data, comm, "never");
     take_steps(&shared, HALF, true, &first);
-    write_run(text, 2, tr_comm_ranks(comm), path, ""); // another mesh, where there are four
+    write_run(text, 2, tr_comm_ranks(comm), path,
+              ""); // another mesh, where there are four
     shared = options_of(text, &data, comm, "auto");
     take_steps(&shared, HALF, false, &second);
     snapshot_assert_same(&first.end, &second.start);

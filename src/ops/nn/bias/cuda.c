@@ -10,10 +10,10 @@ extern tr_cuda_function tr__cuda_function_add_bias;
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_cuda_add_bias_args args = {.x = launch->in[0],
-                              .b = launch->in[1],
+                                  .b = launch->in[1],
                                   .y = launch->out[0],
                                   .count = tr_shape_count(desc->in[0].shape),
-                              .width = tr__shape_width(desc->in[0].shape),
+                                  .width = tr__shape_width(desc->in[0].shape),
                                   .real = (int32_t)desc->in[0].dtype,
                                   .add = launch->accumulate & 1};
     tr__cuda_launch(launch, &tr__cuda_function_add_bias, tr__cuda_vectors(args.count),
