@@ -95,9 +95,8 @@ static tr_status refused(const tr_conv_desc *d, dnnl_status_t status, tr_error *
 // ---- preparing
 static int threads_of(const tr_conv_desc *d) {
     double pixels = (double)d->batch * (double)d->out_h * (double)d->out_w;
-    int64_t inputs = d->in_channels / d->groups; // of each output
-    double each = 2.0 * (double)inputs * (double)d->out_channels * (double)d->kernel_h *
-                  (double)d->kernel_w;
+    int64_t weights = d->in_channels / d->groups * d->kernel_h * d->kernel_w;
+    double each = 2.0 * (double)weights * (double)d->out_channels;
     return tr__threads_worth(pixels * each / grain_flops, d->threads);
 }
 
