@@ -389,11 +389,10 @@ static json_t *number(double value) {
     return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-char *tr__adapter_text(const tr_model *model, const char *base) {
-    const tr_adapter_config *self = tr__model_adapter(model);
-    const char *type = model->type;
+char *tr__adapter_text(const tr_adapter_config *self, const char *type, bool classifies,
+                       const char *base) {
     // PEFT draws a head for the former, and asks for one in the file.
-    const char *task = model->labels > 0 ? "SEQ_CLS" : "CAUSAL_LM";
+    const char *task = classifies ? "SEQ_CLS" : "CAUSAL_LM";
     // GPT-2's products have [in, out], which PEFT has to know.
     json_t *keys = json_pack(
         "{s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:o, s:f, s:b, s:b, s:O, s:O?}",

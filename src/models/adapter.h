@@ -38,9 +38,10 @@ int64_t tr__adapter_rank(const tr_adapter_config *adapter);
 // Are the weights of linear layers [in, out] in files of models of this type?
 bool tr__weights_are_in_out(const char *type);
 
-// The text of the model's adapter_config.json. base: its folder or name. NULL: no
-// memory. Freed with tr__free.
-char *tr__adapter_text(const tr_model *model, const char *base);
+// The text of its adapter_config.json, beside a base of this model_type. base: its
+// folder or name. NULL: no memory. Freed with tr__free.
+char *tr__adapter_text(const tr_adapter_config *adapter, const char *type,
+                       bool classifies, const char *base);
 
 // Puts the adapter beside the linear layers of one of the library's models, which owns
 // it from then on.

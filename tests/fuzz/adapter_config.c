@@ -30,7 +30,7 @@ static void check_written(const tr_adapter_config *adapter) {
     tr_error err = {0};
     json_t *keys = NULL;
     tr_adapter_config *again = NULL;
-    char *text = tr__adapter_text(adapter, "llama", "/no/such/base");
+    char *text = tr__adapter_text(adapter, "llama", false, "/no/such/base");
     if (!text || tr__json_parse("written", text, strlen(text), &keys, &err) != TR_OK ||
         tr__adapter_from_json(keys, "written", "llama", &again, &err) != TR_OK) {
         abort();

@@ -70,7 +70,11 @@ static char *config_of(const tr_engine *engine) {
 // adapter.
 static char *adapter_of(const tr_engine *engine) {
     const tr_run *run = engine->run;
-    return run->model->adapter ? tr__adapter_text(run->model, run->weights) : NULL;
+    const tr_model *model = run->model;
+    const tr_adapter_config *adapter = tr__model_adapter(model);
+    return adapter
+               ? tr__adapter_text(adapter, model->type, model->labels > 0, run->weights)
+               : NULL;
 }
 
 // The files that are text.
