@@ -2,6 +2,8 @@
 
 #include "base/checked.h"
 
+#include <string.h>
+
 // The axes from the one on which neighbours differ to the one on which they do last.
 static const tr_axis order[TR_AXES] = {TR_AXIS_TENSOR, TR_AXIS_DATA, TR_AXIS_PIPELINE};
 
@@ -98,6 +100,13 @@ static tr_mesh at_member(const tr_mesh *mesh, tr_axes axes, int64_t member) {
             member /= mesh->size[order[i]];
         }
     }
+    return other;
+}
+
+tr_mesh tr__mesh_with_data(const tr_mesh *mesh, int64_t ranks) {
+    tr_mesh other = {{0}, {0}};
+    memcpy(other.size, mesh->size, sizeof other.size);
+    other.size[TR_AXIS_DATA] = ranks;
     return other;
 }
 

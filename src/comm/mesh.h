@@ -23,6 +23,9 @@ tr_status tr__mesh_check(const tr_mesh *mesh, tr_error *err);
 // The same mesh, as another rank of it (0 .. ranks - 1) has it.
 tr_mesh tr__mesh_of_rank(const tr_mesh *mesh, int64_t rank);
 
+// One with another number of ranks along the data axis, as its first rank has it.
+tr_mesh tr__mesh_with_data(const tr_mesh *mesh, int64_t ranks);
+
 // The group of a rank and axes: the ranks that have its coordinates on all other axes.
 // Its members are numbered by rank.
 int64_t tr__mesh_members(const tr_mesh *mesh, tr_axes axes);

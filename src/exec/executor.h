@@ -146,10 +146,9 @@ float *tr__executor_grad(tr_executor *executor, int param);
 bool tr__executor_read_grad(const tr_executor *executor, int param, int64_t first,
                             int64_t count, float *values);
 
-// Elements [first, first + count) of the tensor that files hold (a parameter may be a
-// slice of one: tr_plan_param), at `data` (NULL: to be borrowed, from NVMe or from a
-// discrete device); count 0:
-// none.
+// Elements [first, first + count) of a parameter of the plan, at `data` (NULL: to be
+// borrowed, from NVMe or from a discrete device); count 0: none. Where they are in the
+// tensor that files hold says tr_plan_param.lies.
 typedef struct tr_piece {
     float *data;
     int64_t first, count;
@@ -161,7 +160,7 @@ typedef struct tr_piece {
 // rank holds and that must be set when weights are drawn or read.
 tr_piece tr__executor_held(tr_executor *executor, int param, int state);
 // The pieces of these that this rank writes into a checkpoint. The pieces of all ranks
-// together are the whole tensor, each element once.
+// together are the whole tensor that files hold, each element once.
 tr_piece tr__executor_own(tr_executor *executor, int param, int state);
 
 // Borrows a run of a piece's elements from its element `at` on: as many as there is

@@ -2,6 +2,8 @@
 #ifndef TR_GRAPH_GRAPH_H
 #define TR_GRAPH_GRAPH_H
 
+#include "base/stride.h"
+
 #include <tranche/extend/graph.h>
 #include <tranche/extend/rewrite.h>
 
@@ -56,10 +58,12 @@ typedef struct tr_call {
 typedef struct tr_param_info {
     char *name; // local, or full when shared
     tr_shape shape;
-    // Where it is rows of a tensor: that one's name and shape, and the first element.
-    char *whole; // NULL: it is a tensor of its own
+    // Where it is rows of a tensor: that one's name and shape. Where it is this rank's
+    // part of one (`split`): its shape.
+    char *whole; // NULL: it is a tensor of its own, or a part of one
     tr_shape whole_shape;
-    int64_t first;
+    bool split;
+    tr_stride lies; // which elements of the whole it has
     tr_init init;
     bool shared;
     bool frozen; // it is not trained: it has no gradient

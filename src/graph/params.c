@@ -102,13 +102,14 @@ static tr_value add_rows(tr_graph *graph, char *name, const char *whole, tr_shap
         tr__free(name);
         return same;
     }
-    tr_param_info info = {.name = name,
-                          .shape = own,
-                          .whole = tr__strdup(whole),
-                          .whole_shape = shape,
-                          .first = first * (tr_shape_count(shape) / shape.dim[0]),
-                          .init = init,
-                          .shared = true};
+    tr_param_info info = {
+        .name = name,
+        .shape = own,
+        .whole = tr__strdup(whole),
+        .whole_shape = shape,
+        .lies = {.first = first * (tr_shape_count(shape) / shape.dim[0])},
+        .init = init,
+        .shared = true};
     if (!info.whole) {
         tr__free(name);
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's parameters");

@@ -139,8 +139,7 @@ static void rewrite_nodes(tr_graph *graph, const tr_rewrite_walk *walk,
     }
 }
 
-// Values say which node makes them.
-static void number_nodes(tr_graph *graph) {
+void tr__graph_number_nodes(tr_graph *graph) {
     for (size_t n = 0; n < graph->node_count && graph->err.status == TR_OK; n++) {
         const tr_call *node = &graph->nodes[n];
         for (int i = 0; i < node->out_count; i++) {
@@ -157,7 +156,7 @@ tr_status tr__graph_rewrite(tr_graph *graph, const tr_rewrite_walk *walk,
     tr_call *old = graph->nodes;
     if (graph->err.status == TR_OK && any_row(graph, walk)) {
         rewrite_nodes(graph, walk, old, graph->node_count);
-        number_nodes(graph);
+        tr__graph_number_nodes(graph);
         tr__free(old);
     }
     return tr_graph_status(graph, err);

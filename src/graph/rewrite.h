@@ -45,6 +45,9 @@ tr_status tr__graph_of_unit(const tr_model *model, const tr_model_unit *unit,
                             const tr_batch_tensors *batch, tr_dtype real,
                             tr_graph **out, tr_error *err);
 
+// Values say which node makes them: after nodes have come, gone or moved.
+void tr__graph_number_nodes(tr_graph *graph);
+
 // A hash of nodes, parameters and states. Two graphs with one hash compute the same.
 uint64_t tr__graph_hash(const tr_graph *graph);
 

@@ -34,6 +34,24 @@ static inline tr_tensor_desc tr__param_gradient(tr_tensor_desc param) {
     return (tr_tensor_desc){param.dtype == TR_NONE ? TR_NONE : TR_F32, param.shape};
 }
 
+// ---- in splits (tr_op.split)
+
+// Every rank has all of it; cut along a dimension, in whatever blocks.
+static inline tr_cut tr__uncut(void) {
+    return (tr_cut){.dim = -1};
+}
+static inline tr_cut tr__cut_along(int dim) {
+    return (tr_cut){.dim = dim};
+}
+// Along the last dimension of a tensor.
+static inline tr_cut tr__cut_last(const tr_tensor_desc *desc) {
+    return tr__cut_along(desc->shape.rank - 1);
+}
+// Of an op that works on one element of each operand at a time: all are cut along the
+// last dimension.
+bool tr__split_elements(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                        tr_split *out);
+
 // ---- in kernels
 
 // What a library that was called came to: the launch's failure is the first that is not

@@ -22,7 +22,7 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     tr_plan_request r = point->plan;
     r.micro_batch = m;
     r.accumulation_steps = steps;
-    r.mesh = tr_mesh_of_data(ranks, 0);
+    r.mesh = tr__mesh_with_data(&point->plan.mesh, ranks);
     r.train_batch_size = m * steps * ranks;
     r.wave = 0;
     r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it

@@ -12,7 +12,7 @@ static tr_plan_request alone(const tr_plan_request *of) {
     tr_plan_request r = *of;
     r.train_batch_size = r.micro_batch;
     r.accumulation_steps = 1;
-    r.mesh = tr_mesh_of_data(1, 0);
+    r.mesh = tr__mesh_with_data(&of->mesh, 1);
     r.stage = 0;
     r.wave = r.recomputed_units = r.recomputed_ops_units = 0;
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;

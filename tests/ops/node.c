@@ -322,7 +322,8 @@ static tr_tensor_desc gradient_desc(const test_node *node, int i) {
     return node->in[i].desc;
 }
 
-static void start_gradients(test_node *node, const test_way *way, const double *base) {
+void test_node_start_backward(test_node *node, const test_way *way,
+                              const double *base) {
     uint32_t read = test_node_grads_read(node), used = test_node_grads_used(node);
     uint32_t written = test_node_grads_written(node) & ~way->unwanted_in;
     give_all(node->grad_in, TR_OP_IN_MAX);
@@ -345,16 +346,20 @@ static void start_gradients(test_node *node, const test_way *way, const double *
     }
 }
 
-void test_node_backward(test_node *node, const test_way *way, const double *base) {
+void test_node_run_backward(test_node *node, const test_way *way) {
     tr_rule rules[TR_OP_RULES_MAX];
     int count = wanted_rules(node, way->unwanted_in, rules);
-    start_gradients(node, way, base);
     if (node->the_case->op->flags & TR_OP_LOSS) {
         clear_out(node, 1);
     }
     for (int r = 0; r < count; r++) {
         run_rule(node, way, &rules[r]);
     }
+}
+
+void test_node_backward(test_node *node, const test_way *way, const double *base) {
+    test_node_start_backward(node, way, base);
+    test_node_run_backward(node, way);
 }
 
 uint32_t test_node_recompute(test_node *node, const test_way *way) {

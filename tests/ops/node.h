@@ -40,6 +40,9 @@ uint32_t test_node_recompute(test_node *node, const test_way *way);
 // All backward rules, from random gradients of the outputs. base: [in_count], how large
 // the values are that gradients of inputs start from when way->accumulate (NULL: 1).
 void test_node_backward(test_node *node, const test_way *way, const double *base);
+// Its two parts: between them the gradients of outputs may be given other values.
+void test_node_start_backward(test_node *node, const test_way *way, const double *base);
+void test_node_run_backward(test_node *node, const test_way *way);
 
 // Bit i: some rule writes the gradient of input i.
 uint32_t test_node_grads_written(const test_node *node);

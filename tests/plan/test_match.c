@@ -22,6 +22,7 @@ typedef struct ranks {
 } ranks;
 
 static bool make_ranks(tr_plan_request request, tr_mesh mesh, ranks *out) {
+    request.tensor_ranks_alike = true;
     tr_error err = {0};
     *out = (ranks){.count = (size_t)tr_mesh_ranks(&mesh)};
     for (size_t i = 0; i < out->count; i++) {

@@ -111,7 +111,7 @@ static void slices_are_one_tensor(void **state) {
         assert_true(param->tensor <= (int)i && first->tensor == param->tensor);
         assert_string_equal(first->stored, param->stored);
         slices += strcmp(param->stored, "transformer.wte.weight") == 0;
-        assert_true(param->first > 0 || param->tensor == (int)i);
+        assert_true(param->lies.first > 0 || param->tensor == (int)i);
     }
     assert_int_equal(slices, 3);
     tr_plan_destroy(plan);

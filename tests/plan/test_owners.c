@@ -77,6 +77,7 @@ static void plans_say_who_owns_what(void **state) {
     (void)state;
     tr_model *model = test_model_sliced_gpt2(0, 2);
     tr_plan_request request = test_request(model, 1, 2);
+    request.tensor_ranks_alike = true;
     request.mesh = (tr_mesh){.size = {2, 2, 1}};
     request.train_batch_size = 4;
     for (int64_t rank = 0; rank < 4; rank++) {

@@ -331,8 +331,11 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r = good;
     r.mesh.size[TR_AXIS_TENSOR] = 0;
     refuse(&r, "0 ranks on the tensor axis");
+    r.mesh.size[TR_AXIS_TENSOR] = 5;
+    refuse(&r, "tensor_parallel.size is 5, and no layer of this model can be cut");
     r.mesh.size[TR_AXIS_TENSOR] = 2;
-    refuse(&r, "tensor_parallel.size is 2, which is not yet supported: set it to 1");
+    r.tensor_norms = true;
+    refuse(&r, "tensor_parallel.size is 2, which is not yet supported beside an opt");
     r = good;
     r.mesh.size[TR_AXIS_PIPELINE] = 3;
     refuse(&r, "pipeline.stages is 3, which is not yet supported: set it to 1");

@@ -530,6 +530,7 @@ static void what_ranks_sum_inside_of_units_is_summed(void **state) {
         tr_plan *plan = NULL;
         tr_error err = {0};
         request.model = &model;
+        request.tensor_ranks_alike = true; // but for what the model asks for itself
         request.micro_batch = 2;
         request.train_batch_size =
             2 * request.accumulation_steps * request.mesh.size[TR_AXIS_DATA];

@@ -172,7 +172,7 @@ static void slices_make_up_the_tensor(void **state) {
         const tr_plan_param *param = &plan->params[i];
         if (strcmp(param->stored, "transformer.wte.weight") == 0) {
             assert_true(tr_shape_equal(param->stored_shape, TR_SHAPE2(11, 8)));
-            assert_int_equal(param->first, at);
+            assert_int_equal(param->lies.first, at);
             assert_int_equal(param->count, tr_shape_count(param->shape));
             assert_string_not_equal(param->name, param->stored);
             assert_true(plan->flats[param->flat].tied);

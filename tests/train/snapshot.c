@@ -28,20 +28,19 @@ static float *part_of(snapshot *s, const trial *t, size_t i, int part) {
     return tensor->part[part];
 }
 
-// Puts values of parameter `i` into their place in a part of the tensor.
-static void put(snapshot *s, const trial *t, size_t i, int part, const float *values) {
-    const tr_plan_param *param = &t->plan->params[i];
-    memcpy(part_of(s, t, i, part) + param->first, values,
-           (size_t)param->count * sizeof *values);
-}
-
-// Copies a piece, wherever it lives, to where the tensor of the files begins.
-static void copy_piece(const trial *t, const tr_piece *piece, float *to) {
+// Copies a piece, wherever it lives, to its elements' places: `lies` in `to`.
+static void copy_piece(const trial *t, const tr_piece *piece, const tr_stride *lies,
+                       float *to) {
     tr_error err = {0};
     tr_piece run;
     for (int64_t at = 0; at < piece->count; at += run.count) {
         trial_ok(tr__executor_borrow(t->engine->executor, piece, at, &run, &err), &err);
-        memcpy(to + run.first, run.data, (size_t)run.count * sizeof(float));
+        int64_t now = 0;
+        for (int64_t done = 0; done < run.count; done += now) {
+            now = run.count - done;
+            int64_t place = tr__stride_at(lies, run.first + done, &now);
+            memcpy(to + place, run.data + done, (size_t)now * sizeof(float));
+        }
     }
 }
 
@@ -68,9 +67,17 @@ void snapshot_take(snapshot *s, const trial *t) {
                 continue;
             }
             assert_int_equal(piece.count, t->plan->params[i].count);
-            copy_piece(t, &piece, part_of(s, t, i, state + 1));
+            copy_piece(t, &piece, &t->plan->params[i].lies,
+                       part_of(s, t, i, state + 1));
         }
     }
+}
+
+// Of a parameter that ranks have parts of, its tensor's elements; else its own.
+static int64_t elements_of(const trial *t, size_t i) {
+    const tr_plan_param *param = &t->plan->params[i];
+    return t->plan->flats[param->flat].split ? tr_shape_count(param->stored_shape)
+                                             : param->count;
 }
 
 // The elements of all tensors and states, one after the other: this rank's at their
@@ -79,8 +86,9 @@ static void put_own(const trial *t, int states, uint32_t *to) {
     for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int state = -1; state < states; state++) {
             tr_piece piece = tr__executor_own(t->engine->executor, (int)i, state);
-            copy_piece(t, &piece, (float *)to - t->plan->params[i].first);
-            to += t->plan->params[i].count;
+            const tr_stride *lies = &t->plan->params[i].lies, alone = {0, 0, 0};
+            copy_piece(t, &piece, lies->run > 0 ? lies : &alone, (float *)to);
+            to += elements_of(t, i);
         }
     }
 }
@@ -107,9 +115,11 @@ void snapshot_gather(snapshot *s, const trial *t) {
         for (int p = 0; p <= states; p++) {
             const tr_flat *flat = &t->plan->flats[t->plan->params[i].flat];
             if (p <= tr__flat_states(t->plan, flat)) {
-                put(s, t, i, p, (const float *)(const void *)from);
+                const tr_stride *lies = &t->plan->params[i].lies;
+                memcpy(part_of(s, t, i, p) + (lies->run > 0 ? 0 : lies->first), from,
+                       (size_t)elements_of(t, i) * sizeof *from);
             }
-            from += t->plan->params[i].count;
+            from += elements_of(t, i);
         }
     }
     free(own);
@@ -121,9 +131,9 @@ void snapshot_take_gradients(snapshot *s, const trial *t) {
     for (size_t i = 0; i < t->plan->param_count; i++) {
         const tr_plan_param *param = &t->plan->params[i];
         if (!is_frozen(t, i)) {
-            assert_true(tr__executor_read_grad(t->engine->executor, (int)i, 0,
-                                               param->count,
-                                               part_of(s, t, i, 0) + param->first));
+            assert_true(
+                tr__executor_read_grad(t->engine->executor, (int)i, 0, param->count,
+                                       part_of(s, t, i, 0) + param->lies.first));
         }
     }
 }

@@ -195,6 +195,30 @@ enum {
     TR_OP_EXCHANGE = 4,
 };
 
+// ---- how an op is split over ranks
+
+enum { TR_CUT_BLOCKS_MAX = 4 };
+
+// How a tensor lies on the ranks of a group: cut along one dimension, which is blocks
+// side by side. Each block is cut into as many equal parts as there are ranks, and each
+// rank has one part of every block.
+typedef struct tr_cut {
+    int dim; // -1: every rank has all of the tensor
+    // 0: whatever the blocks are of what the op works on with it: all cuts of a split
+    // that say so have the same ones.
+    int blocks;
+    int64_t block[TR_CUT_BLOCKS_MAX]; // elements along the dimension; they make it up
+} tr_cut;
+
+// One way in which ranks share the work of a node.
+typedef struct tr_split {
+    tr_cut in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    uint32_t partial;          // bit i: output i is this rank's part of a sum
+    uint32_t partial_gradient; // bit i: so is the gradient of input i, which is whole
+    int added; // 1 + the input that is added to output 0, once, behind the sum; 0: none
+    TR_ALIGNAS(8) unsigned char attr[TR_OP_ATTR_BYTES]; // of the rank's own node
+} tr_split;
+
 struct tr_op {
     const char *name;
     size_t attr_bytes; // sizeof its attribute struct, <= TR_OP_ATTR_BYTES
@@ -241,6 +265,11 @@ struct tr_op {
     // that reads wave outputs (TR_OUT) and changes states, which are inputs (TR_IN).
     // Returns false if the node has none. NULL: none.
     bool (*track)(const tr_op_node *node, tr_rule *rule);
+    // The ways in which `ranks` ranks can share the node's work, of which this is
+    // number `rank`: writes way `way` (0, 1, ...), whose attr is the node's at first.
+    // Returns false if there is no such way. NULL: every rank does all of it.
+    bool (*split)(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out);
     // The definition of the op in plain C, with sums in double, for any shape. It runs
     // if a backend on the host's memory has no kernel of its own.
     const tr_kernel *reference;

@@ -47,8 +47,11 @@ typedef struct tr_plan_request {
     int64_t train_batch_size;   // T
     int64_t micro_batch;        // m
     int64_t accumulation_steps; // g
-    tr_mesh mesh;               // whose plan this is. Ranks along the data axis only
-    int64_t wave;               // 1..g; 0: 1, or g where an op needs the whole wave
+    tr_mesh mesh; // whose plan this is. Ranks along the data and the tensor axis only
+    // Ranks of the tensor axis do not share the work of layers: all of them do all of
+    // it.
+    bool tensor_ranks_alike;
+    int64_t wave; // 1..g; 0: 1, or g where an op needs the whole wave
     // Where the last unit alone has an op over all micro-batches of the step, how often
     // the units below it run forward: 2: once so that the op has what it needs, which
     // alone is kept, and once more, wave by wave, before each backward. Elsewhere, and

@@ -16,7 +16,7 @@ static tr_blocks blocks_of(const tr_executor *ex, const tr_piece *piece, int64_t
     b.part = piece->state >= 0        ? (tr_part)(TR_PART_STATE + piece->state)
              : tr__flat_is_half(flat) ? TR_PART_COPY
                                       : TR_PART_PARAM;
-    b.element = info->offset + piece->first - info->first + at;
+    b.element = info->offset + piece->first + at;
     int64_t in_range = b.element - range->first;
     b.first = b.element - in_range % block;
     int64_t need = tr__round_up(b.element + piece->count - at - b.first, block);
@@ -120,7 +120,7 @@ static bool is_half(const tr_executor *ex, const tr_piece *piece) {
 static float *device_at(const tr_executor *ex, const tr_piece *piece) {
     const tr_plan_param *info = &ex->plan->params[piece->param];
     return tr__kept_f32(ex, tr__range_of(ex, piece->param, piece->state),
-                        info->offset + piece->first - info->first);
+                        info->offset + piece->first);
 }
 
 tr_status tr__executor_borrow(tr_executor *executor, const tr_piece *piece, int64_t at,

@@ -32,7 +32,7 @@ tr_piece tr__executor_own_sums(const tr_executor *executor, int param) {
     int64_t end =
         tr__min_i64(info->offset + info->count,
                     tr__min_i64(flat->first + flat->own, grad->first + grad->count));
-    return (tr_piece){.first = info->first + begin - info->offset,
+    return (tr_piece){.first = begin - info->offset,
                       .count = tr__max_i64(end - begin, 0),
                       .param = param,
                       .state = -1};
@@ -175,7 +175,7 @@ static tr_status move(tr_executor *executor, const tr_piece *piece, double scale
     const tr_flat *flat = &plan->flats[info->flat];
     tr_sums_run run = {.ex = executor,
                        .flat = flat,
-                       .element = info->offset + piece->first - info->first,
+                       .element = info->offset + piece->first,
                        .count = piece->count,
                        .scale = scale,
                        .values = values,

@@ -29,7 +29,7 @@ static packed find(const tr_executor *ex, const tr_piece *piece, int64_t at,
     int64_t within = p.row->packing.elements;
     int64_t block =
         tr__is_on_nvme(plan, range) ? tr__nvme_elements(plan, flat, part) : within;
-    b->element = info->offset + piece->first - info->first + at;
+    b->element = info->offset + piece->first + at;
     b->first = b->element - (b->element - range->first) % block;
     int64_t need = tr__round_up(b->element + count - b->first, block);
     int64_t left = range->first + range->count - b->first;

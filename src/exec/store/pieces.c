@@ -36,7 +36,7 @@ static tr_piece piece_of(const tr_executor *ex, int param, int state, int64_t fi
     if (begin >= end || none) {
         return (tr_piece){.data = NULL};
     }
-    tr_piece piece = {.first = info->first + begin - info->offset,
+    tr_piece piece = {.first = begin - info->offset,
                       .count = end - begin,
                       .param = param,
                       .state = state};

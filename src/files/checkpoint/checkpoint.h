@@ -17,6 +17,7 @@
 #include <tranche/types.h>
 
 #include "base/log.h"
+#include "base/stride.h"
 #include "comm/comm.h"
 #include "files/checkpoint/companions.h"
 #include "files/checkpoint/folder.h"
@@ -37,11 +38,14 @@ typedef struct tr_progress {
 typedef struct tr_checkpoint_tensor {
     const char *name;
     tr_shape shape;
-    int64_t first, count; // count 0: nothing
-    const void *data;     // [count]; NULL: the input's source has them, F32
-    tr_dtype dtype;       // of `data`; TR_NONE: F32
-    tr_dtype stored;      // in the file: BF16 rounds F32; TR_NONE: as `dtype`
-    int64_t key;          // by which the source knows them
+    // Elements [first, first + count) of a part of the tensor, which lies in it as
+    // said; count 0: nothing.
+    int64_t first, count;
+    tr_stride lies;
+    const void *data; // [count]; NULL: the input's source has them, F32
+    tr_dtype dtype;   // of `data`; TR_NONE: F32
+    tr_dtype stored;  // in the file: BF16 rounds F32; TR_NONE: as `dtype`
+    int64_t key;      // by which the source knows them
 } tr_checkpoint_tensor;
 
 // Whence pieces come that do not lie in memory, a run at a time.
@@ -96,7 +100,7 @@ typedef struct tr_checkpoint_input {
 // TR_NUMBERS: a weight that is not finite) or a
 // kill at any moment, `latest` is what it was or what it is to be, and complete. A
 // checkpoint of the same step is replaced. Memory: the headers' and, with several
-// ranks, 24 bytes for each rank and tensor.
+// ranks, 24 bytes for each rank and piece that lies in one in its tensor.
 //
 // Collective: the ranks' inputs differ in the tensors' pieces alone, and <out> is one
 // folder for all of them. The files are those that one process would write. An error of

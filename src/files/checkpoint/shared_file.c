@@ -63,8 +63,26 @@ static bool rounds_any(const tr_shared_file *file) {
     return any;
 }
 
+// The stretches that a piece may be of, on any rank.
+static size_t stretches_of(const tr_checkpoint_tensor *piece) {
+    const tr_stride *lies = &piece->lies;
+    return lies->run == 0 ? 1
+                          : (size_t)(tr_shape_count(piece->shape) / lies->every) + 1;
+}
+
+// The header's is the first. Returns how many there are.
+static size_t number_slots(tr_shared_file *file) {
+    size_t slots = 1;
+    for (size_t i = 0; i < file->count; i++) {
+        slots += stretches_of(&file->tensors[i]);
+    }
+    file->slots = slots;
+    file->used = 1;
+    return slots;
+}
+
 static tr_status make_lists(tr_shared_file *file, tr_error *err) {
-    size_t slots = file->count + 1;
+    size_t slots = number_slots(file);
     file->first_of = tr__calloc(file->count, sizeof *file->first_of);
     file->tensor_of = tr__calloc(file->count, sizeof *file->tensor_of);
     file->order = tr__calloc(file->count, sizeof *file->order);
@@ -103,6 +121,11 @@ static void list_tensors(tr_shared_file *file, tr_tensor_spec *specs) {
     file->tensor_count = count;
 }
 
+// Where the piece's first element is in its tensor; *count: see tr__stride_at.
+static int64_t first_in_tensor(const tr_checkpoint_tensor *piece, int64_t *count) {
+    return tr__stride_at(&piece->lies, piece->first, count);
+}
+
 // A file, and where each of its tensors comes in it.
 typedef struct places {
     const tr_shared_file *file;
@@ -114,7 +137,8 @@ static int by_place(const void *left, const void *right, void *user) {
     size_t a = *(const size_t *)left, b = *(const size_t *)right;
     size_t place_a = p->place[p->file->tensor_of[a]];
     size_t place_b = p->place[p->file->tensor_of[b]];
-    int64_t first_a = p->file->tensors[a].first, first_b = p->file->tensors[b].first;
+    int64_t one = 1, first_a = first_in_tensor(&p->file->tensors[a], &one),
+            first_b = first_in_tensor(&p->file->tensors[b], &one);
     if (place_a != place_b) {
         return place_a < place_b ? -1 : 1;
     }
@@ -244,29 +268,51 @@ static tr_status as_stored(const tr_shared_file *file,
                             tensor->name);
 }
 
-static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash,
-                          tr_meter *meter, tr_error *err) {
+// Writes elements of a piece from its `done`-th on, as many of `most` as are at hand.
+// *now: how many.
+static tr_status put_run(tr_shared_file *file, size_t index, int64_t done, int64_t most,
+                         XXH3_state_t *hash, int64_t *now, tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
-    size_t in_file = file->tensor_of[index];
-    int64_t element = tr__piece_element(tensor);
+    const void *data = NULL;
+    tr_status status = next_run(file, tensor, done, &data, now, err);
+    *now = tr__min_i64(*now, most);
+    if (status == TR_OK) {
+        status = as_stored(file, tensor, &data, now, err);
+    }
+    if (status == TR_OK) {
+        int64_t all = *now;
+        int64_t at = tr__stride_at(&tensor->lies, tensor->first + done, &all);
+        status = tr__tensor_writer_put(file->writer, file->tensor_of[index], at, *now,
+                                       data, err);
+    }
+    if (status == TR_OK && hash) {
+        XXH3_64bits_update(hash, data, (size_t)(*now * tr__piece_element(tensor)));
+    }
+    return status;
+}
+
+// Elements [first, first + count) of a piece, which follow each other in the tensor.
+static tr_status put_stretch(tr_shared_file *file, size_t index, int64_t first,
+                             int64_t count, XXH3_state_t *hash, tr_meter *meter,
+                             tr_error *err) {
+    const tr_checkpoint_tensor *tensor = &file->tensors[index];
+    int64_t element = tr__piece_element(tensor), now = 0;
     tr_status status = TR_OK;
-    for (int64_t done = 0, now = 0; status == TR_OK && done < tensor->count;
-         done += now) {
-        const void *data = NULL;
-        status = next_run(file, tensor, done, &data, &now, err);
-        if (status == TR_OK) {
-            status = as_stored(file, tensor, &data, &now, err);
-        }
-        if (status == TR_OK) {
-            status = tr__tensor_writer_put(file->writer, in_file, tensor->first + done,
-                                           now, data, err);
-        }
-        if (status == TR_OK && hash) {
-            XXH3_64bits_update(hash, data, (size_t)(now * element));
-        }
+    if (hash) {
+        XXH3_64bits_reset(hash);
+    }
+    for (int64_t done = 0; status == TR_OK && done < count; done += now) {
+        status = put_run(file, index, first + done, count - done, hash, &now, err);
         if (status == TR_OK) {
             status = advance(file, meter, now * element, err);
         }
+    }
+    if (status == TR_OK && file->own) { // others ask for it
+        int64_t same = count,
+                at = tr__stride_at(&tensor->lies, tensor->first + first, &same);
+        int64_t begin = tr__tensor_writer_offset(file->writer, file->tensor_of[index]);
+        file->own[file->used++] = (tr_stretch){begin + at * element, count * element,
+                                               XXH3_64bits_digest(hash)};
     }
     return status;
 }
@@ -274,20 +320,16 @@ static tr_status put_runs(tr_shared_file *file, size_t index, XXH3_state_t *hash
 static tr_status put(tr_shared_file *file, size_t index, tr_meter *meter,
                      tr_error *err) {
     const tr_checkpoint_tensor *tensor = &file->tensors[index];
-    XXH3_state_t *hash = file->own ? XXH3_createState() : NULL; // others ask for it
+    XXH3_state_t *hash = file->own ? XXH3_createState() : NULL;
+    tr_status status = TR_OK;
+    int64_t count = 0;
     if (file->own && !hash) {
         return tr_fail(err, TR_MEMORY, "no memory to write %s", file->path);
     }
-    if (hash) {
-        XXH3_64bits_reset(hash);
-    }
-    tr_status status = put_runs(file, index, hash, meter, err);
-    if (file->own && tensor->count > 0) {
-        int64_t begin = tr__tensor_writer_offset(file->writer, file->tensor_of[index]);
-        int64_t element = tr__piece_element(tensor);
-        file->own[index + 1] =
-            (tr_stretch){begin + tensor->first * element, tensor->count * element,
-                         XXH3_64bits_digest(hash)};
+    for (int64_t first = 0; status == TR_OK && first < tensor->count; first += count) {
+        count = tensor->count - first;
+        tr__stride_at(&tensor->lies, tensor->first + first, &count);
+        status = put_stretch(file, index, first, count, hash, meter, err);
     }
     XXH3_freeState(hash);
     return status;
@@ -304,10 +346,10 @@ tr_status tr__shared_file_write(tr_shared_file *file, tr_meter *meter, tr_error 
 }
 
 tr_status tr__shared_file_gather(tr_shared_file *file, tr_error *err) {
-    return file->own ? tr__comm_all_gather(file->comm, file->own,
-                                           (file->count + 1) * sizeof *file->own,
-                                           file->all, err)
-                     : TR_OK;
+    return file->own
+               ? tr__comm_all_gather(file->comm, file->own,
+                                     file->slots * sizeof *file->own, file->all, err)
+               : TR_OK;
 }
 
 // ---- what all have written
@@ -319,7 +361,7 @@ static int by_offset(const void *left, const void *right) {
 
 // Moves what is not empty to the front of file->all, in the file's order.
 static size_t sort_stretches(tr_shared_file *file) {
-    size_t slots = (file->count + 1) * (size_t)tr__comm_count(file->comm), kept = 0;
+    size_t slots = file->slots * (size_t)tr__comm_count(file->comm), kept = 0;
     for (size_t i = 0; i < slots; i++) {
         if (file->all[i].bytes > 0) {
             file->all[kept++] = file->all[i];

@@ -26,8 +26,12 @@ typedef struct tr_shared_file {
     size_t *order;           // [count] the pieces as they lie in the file
     uint16_t *rounded;       // what is rounded on its way; NULL: nothing is
     tr_tensor_writer *writer;
-    tr_stretch *own; // [1 + count] the header (rank 0's), then this rank's of tensors
-    tr_stretch *all; // [ranks][1 + count]
+    // The header (rank 0's), then this rank's of tensors, and how many there are so
+    // far.
+    tr_stretch *own; // [slots]
+    size_t used;
+    size_t slots;    // the most that a rank can have
+    tr_stretch *all; // [ranks][slots]
 } tr_shared_file;
 
 // Bytes that this rank writes of the tensors, and that all do (once the file is open).

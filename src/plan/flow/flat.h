@@ -2,6 +2,7 @@
 #ifndef TR_PLAN_FLOW_FLAT_H
 #define TR_PLAN_FLOW_FLAT_H
 
+#include "base/stride.h"
 #include "ops/flat/update/update.h"
 #include "plan/flow/owners.h"
 #include "plan/flow/parts.h"
@@ -17,15 +18,15 @@ typedef struct tr_plan_param {
     char *name;    // full
     uint64_t hash; // of the name
     tr_shape shape;
-    // The tensor in files, and the number of its element that is this one's first; 0 if
-    // this is the whole tensor.
+    // The tensor in files, and which of its elements this one has: all of it, rows (a
+    // slice), or a part that ranks of the tensor axis share.
     const char *stored;
     tr_shape stored_shape;
+    tr_stride lies;
     // Kept in few bits: its elements are bytes of that (base/quantized.h), of the
     // stored tensor, or of that with rows and columns exchanged.
     tr_quantization quantized;
     bool transposed;
-    int64_t first;
     tr_init init;
     int flat;
     int64_t offset, count; // elements
@@ -57,6 +58,7 @@ struct tr_flat {
     bool quantized; // nor kept as numbers: bits that only its unit's ops make sense of
     bool apart;     // the optimizer keeps other states of it (tr_apart)
     bool slice;     // of a tied tensor that is used in slices
+    bool split;     // each rank of the tensor axis has a part of its parameters
     bool measured;  // its gradients count for the noise scale, where it is measured
     const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures
     bool offloaded; // states and update are elsewhere, and gradients go there

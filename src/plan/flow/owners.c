@@ -19,6 +19,11 @@ tr_param_axes tr__axes_of_stage(int64_t stage) {
                            .owner = {[TR_AXIS_PIPELINE] = stage}};
 }
 
+void tr__axes_split(tr_param_axes *axes, tr_axes split) {
+    axes->split |= split;
+    axes->replicated &= ~split;
+}
+
 void tr__axes_add_stage(tr_param_axes *axes, int64_t stage) {
     if (stage != axes->owner[TR_AXIS_PIPELINE]) {
         axes->replicated |= TR_ON_PIPELINE;

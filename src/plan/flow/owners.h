@@ -32,6 +32,8 @@ int64_t tr__stage_of_unit(const tr_mesh *mesh, int units, int unit);
 
 // Of tensors of a unit that runs on that stage alone, split along no axis yet.
 tr_param_axes tr__axes_of_stage(int64_t stage);
+// The ranks on these axes have other elements of the tensors.
+void tr__axes_split(tr_param_axes *axes, tr_axes split);
 // A user of the tensor runs on another stage, too: its ranks have the tensor as well.
 void tr__axes_add_stage(tr_param_axes *axes, int64_t stage);
 // Does the rank at these coordinates own what it has of the parameters?

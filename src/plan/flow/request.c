@@ -12,18 +12,34 @@ enum { STEPS_MOST = 1 << 24 };
 
 // Nothing is split along these axes yet: their ranks would all do the same work.
 tr_status tr__request_check_axes(const tr_mesh *mesh, tr_error *err) {
-    static const char *const keys[TR_AXES] = {
-        [TR_AXIS_TENSOR] = "tensor_parallel.size",
-        [TR_AXIS_PIPELINE] = "pipeline.stages",
-    };
-    for (int axis = 0; axis < TR_AXES; axis++) {
-        if (keys[axis] && mesh->size[axis] > 1) {
-            return tr_fail(err, TR_USAGE,
-                           "%s is %lld, which is not yet supported: set it to 1",
-                           keys[axis], (long long)mesh->size[axis]);
-        }
+    return mesh->size[TR_AXIS_PIPELINE] > 1
+               ? tr_fail(err, TR_USAGE,
+                         "pipeline.stages is %lld, which is not yet supported: set it "
+                         "to 1",
+                         (long long)mesh->size[TR_AXIS_PIPELINE])
+               : TR_OK;
+}
+
+// What does not know parts of tensors yet.
+static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
+    bool packed = false;
+    for (int i = 0; i < r->optimizer_states; i++) {
+        packed = packed || r->states[i].type == TR_STATE_I8;
     }
-    return TR_OK;
+    const char *beside = r->model->adapter ? "an adapter"
+                         : r->quantization ? "quantization.base"
+                         : r->fp8.enabled  ? "fp8.enabled"
+                         : r->tensor_norms ? "an optimizer that needs norms of tensors "
+                                             "(LAMB, LARS)"
+                         : r->matrices     ? "optimizer.type \"Muon\""
+                         : packed          ? "optimizer.params.state_dtype \"int8\""
+                                           : NULL;
+    return beside && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
+               ? tr_fail(err, TR_USAGE,
+                         "tensor_parallel.size is %lld, which is not yet supported "
+                         "beside %s: set it to 1",
+                         (long long)r->mesh.size[TR_AXIS_TENSOR], beside)
+               : TR_OK;
 }
 
 static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
@@ -240,6 +256,7 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_fp8(r, err) : status;
     status = status == TR_OK ? check_quantization(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
+    status = status == TR_OK ? check_tensor_ranks(r, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_placements(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;

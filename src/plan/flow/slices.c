@@ -13,7 +13,7 @@ static const tr_plan_param *find_slice(const tr_plan *plan, const tr_plan_param 
                                        int64_t first) {
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *other = &plan->params[i];
-        if (is_of_same(other, one) && other->first == first) {
+        if (is_of_same(other, one) && other->lies.first == first) {
             return other;
         }
     }

@@ -69,6 +69,9 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
     if (flat->measured || flat->count == 0 || flat->frozen) {
         return NULL;
     }
+    if (flat->split) {
+        return "ranks of the tensor axis have parts of it";
+    }
     if (!flat->tied && flat->apart) {
         return "it is kept apart from the rest of its unit";
     }

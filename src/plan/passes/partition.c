@@ -103,10 +103,11 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
                         .stored = stored,
                         .stored_shape = info->whole       ? info->whole_shape
                                         : info->quantized ? info->plain
+                                        : info->split     ? info->whole_shape
                                                           : info->shape,
+                        .lies = info->lies,
                         .quantized = info->quantized,
                         .transposed = info->transposed,
-                        .first = info->first,
                         .init = info->init,
                         .flat = flat,
                         .offset = offset,
@@ -138,10 +139,13 @@ static int64_t stage_of(const tr_plan *plan, int unit) {
 static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     const char *name = plan->request.model->units[u].name;
     const tr_unit_program *program = plan->units[u].program;
-    const char *which = own == TR_OWN_FROZEN ? "frozen"
+    const char *which = own == TR_OWN_FROZEN         ? "frozen"
+                        : own == TR_OWN_SPLIT        ? "split"
+                        : own == TR_OWN_SPLIT_FROZEN ? "split, frozen"
                         : own == TR_OWN_QUANTIZED
                             ? tr__quantization_name(plan->request.quantization)
                             : tr__apart_name(plan->request.apart);
+    bool split = own == TR_OWN_SPLIT || own == TR_OWN_SPLIT_FROZEN;
     char *own_name = program->own[own] > 0 ? tr__format("%s (%s)", name, which) : NULL;
     if (program->own[own] > 0 && !own_name) {
         tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
@@ -151,10 +155,15 @@ static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     tr_flat flat = {.name = own_name ? own_name : name,
                     .axes = tr__axes_of_stage(stage_of(plan, u)),
                     .own_name = own_name,
-                    .frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED,
+                    .frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED ||
+                              own == TR_OWN_SPLIT_FROZEN,
+                    .split = split,
                     .quantized = own == TR_OWN_QUANTIZED,
                     .apart = own == TR_OWN_APART,
                     .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
+    if (split) {
+        tr__axes_split(&flat.axes, TR_ON_TENSOR);
+    }
     int at = add_flat(plan, flat, err);
     if (at < 0) {
         tr__free(own_name);
@@ -410,6 +419,22 @@ static void choose_leaving(tr_plan *plan) {
     }
 }
 
+// Ranks of the tensor axis share something.
+static tr_status check_split(const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    bool some = r->mesh.size[TR_AXIS_TENSOR] == 1 || r->tensor_ranks_alike;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        some = some || plan->flats[f].split;
+    }
+    return some
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "tensor_parallel.size is %lld, and no layer of this model can "
+                         "be cut in so many parts: heads and widths have to be "
+                         "multiples of it",
+                         (long long)r->mesh.size[TR_AXIS_TENSOR]);
+}
+
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
     for (int u = 0; u < plan->unit_count; u++) {
         tr_status status = add_unit(plan, u, err);
@@ -425,7 +450,8 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
             return status;
         }
     }
-    tr_status named = check_names(plan, err);
+    tr_status named = check_split(plan, err);
+    named = named == TR_OK ? check_names(plan, err) : named;
     if (named != TR_OK) {
         return named;
     }

@@ -47,10 +47,12 @@ static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
 }
 
 static tr_own own_of(const tr_param_info *param) {
-    return param->quantized ? TR_OWN_QUANTIZED
-           : param->frozen  ? TR_OWN_FROZEN
-           : param->apart   ? TR_OWN_APART
-                            : TR_OWN_TRAINED;
+    return param->quantized                ? TR_OWN_QUANTIZED
+           : param->split && param->frozen ? TR_OWN_SPLIT_FROZEN
+           : param->split                  ? TR_OWN_SPLIT
+           : param->frozen                 ? TR_OWN_FROZEN
+           : param->apart                  ? TR_OWN_APART
+                                           : TR_OWN_TRAINED;
 }
 
 // Flat buffers of the unit's own parameters; there is one, whatever it has.
@@ -67,8 +69,9 @@ static tr_status add_own_flats(tr_compiler *c) {
     for (int own = 0; own < TR_OWN; own++) {
         unit->own[own] = -1;
         if (has[own] && status == TR_OK) {
-            status = add_flat(c, own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED,
-                              &unit->own[own]);
+            bool frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED ||
+                          own == TR_OWN_SPLIT_FROZEN;
+            status = add_flat(c, frozen, &unit->own[own]);
         }
     }
     return status;
@@ -81,8 +84,9 @@ static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
                         tr_program_param *to) {
     tr_own own = own_of(param);
     int64_t *end = &c->unit->own_elements[own];
-    int64_t block =
-        own == TR_OWN_TRAINED ? tr__states_block(c->request->plan) : (int64_t)1;
+    int64_t block = own == TR_OWN_TRAINED || own == TR_OWN_SPLIT
+                        ? tr__states_block(c->request->plan)
+                        : (int64_t)1;
     to->flat = c->unit->own[own];
     to->offset = param->stacked ? *end : tr__round_up(*end, tr__max_i64(line, block));
     *end = to->offset + tr_shape_count(param->shape);

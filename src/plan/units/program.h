@@ -44,6 +44,9 @@ typedef enum tr_own {
     TR_OWN_APART,     // trained, with other states of the optimizer
     TR_OWN_FROZEN,    // not trained
     TR_OWN_QUANTIZED, // neither, and kept in few bits
+    // Trained, or not, of which ranks of the tensor axis have parts.
+    TR_OWN_SPLIT,
+    TR_OWN_SPLIT_FROZEN,
     TR_OWN
 } tr_own;
 

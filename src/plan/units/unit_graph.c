@@ -1,6 +1,7 @@
 #include "plan/units/unit_graph.h"
 
 #include "graph/rewrite.h"
+#include "graph/split.h"
 #include "plan/units/apart.h"
 #include "plan/units/freeze.h"
 
@@ -64,6 +65,16 @@ static void rewrite_inference(stage *s) {
     rewrite_loss(s);
 }
 
+// Ranks of the tensor axis share the work of layers.
+static void split_over_ranks(stage *s) {
+    const tr_plan_request *r = s->request->plan;
+    int64_t ranks = r->mesh.size[TR_AXIS_TENSOR];
+    if (ranks > 1 && !r->tensor_ranks_alike) {
+        s->status = tr__graph_split(s->graph, ranks, r->mesh.at[TR_AXIS_TENSOR],
+                                    TR_ON_TENSOR, s->err);
+    }
+}
+
 tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit *unit,
                          const tr_tensor_desc *inputs, int input_count,
                          const tr_batch_tensors *batch, tr_graph **out, tr_error *err) {
@@ -85,6 +96,7 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
                         .cache_positions = request->cache_positions,
                         .cache_piece = request->cache_piece},
                .err = err};
+    split_over_ranks(&s);
     if (request->quantization) {
         rewrite(&s, TR_REWRITE_QUANTIZED);
     }

@@ -1,5 +1,7 @@
 // The batch, the length of the run, and what the plan is asked for.
 #include "base/checked.h"
+#include "base/text.h"
+#include "comm/mesh.h"
 #include "plan/flow/batch.h"
 #include "run/run.h"
 
@@ -10,13 +12,36 @@ static int64_t count_of(const tr_run *run, const char *key) {
                                                    : 0;
 }
 
-static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
+// Of all ranks those that share the work of each layer: neighbours.
+static tr_status resolve_mesh(tr_run *run, int64_t ranks, tr_error *err) {
+    static const char deepspeed[] = "tensor_parallel.autotp_size";
+    int64_t tensor = tr__config_int(run->config, "tensor_parallel.size");
+    int64_t same = count_of(run, deepspeed);
+    if (same > 0 && tensor > 1 && same != tensor) {
+        return tr_fail(err, TR_USAGE,
+                       "tensor_parallel.size is %lld and %s is %lld: they are the same",
+                       (long long)tensor, deepspeed, (long long)same);
+    }
+    tensor = same > 0 ? same : tensor;
+    if (ranks % tensor != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "tensor_parallel.size is %lld, and %lld rank%s cannot be shared "
+                       "out by that: start a multiple of it",
+                       (long long)tensor, (long long)ranks, tr__plural(ranks));
+    }
+    const tr_mesh mesh = {.size = {ranks / tensor, tensor, 1}};
+    run->request.mesh =
+        tr__mesh_of_rank(&mesh, run->comm ? tr_comm_rank(run->comm) : 0);
+    return TR_OK;
+}
+
+static tr_status resolve_sizes(tr_run *run, tr_error *err) {
     tr_plan_request *r = &run->request;
     tr_batch_request asked = {
         .train_batch_size = count_of(run, "train_batch_size"),
         .micro_batch = count_of(run, "train_micro_batch_size_per_gpu"),
         .accumulation_steps = count_of(run, "gradient_accumulation_steps"),
-        .ranks = ranks,
+        .ranks = tr__data_ranks(r),
     };
     tr_batch_cut sizes;
     tr_status status = tr__batch_resolve(&asked, &sizes, err);
@@ -26,7 +51,6 @@ static tr_status resolve_sizes(tr_run *run, int64_t ranks, tr_error *err) {
     r->train_batch_size = sizes.train_batch_size;
     r->micro_batch = sizes.micro_batch;
     r->accumulation_steps = sizes.accumulation_steps;
-    r->mesh = tr_mesh_of_data(ranks, run->comm ? tr_comm_rank(run->comm) : 0);
     return tr__run_record_batch(run, err);
 }
 
@@ -125,7 +149,8 @@ tr_status tr__run_resolve_batch(tr_run *run, tr_error *err) {
                        "--ranks asks for %lld ranks, but %lld were started",
                        (long long)ranks, (long long)there);
     }
-    tr_status status = resolve_sizes(run, ranks, err);
+    tr_status status = resolve_mesh(run, ranks, err);
+    status = status == TR_OK ? resolve_sizes(run, err) : status;
     if (status == TR_OK) {
         status = tr__run_resolve_batches(run, err);
     }

@@ -10,12 +10,17 @@ static uint64_t hash_shape(uint64_t hash, const tr_shape *shape) {
     return tr__hash_more(hash, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
 }
 
+// Is it the first slice of its tensor, which stands for the whole, or a part of it?
+static bool stands(const tr_plan *plan, size_t param) {
+    return plan->params[param].tensor == (int)param;
+}
+
 // Of names and shapes, as files have them: tells whether a checkpoint is of this model.
 static uint64_t model_hash(const tr_engine *engine) {
     uint64_t hash = 0;
     for (size_t i = 0; i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
-        if (param->first == 0) { // a slice stands for the whole
+        if (stands(engine->plan, i)) {
             hash = tr__hash_more(hash, param->stored, strlen(param->stored));
             hash = hash_shape(hash, &param->stored_shape);
         }
@@ -34,7 +39,7 @@ static double frozen_hash(const tr_engine *engine) {
     uint64_t hash = 0;
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
-        if (plan->flats[param->flat].frozen && param->first == 0) {
+        if (plan->flats[param->flat].frozen && stands(plan, i)) {
             hash = tr__hash_more(hash, param->stored, strlen(param->stored) + 1);
         }
     }

@@ -58,18 +58,34 @@ static wanted wanted_of(const tr_weights_source *from, const tr_model *model,
     return (wanted){shape, used * row};
 }
 
-// The first `count` elements of a tensor, as far as they are in the piece.
+// Of the first `count` elements of a tensor those that are in the run, which lie where
+// `lies` says.
+static tr_status read_run(const tr_tensor_set *set, const tr_stored_tensor *stored,
+                          int64_t count, const tr_stride *lies, const tr_piece *run,
+                          tr_error *err) {
+    tr_status status = TR_OK;
+    int64_t now = 0;
+    for (int64_t done = 0; done < run->count && status == TR_OK; done += now) {
+        now = run->count - done;
+        int64_t at = tr__stride_at(lies, run->first + done, &now);
+        int64_t there = tr__min_i64(now, count - at);
+        if (there > 0) {
+            status = tr__tensor_read_f32(set, stored, at, there, run->data + done, err);
+        }
+    }
+    return status;
+}
+
 static tr_status read_piece(const tr_tensor_set *set, const tr_stored_tensor *stored,
-                            int64_t count, tr_executor *executor, const tr_piece *piece,
-                            tr_error *err) {
+                            int64_t count, const tr_plan *plan, tr_executor *executor,
+                            const tr_piece *piece, tr_error *err) {
+    const tr_stride *lies = &plan->params[piece->param].lies;
     tr_piece run;
     tr_status status = TR_OK;
     for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(executor, piece, at, &run, err);
-        int64_t there = tr__min_i64(run.count, count - run.first);
-        if (status == TR_OK && there > 0) {
-            status = tr__tensor_read_f32(set, stored, run.first, there, run.data, err);
-        }
+        status =
+            status == TR_OK ? read_run(set, stored, count, lies, &run, err) : status;
         if (status == TR_OK) {
             status = tr__executor_return(executor, &run, err);
         }
@@ -93,7 +109,8 @@ static tr_status read_scales(const tr_weights_source *from, const tr_plan *plan,
     if (block == 1 || !stored || !same_shape(stored, &shape)) {
         return TR_OK; // they are found anew
     }
-    int64_t first = piece->first / block, count = tr__ceil_div(piece->count, block);
+    int64_t first = (plan->params[piece->param].lies.first + piece->first) / block,
+            count = tr__ceil_div(piece->count, block);
     tr_status status = TR_OK;
     for (int64_t at = 0; at < count && status == TR_OK; at += MANY) {
         int64_t now = tr__min_i64(MANY, count - at);
@@ -150,10 +167,10 @@ tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan
             status = read_scales(from, plan, executor, of_state, &piece, err);
         }
         if (status == TR_OK) {
-            status =
-                param->quantized
-                    ? tr__read_quantized(from->set, stored, plan, (int)i, executor, err)
-                    : read_piece(from->set, stored, w.count, executor, &piece, err);
+            status = param->quantized ? tr__read_quantized(from->set, stored, plan,
+                                                           (int)i, executor, err)
+                                      : read_piece(from->set, stored, w.count, plan,
+                                                   executor, &piece, err);
         }
         if (status != TR_OK) {
             return status;

@@ -81,11 +81,12 @@ static bool make_zeros(const tr_engine *engine, tr_saved_tensors *list) {
 }
 
 // The piece of a tensor that is padding, which rank 0 writes; of a sliced one once.
-static void list_padding(const tr_engine *engine, const tr_plan_param *param,
+static void list_padding(const tr_engine *engine, size_t index,
                          tr_saved_tensors *list) {
+    const tr_plan_param *param = &engine->plan->params[index];
     int64_t count = padding_of(engine, param);
     bool leads = tr__comm_leads(tr__run_comm(engine->run));
-    if (count == 0 || param->first > 0) {
+    if (count == 0 || param->tensor != (int)index) {
         return;
     }
     const tr_checkpoint_tensor *whole = &list->tensors[list->count - 1];
@@ -125,10 +126,11 @@ static void list_params(tr_engine *engine, int state, const char *of_values,
                                    .shape = padded_shape(engine, param),
                                    .first = piece.first,
                                    .count = piece.count,
+                                   .lies = param->lies,
                                    .data = piece.data,
                                    .stored = stored,
                                    .key = key_of(engine, (int)i, state)};
-        list_padding(engine, param, list);
+        list_padding(engine, i, list);
     }
 }
 
@@ -150,7 +152,7 @@ static void list_scales(tr_engine *engine, int state, tr_saved_tensors *list) {
         list->tensors[list->count++] = (tr_checkpoint_tensor){
             .name = name,
             .shape = shape,
-            .first = piece.first / block,
+            .first = (param->lies.first + piece.first) / block,
             .count = tr__ceil_div(piece.count, block),
             .key = key_of(engine, (int)i, state + TR_OPTIMIZER_STATES)};
     }

@@ -180,21 +180,32 @@ static tr_status begin(tr_tensor_access *a, const char *part, tr_error *err) {
 
 // ---- pieces
 
-// What of a piece the call asks for.
-static tr_piece within(const tr_tensor_access *a, tr_piece piece) {
-    int64_t begin = tr__max_i64(piece.first, a->first);
-    int64_t end = tr__min_i64(piece.first + piece.count, a->first + a->count);
-    if (begin >= end) {
-        return (tr_piece){.data = NULL};
-    }
-    piece.data = piece.data ? piece.data + (begin - piece.first) : NULL;
-    piece.first = begin;
-    piece.count = end - begin;
-    return piece;
-}
-
 static float *values_at(const tr_tensor_access *a, int64_t element) {
     return (float *)(void *)a->values + (element - a->first);
+}
+
+// Elements of a piece that follow each other in the tensor, and that the call asks for.
+typedef struct stretch {
+    int64_t local, count; // in the piece's parameter
+    int64_t element;      // in the tensor
+} stretch;
+
+// The next one from element `*at` of the piece on; false: there is none.
+static bool next_stretch(const tr_tensor_access *a, const tr_stride *lies,
+                         const tr_piece *piece, int64_t *at, stretch *out) {
+    while (*at < piece->count) {
+        int64_t count = piece->count - *at;
+        int64_t first = tr__stride_at(lies, piece->first + *at, &count);
+        int64_t begin = tr__max_i64(first, a->first);
+        int64_t end = tr__min_i64(first + count, a->first + a->count);
+        int64_t local = piece->first + *at + begin - first;
+        *at += count;
+        if (begin < end) {
+            *out = (stretch){local, end - begin, begin};
+            return true;
+        }
+    }
+    return false;
 }
 
 // What makes sums the gradients of the mean loss.
@@ -203,66 +214,85 @@ static double scale_of(const tr_engine *engine) {
     return fixed ? ldexp(engine->unscale, -engine->summed_exponent) : engine->unscale;
 }
 
-static tr_status move_gradient(const tr_tensor_access *a, int param, tr_piece *piece,
-                               tr_error *err) {
-    tr_executor *executor = a->engine->executor;
-    double scale = scale_of(a->engine);
-    *piece = within(a, tr__executor_own_sums(executor, param));
-    if (piece->count == 0) {
-        return TR_OK;
-    }
-    float *values = values_at(a, piece->first);
-    return a->writes ? tr__executor_write_sums(executor, piece, scale, values, err)
-                     : tr__executor_read_sums(executor, piece, scale, values, err);
+// Of a piece, elements [local, local + count) of its parameter.
+static tr_piece part_of(tr_piece piece, const stretch *s) {
+    piece.data = piece.data ? piece.data + (s->local - piece.first) : NULL;
+    piece.first = s->local;
+    piece.count = s->count;
+    return piece;
 }
 
-static tr_status move_runs(const tr_tensor_access *a, const tr_piece *piece,
-                           tr_error *err) {
+static tr_status move_sums(const tr_tensor_access *a, const tr_piece *part,
+                           float *values, tr_error *err) {
+    tr_executor *executor = a->engine->executor;
+    double scale = scale_of(a->engine);
+    return a->writes ? tr__executor_write_sums(executor, part, scale, values, err)
+                     : tr__executor_read_sums(executor, part, scale, values, err);
+}
+
+static tr_status move_runs(const tr_tensor_access *a, const tr_piece *part,
+                           float *values, tr_error *err) {
     tr_executor *executor = a->engine->executor;
     tr_status status = TR_OK;
     tr_piece run;
-    for (int64_t at = 0; at < piece->count && status == TR_OK; at += run.count) {
-        status = tr__executor_borrow(executor, piece, at, &run, err);
+    for (int64_t at = 0; at < part->count && status == TR_OK; at += run.count) {
+        status = tr__executor_borrow(executor, part, at, &run, err);
         if (status != TR_OK) {
             return status;
         }
         size_t bytes = (size_t)run.count * sizeof *run.data;
         if (!a->writes) {
-            memcpy(values_at(a, run.first), run.data, bytes);
+            memcpy(values + at, run.data, bytes);
             continue;
         }
-        memcpy(run.data, values_at(a, run.first), bytes);
+        memcpy(run.data, values + at, bytes);
         status = tr__executor_return(executor, &run, err);
     }
     return status;
 }
 
-// What this rank has of a parameter; *piece: of that, what it alone reads.
+// What this rank has of a parameter; *piece: what it alone reads of it.
 static tr_status move_param(const tr_tensor_access *a, int param, tr_piece *piece,
                             tr_error *err) {
     tr_executor *executor = a->engine->executor;
-    if (a->part == PART_GRADIENT) {
-        return move_gradient(a, param, piece, err);
+    const tr_stride *lies = &a->engine->plan->params[param].lies;
+    bool sums = a->part == PART_GRADIENT;
+    tr_status status = TR_OK;
+    stretch s;
+    *piece = sums        ? tr__executor_own_sums(executor, param)
+             : a->writes ? tr__executor_held(executor, param, a->part)
+                         : tr__executor_own(executor, param, a->part);
+    for (int64_t at = 0; status == TR_OK && next_stretch(a, lies, piece, &at, &s);) {
+        tr_piece part = part_of(*piece, &s);
+        float *values = values_at(a, s.element);
+        status =
+            sums ? move_sums(a, &part, values, err) : move_runs(a, &part, values, err);
     }
-    *piece = within(a, a->writes ? tr__executor_held(executor, param, a->part)
-                                 : tr__executor_own(executor, param, a->part));
-    tr_status status = move_runs(a, piece, err);
     return status == TR_OK && a->writes && a->part == PART_VALUES
                ? tr__executor_round_param(executor, param, err)
                : status;
 }
 
+// A piece of a parameter, as one rank tells the others of it.
+typedef struct told_piece {
+    int64_t first, count;
+    tr_stride lies;
+} told_piece;
+
 // What each rank has read goes to all others.
-static tr_status share(const tr_tensor_access *a, const tr_piece *piece,
+static tr_status share(const tr_tensor_access *a, const told_piece *own,
                        tr_error *err) {
     tr_comm *comm = a->engine->comm;
     tr_status status = TR_OK;
     for (int r = 0; comm && r < tr_comm_ranks(comm) && status == TR_OK; r++) {
-        int64_t span[2] = {piece->first, piece->count};
-        status = tr__comm_broadcast(comm, r, span, sizeof span, err);
-        if (status == TR_OK && span[1] > 0) {
-            status = tr__comm_broadcast(comm, r, values_at(a, span[0]),
-                                        (size_t)span[1] * sizeof(float), err);
+        told_piece told = *own;
+        stretch s;
+        status = tr__comm_broadcast(comm, r, &told, sizeof told, err);
+        const tr_piece piece = {.first = told.first, .count = told.count};
+        for (int64_t at = 0;
+             status == TR_OK && next_stretch(a, &told.lies, &piece, &at, &s);) {
+            status = tr__comm_broadcast(comm, r, values_at(a, s.element),
+                                        (size_t)s.count * sizeof(float), err);
         }
     }
     return status;
@@ -278,7 +308,8 @@ static tr_status move_params(const tr_tensor_access *a, tr_error *err) {
         }
         tr_piece piece = {0};
         moved = moved == TR_OK ? move_param(a, (int)i, &piece, &mine) : moved;
-        status = a->writes ? TR_OK : share(a, &piece, err);
+        const told_piece own = {piece.first, piece.count, plan->params[i].lies};
+        status = a->writes ? TR_OK : share(a, &own, err);
     }
     return status == TR_OK ? tr__agree(a->engine->comm, moved, &mine, err) : status;
 }

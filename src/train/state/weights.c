@@ -11,20 +11,30 @@
 
 // An element's value depends on where it lies in the tensor that files hold, not on who
 // draws it.
-static void draw_run(const tr_engine *engine, const tr_plan_param *param,
-                     const tr_piece *run) {
+static void draw_elements(const tr_engine *engine, const tr_plan_param *param,
+                          int64_t first, int64_t count, float *to) {
     uint64_t seed = engine->settings->seed, stream = tr__hash_text(param->stored);
     float a = param->init.a, b = param->init.b;
     switch (param->init.kind) {
     case TR_INIT_CONSTANT:
-        tr__fill_uniform(run->data, run->first, run->count, a, a, seed, stream);
+        tr__fill_uniform(to, first, count, a, a, seed, stream);
         break;
     case TR_INIT_NORMAL:
-        tr__fill_normal(run->data, run->first, run->count, a, b, seed, stream);
+        tr__fill_normal(to, first, count, a, b, seed, stream);
         break;
     case TR_INIT_UNIFORM:
-        tr__fill_uniform(run->data, run->first, run->count, a, b, seed, stream);
+        tr__fill_uniform(to, first, count, a, b, seed, stream);
         break;
+    }
+}
+
+static void draw_run(const tr_engine *engine, const tr_plan_param *param,
+                     const tr_piece *run) {
+    int64_t now = 0;
+    for (int64_t done = 0; done < run->count; done += now) {
+        now = run->count - done;
+        int64_t first = tr__stride_at(&param->lies, run->first + done, &now);
+        draw_elements(engine, param, first, now, run->data + done);
     }
 }
 
@@ -182,12 +192,16 @@ static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *er
 // Not the seed of any weights, in practice.
 #define PERTURB_SEED 0x726F756E64696E67u
 
-static void perturb_run(const tr_piece *run, double part, int draw, uint64_t stream) {
+static void perturb_run(const tr_plan_param *param, const tr_piece *run, double part,
+                        int draw) {
     enum { CHUNK = 1024 };
     float off[CHUNK];
-    for (int64_t at = 0; at < run->count; at += CHUNK) {
-        int64_t count = tr__min_i64(CHUNK, run->count - at);
-        tr__fill_uniform(off, run->first + at, count, (float)-part, (float)part,
+    uint64_t stream = tr__hash_text(param->stored);
+    int64_t count = 0;
+    for (int64_t at = 0; at < run->count; at += count) {
+        count = tr__min_i64(CHUNK, run->count - at);
+        int64_t first = tr__stride_at(&param->lies, run->first + at, &count);
+        tr__fill_uniform(off, first, count, (float)-part, (float)part,
                          PERTURB_SEED + (uint64_t)draw, stream);
         for (int64_t i = 0; i < count; i++) {
             run->data[at + i] += run->data[at + i] * off[i];
@@ -198,12 +212,12 @@ static void perturb_run(const tr_piece *run, double part, int draw, uint64_t str
 static tr_status perturb(tr_engine *engine, int index, double part, int draw,
                          tr_error *err) {
     tr_piece piece = tr__executor_held(engine->executor, index, -1), run;
-    uint64_t stream = tr__hash_text(engine->plan->params[index].stored);
+    const tr_plan_param *param = &engine->plan->params[index];
     tr_status status = TR_OK;
     for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(engine->executor, &piece, at, &run, err);
         if (status == TR_OK) {
-            perturb_run(&run, part, draw, stream);
+            perturb_run(param, &run, part, draw);
             status = tr__executor_return(engine->executor, &run, err);
         }
     }

@@ -260,6 +260,7 @@ static void on_a_mesh(void **state) {
     tr_plan_request request = t.plan->request;
     tr_engine_destroy(t.engine);
     tr_plan_destroy(t.plan);
+    request.tensor_ranks_alike = true;
     request.mesh = tr__mesh_of_rank(&mesh, tr_comm_rank(comm));
     request.accumulation_steps = request.train_batch_size / 2;
     request.wave = 1;

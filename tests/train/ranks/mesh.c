@@ -31,6 +31,7 @@ static void open_on_mesh(const run_options *options, int64_t wave, trial *t) {
     request.accumulation_steps =
         (request.train_batch_size + MICRO * data - 1) / (MICRO * data);
     request.wave = wave;
+    request.tensor_ranks_alike = true;
     trial_ok(tr__plan_build(&request, &t->plan, &err), &err);
     trial_ok(tr_engine_create(t->run, t->plan, &t->engine, &err), &err);
 }

@@ -89,6 +89,7 @@ static void open_model(const run_options *options, const tr_mesh *mesh, const cu
     request.accumulation_steps =
         (request.train_batch_size + MICRO * data - 1) / (MICRO * data);
     request.wave = how->wave;
+    request.tensor_ranks_alike = true;
     request.stage = how->stage;
     request.recomputed_units = how->recomputed_units;
     request.recomputed_ops = how->recomputed_ops;

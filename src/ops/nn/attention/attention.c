@@ -73,9 +73,25 @@ static int attention_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
     return 1;
 }
 
+// Heads, and of queries that share keys all with theirs.
+static bool attention_split(const tr_op_node *node, int way, int64_t ranks,
+                            int64_t rank, tr_split *out) {
+    tr_attention_sizes s = tr__attention_sizes(node->in[0].shape, node->attr);
+    tr_attention_attr *attr = (tr_attention_attr *)(void *)out->attr;
+    out->in[0] = (tr_cut){2, 3, {s.width, s.pairs * s.depth, s.pairs * s.depth}};
+    out->in[1] = tr__uncut();
+    out->out[0] = (tr_cut){2, 1, {s.width}};
+    out->out[1] = (tr_cut){1, 1, {s.heads}};
+    attr->heads /= (int32_t)ranks;
+    attr->kv_heads /= (int32_t)ranks;
+    attr->first_head += (int32_t)rank * attr->heads;
+    return way == 0 && s.heads % ranks == 0 && s.pairs % ranks == 0;
+}
+
 const tr_op tr__op_attention = {
     .name = "attention",
     .attr_bytes = sizeof(tr_attention_attr),
+    .split = attention_split,
     .no_gradient = 1 << 1,
     .positions = 1 << 1,
     .infer = attention_infer,

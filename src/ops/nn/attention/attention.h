@@ -16,8 +16,9 @@ typedef struct tr_attention_attr {
     // Heads of keys and values: head h of the queries reads h / (heads / kv_heads). 0:
     // as many as queries have.
     int32_t kv_heads;
-    int32_t window; // keys that a query sees, itself included; 0: all before it
-    int32_t both;   // 1: keys before and behind it; 0: those before it, and its own
+    int32_t window;     // keys that a query sees, itself included; 0: all before it
+    int32_t both;       // 1: keys before and behind it; 0: those before it, and its own
+    int32_t first_head; // the number of head 0, by which dropout is drawn
 } tr_attention_attr;
 
 // in:  qkv [B, S, (heads + 2 kv_heads) D], f32, bf16 or f16: q, k, v side by side, head

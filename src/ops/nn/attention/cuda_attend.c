@@ -88,6 +88,7 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
         .dropout = s->dropout,
         .kept = tr__draw_open(launch->run, 0, s->draw_id, s->dropout).scale,
         .draw_id = s->draw_id,
+        .first_head = (int32_t)s->first_head,
         .whole = s->depth * (int64_t)tr_dtype_bytes(o->real) % 16 == 0,
         .down = (int32_t)tr__ceil_div(s->context, TR_DRAW_ROWS),
         .across = (int32_t)tr__ceil_div(s->context, TR_DRAW_LANES),

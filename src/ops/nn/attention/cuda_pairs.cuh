@@ -101,7 +101,8 @@ static __device__ inline uint32_t tr_transpose(uint32_t bits) {
 static __device__ inline uint32_t tr_keeps(const tr_cuda_attention &a, const tr_head &h,
                                            int query, int key) {
     int64_t group =
-        (h.head * a.down + query / TR_DRAW_ROWS) * a.across + key / TR_DRAW_LANES;
+        ((a.first_head + h.head) * a.down + query / TR_DRAW_ROWS) * a.across +
+        key / TR_DRAW_LANES;
     int64_t block = group * TR_DRAW_LANES + key % TR_DRAW_LANES;
     return tr__draw_keeps(&h.draw, (uint64_t)block);
 }

@@ -20,6 +20,7 @@ typedef struct tr_attention_sizes {
     bool both;      // a query sees keys behind it, too
     float dropout;
     uint32_t draw_id;
+    int64_t first_head;
     const int32_t
         *places; // [S] of the sample at work, in its documents; NULL: it is one
 } tr_attention_sizes;
@@ -46,6 +47,7 @@ static inline tr_attention_sizes tr__attention_sizes(tr_shape qkv, const void *a
         .both = a.both != 0,
         .dropout = a.dropout,
         .draw_id = a.draw_id,
+        .first_head = a.first_head,
     };
 }
 
@@ -113,7 +115,7 @@ static inline uint64_t tr__attention_group(const tr_attention_sizes *s, int64_t 
                                            int64_t query, int64_t key) {
     int64_t down = tr__ceil_div(s->context, TR_DRAW_ROWS);
     int64_t across = tr__ceil_div(s->context, TR_DRAW_LANES);
-    int64_t row = head * down + query / TR_DRAW_ROWS;
+    int64_t row = (s->first_head + head) * down + query / TR_DRAW_ROWS;
     return (uint64_t)(row * across + key / TR_DRAW_LANES);
 }
 

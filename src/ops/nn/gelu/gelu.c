@@ -29,6 +29,7 @@ static int gelu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 const tr_op tr__op_gelu = {
     .name = "gelu",
     .attr_bytes = sizeof(tr_gelu_attr),
+    .split = tr__split_elements,
     .infer = gelu_infer,
     .backward = gelu_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},

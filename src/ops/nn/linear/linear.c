@@ -147,9 +147,30 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return tr__linear_rules(node, ops, rules);
 }
 
+// Columns of the weight (way 0), or rows of it: then each rank has a part of the sum
+// over the input's elements, to which the bias is added once (Shoeybi et al.,
+// Megatron-LM, arXiv 1909.08053, section 3).
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    bool in_first = attr_of(node)->layout == TR_WEIGHT_IN_OUT;
+    bool rows = way == 1;
+    bool bias = node->in_count > 2 && node->in[2].dtype != TR_NONE;
+    (void)ranks;
+    (void)rank;
+    out->in[0] = rows ? tr__cut_last(&node->in[0]) : tr__uncut();
+    out->in[1] = tr__cut_along(in_first == rows ? 0 : 1);
+    out->in[2] = rows ? tr__uncut() : tr__cut_along(0);
+    out->out[0] = rows ? tr__uncut() : tr__cut_last(&node->out[0]);
+    out->partial = rows;
+    out->partial_gradient = !rows;
+    out->added = rows && bias ? 3 : 0;
+    return way == 0 || (rows && attr_of(node)->activation == TR_ACTIVATION_NONE);
+}
+
 const tr_op tr__op_linear = {
     .name = "linear",
     .attr_bytes = sizeof(tr_linear_attr),
+    .split = split,
     .infer = output_infer,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_PRODUCT},

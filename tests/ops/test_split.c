@@ -1,0 +1,298 @@
+// Every way in which an op can be split over ranks, on its cases: what the ranks make
+// is together what the whole op makes, and so are their gradients. (tr_op.split)
+#include "ops/node.h"
+
+#include "base/checked.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CASES(name) extern const tr_case_list tr__cases_##name;
+#include "case_lists.inc"
+#undef CASES
+#define CASES(name) &tr__cases_##name,
+static const tr_case_list *const lists[] = {
+#include "case_lists.inc"
+};
+#undef CASES
+
+enum { LISTS = sizeof lists / sizeof *lists, RANKS_MOST = 3 };
+
+// ---- parts of a tensor
+
+typedef struct part {
+    const tr_cut *cut; // dim -1: all of it
+    int64_t ranks, rank;
+} part;
+
+// Of whatever blocks: one.
+static int blocks_of(const tr_cut *cut) {
+    return cut->blocks > 0 ? cut->blocks : 1;
+}
+
+static int64_t block_of(const tr_cut *cut, tr_shape whole, int b) {
+    return cut->blocks > 0 ? cut->block[b] : whole.dim[cut->dim];
+}
+
+static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks) {
+    bool can = true;
+    for (int b = 0; cut->dim >= 0 && b < blocks_of(cut); b++) {
+        can = can && block_of(cut, whole, b) % ranks == 0;
+    }
+    return can;
+}
+
+static tr_tensor_desc part_desc(tr_tensor_desc whole, const part *p) {
+    if (whole.dtype != TR_NONE && p->cut->dim >= 0) {
+        whole.shape.dim[p->cut->dim] /= p->ranks;
+    }
+    return whole;
+}
+
+// Where element `at` of the dimension of a part is in the whole.
+static int64_t whole_place(tr_shape whole, const part *p, int64_t at) {
+    int64_t first = 0;
+    for (int b = 0; b < blocks_of(p->cut); b++) {
+        int64_t size = block_of(p->cut, whole, b), own = size / p->ranks;
+        if (at < own) {
+            return first + p->rank * own + at;
+        }
+        at -= own;
+        first += size;
+    }
+    return -1;
+}
+
+// The element of the whole tensor that is element `i` of the part.
+static int64_t element_of(tr_shape whole, const part *p, int64_t i) {
+    if (p->cut->dim < 0) {
+        return i;
+    }
+    int64_t inner = 1;
+    for (int d = p->cut->dim + 1; d < whole.rank; d++) {
+        inner *= whole.dim[d];
+    }
+    int64_t all = whole.dim[p->cut->dim], own = all / p->ranks;
+    int64_t outer = i / (own * inner), at = i / inner % own;
+    return (outer * all + whole_place(whole, p, at)) * inner + i % inner;
+}
+
+static void take_part(test_tensor *to, const test_tensor *whole, const part *p) {
+    for (int64_t i = 0; to->desc.dtype != TR_NONE && i < tr_shape_count(to->desc.shape);
+         i++) {
+        int64_t from = element_of(whole->desc.shape, p, i);
+        if (whole->desc.dtype == TR_I32) { // positions
+            ((int32_t *)to->memory.data)[i] =
+                ((const int32_t *)whole->memory.data)[from];
+        } else {
+            test_tensor_put(to, i, test_tensor_at(whole, from));
+        }
+    }
+}
+
+static void add_part(double *sum, const test_tensor *of, tr_shape whole,
+                     const part *p) {
+    for (int64_t i = 0; i < tr_shape_count(of->desc.shape); i++) {
+        sum[element_of(whole, p, i)] += test_tensor_at(of, i);
+    }
+}
+
+// ---- one way
+
+typedef struct trial {
+    const tr_case *whole_case;
+    test_node whole;
+    test_tensor start[TR_OP_OUT_MAX]; // gradients of its outputs
+    int64_t ranks;
+    int tried;
+} trial;
+
+static void assert_near(const test_tensor *want, const double *got, double tolerance,
+                        const char *what) {
+    double size = test_tensor_largest(want);
+    for (int64_t i = 0; i < tr_shape_count(want->desc.shape); i++) {
+        double off = got[i] - test_tensor_at(want, i);
+        if (!(off <= tolerance * size && -off <= tolerance * size)) {
+            fail_msg("%s: element %d is %g off, of %g", what, (int)i, off, size);
+        }
+    }
+}
+
+// What the parts of all ranks come to: joined, summed, or the same on all.
+static double *whole_of(const test_tensor *want, const test_tensor parts[RANKS_MOST],
+                        const tr_cut *cut, bool partial, int64_t ranks) {
+    int64_t count = tr_shape_count(want->desc.shape);
+    double *sum = calloc((size_t)count, sizeof *sum);
+    assert_non_null(sum);
+    bool joins = cut->dim >= 0 || partial;
+    for (int64_t r = 0; r < (joins ? ranks : 1); r++) {
+        const part p = {cut, ranks, r};
+        add_part(sum, &parts[r], want->desc.shape, &p);
+    }
+    return sum;
+}
+
+static void check_outputs(trial *t, const tr_split *ways, test_node *nodes) {
+    const test_node *whole = &t->whole;
+    for (int i = 0; i < whole->out_count; i++) {
+        test_tensor parts[RANKS_MOST];
+        for (int64_t r = 0; r < t->ranks; r++) {
+            parts[r] = nodes[r].out[i];
+        }
+        double *got = whole_of(&whole->out[i], parts, &ways->out[i],
+                               ways->partial >> i & 1, t->ranks);
+        int64_t count = tr_shape_count(whole->out[i].desc.shape);
+        const test_tensor *added =
+            i == 0 && ways->added > 0 ? &whole->in[ways->added - 1] : NULL;
+        for (int64_t k = 0; added && k < count; k++) {
+            got[k] += test_tensor_at(added, k % tr_shape_count(added->desc.shape));
+        }
+        assert_near(&whole->out[i], got, 1e-5, t->whole_case->name);
+        free(got);
+    }
+}
+
+static void check_gradients(trial *t, const tr_split *ways, test_node *nodes) {
+    const test_node *whole = &t->whole;
+    uint32_t written = test_node_grads_written(whole);
+    for (int i = 0; i < t->whole_case->in_count; i++) {
+        test_tensor parts[RANKS_MOST];
+        bool there = (written >> i & 1) && whole->in[i].desc.dtype == TR_F32 &&
+                     ways->added != i + 1;
+        for (int64_t r = 0; r < t->ranks; r++) {
+            parts[r] = nodes[r].grad_in[i];
+        }
+        if (there) {
+            double *got = whole_of(&whole->grad_in[i], parts, &ways->in[i],
+                                   ways->partial_gradient >> i & 1, t->ranks);
+            assert_near(&whole->grad_in[i], got, 1e-5, t->whole_case->name);
+            free(got);
+        }
+    }
+}
+
+// The rank's own case: its parts of the inputs, and what the way says of the rest.
+static tr_case case_of(const trial *t, const tr_split *way, int64_t rank) {
+    tr_case own = *t->whole_case;
+    memcpy(own.attr, way->attr, sizeof own.attr);
+    for (int i = 0; i < own.in_count; i++) {
+        const part p = {&way->in[i], t->ranks, rank};
+        own.in[i].desc = part_desc(own.in[i].desc, &p);
+    }
+    if (way->added > 0) {
+        own.in[way->added - 1].desc = (tr_tensor_desc){.dtype = TR_NONE};
+    }
+    return own;
+}
+
+static void try_way(trial *t, int way) {
+    const test_way reference = {.isa = -1, .threads = 1, .given = true};
+    tr_case cases[RANKS_MOST];
+    test_node nodes[RANKS_MOST];
+    tr_split ways[RANKS_MOST];
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_op_node symbolic = test_node_symbolic(&t->whole, in, out);
+    for (int64_t r = 0; r < t->ranks; r++) {
+        memset(&ways[r], 0, sizeof ways[r]);
+        memcpy(ways[r].attr, t->whole_case->attr, sizeof ways[r].attr);
+        assert_true(t->whole_case->op->split(&symbolic, way, t->ranks, r, &ways[r]));
+        cases[r] = case_of(t, &ways[r], r);
+        test_node_open(&nodes[r], &cases[r]);
+        for (int i = 0; i < cases[r].in_count; i++) {
+            const part p = {&ways[r].in[i], t->ranks, r};
+            take_part(&nodes[r].in[i], &t->whole.in[i], &p);
+        }
+        test_node_forward(&nodes[r], &reference);
+        test_node_start_backward(&nodes[r], &reference, NULL);
+        for (int i = 0; i < nodes[r].out_count; i++) {
+            const part p = {&ways[r].out[i], t->ranks, r};
+            if (nodes[r].grad_out[i].desc.dtype != TR_NONE) {
+                take_part(&nodes[r].grad_out[i], &t->start[i], &p);
+            }
+        }
+        test_node_run_backward(&nodes[r], &reference);
+    }
+    check_outputs(t, &ways[0], nodes);
+    check_gradients(t, &ways[0], nodes);
+    for (int64_t r = 0; r < t->ranks; r++) {
+        test_node_close(&nodes[r]);
+    }
+    t->tried++;
+}
+
+// Can all tensors be cut so?
+static bool fits(const trial *t, const tr_split *way) {
+    bool fits = true;
+    for (int i = 0; i < t->whole_case->in_count; i++) {
+        bool there = t->whole.in[i].desc.dtype != TR_NONE;
+        fits = fits &&
+               (!there || can_cut(&way->in[i], t->whole.in[i].desc.shape, t->ranks));
+    }
+    for (int i = 0; i < t->whole.out_count; i++) {
+        fits = fits && can_cut(&way->out[i], t->whole.out[i].desc.shape, t->ranks);
+    }
+    return fits;
+}
+
+static void try_ranks(trial *t) {
+    tr_tensor_desc in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
+    tr_op_node symbolic = test_node_symbolic(&t->whole, in, out);
+    tr_split way = {.added = 0};
+    memcpy(way.attr, t->whole_case->attr, sizeof way.attr);
+    for (int w = 0; t->whole_case->op->split(&symbolic, w, t->ranks, 0, &way); w++) {
+        if (fits(t, &way)) {
+            try_way(t, w);
+        }
+        way = (tr_split){.added = 0};
+        memcpy(way.attr, t->whole_case->attr, sizeof way.attr);
+    }
+}
+
+static int try_case(const tr_case *the_case) {
+    const test_way reference = {.isa = -1, .threads = 1, .given = true};
+    trial t = {.whole_case = the_case};
+    test_node_open(&t.whole, the_case);
+    test_node_forward(&t.whole, &reference);
+    for (int i = 0; i < t.whole.out_count; i++) {
+        test_node_grad_start(&t.whole, i, &t.start[i]);
+    }
+    test_node_backward(&t.whole, &reference, NULL);
+    for (t.ranks = 2; t.ranks <= RANKS_MOST; t.ranks++) {
+        try_ranks(&t);
+    }
+    for (int i = 0; i < t.whole.out_count; i++) {
+        test_tensor_give(&t.start[i]);
+    }
+    test_node_close(&t.whole);
+    return t.tried;
+}
+
+static void parts_make_the_whole(void **state) {
+    int ops = 0;
+    (void)state;
+    for (int l = 0; l < LISTS; l++) {
+        tr_case the_case;
+        int tried = 0;
+        bool splits = false;
+        for (int i = 0; lists[l]->get(i, &the_case); i++) {
+            if (the_case.op->split) {
+                splits = true;
+                tried += try_case(&the_case);
+            }
+        }
+        if (splits && tried == 0) {
+            fail_msg("no case of %s can be split", lists[l]->op_name);
+        }
+        ops += splits;
+    }
+    assert_true(ops >= 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_make_the_whole)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
