@@ -1,0 +1,132 @@
+#!/bin/sh
+# published.sh: the table of docs/simulate.md: seconds of a step that others have published,
+# beside what `tranche simulate` says of the same run on the machines of examples/machines.
+# It measures nothing and gives the same table anywhere. Ends with status 1 when more than two
+# rows are off by more than 15 %, or the mean is off by more than 8 %.
+#
+#     bench/published.sh [-v]    -v: beside each row what its step consists of
+set -u
+cd "$(dirname "$0")/.." || exit 1
+program=$PWD/build/tranche
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+a100=examples/machines/dgx-a100.json
+h100=examples/machines/dgx-h100.json
+verbose=${1:-}
+none='execution.recompute="none"'
+all='execution.recompute="unit"'
+foundry="[llm-foundry](https://github.com/mosaicml/llm-foundry/blob/main/scripts/train/benchmarking/README.md)"
+titan="[torchtitan](https://github.com/pytorch/torchtitan/blob/main/benchmarks/llama3_h100_202412_torchtitan.md)"
+bridge="[Megatron Bridge](https://docs.nvidia.com/nemo/megatron-bridge/latest/performance-summary-archive.html)"
+korthikanti="[Korthikanti 2022](https://arxiv.org/abs/2205.05198)"
+narayanan="[Narayanan 2021](https://arxiv.org/abs/2104.04473)"
+megascale="[MegaScale](https://arxiv.org/abs/2402.15627)"
+herd="[Llama 3](https://arxiv.org/abs/2407.21783)"
+
+# gpt LAYERS WIDTH HEADS VOCABULARY: GPT-2's form at 2,048 positions, without dropout
+gpt() {
+    cat >"$work/run.json" <<END
+{"model": {"model_type": "gpt2", "n_layer": $1, "n_embd": $2, "n_head": $3,
+           "n_positions": 2048, "vocab_size": $4,
+           "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
+ "data": {"format": "tokens", "max_length": 2048}, "bf16": {"enabled": true},
+ "zero_optimization": {"stage": 3}}
+END
+}
+
+# llama8: Llama 3.1 8B at 8,192 positions
+llama8() {
+    cat >"$work/run.json" <<END
+{"model": {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096,
+           "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
+           "vocab_size": 128256, "max_position_embeddings": 8192, "rope_theta": 500000,
+           "rms_norm_eps": 1e-5, "tie_word_embeddings": false},
+ "data": {"format": "tokens", "max_length": 8192}, "bf16": {"enabled": true},
+ "zero_optimization": {"stage": 3}}
+END
+}
+
+# field NAME: of the step simulated last
+field() {
+    sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*/\1/p" "$work/step.json" | head -n 1
+}
+
+# row NAME SECONDS MACHINE RANKS T M UNKNOWN SOURCE [KEY=VALUE...]
+row() {
+    name=$1 published=$2 machine=$3 ranks=$4 batch=$5 micro=$6 unknown=$7 source=$8
+    shift 8
+    for key in "$@"; do
+        set -- "$@" --set "$key"
+        shift
+    done
+    "$program" simulate "$work/run.json" --machine "$machine" --ranks "$ranks" \
+        --set "train_batch_size=$batch" --set "train_micro_batch_size_per_gpu=$micro" \
+        "$@" --json >"$work/step.json" 2>"$work/log" || {
+        cat "$work/log" >&2
+        exit 1
+    }
+    awk -v name="$name" -v published="$published" -v simulated="$(field seconds)" \
+        -v unknown="$unknown" -v source="$source" 'BEGIN {
+        printf "| %s | %s | %.4g | %.2f | %s | %s |\n", name, published, simulated,
+            simulated / published, unknown, source
+    }' | tee -a "$work/table"
+    if [ "$verbose" = -v ]; then
+        "$program" simulate "$work/run.json" --machine "$machine" --ranks "$ranks" \
+            --set "train_batch_size=$batch" --set "train_micro_batch_size_per_gpu=$micro" \
+            "$@" >&2
+    fi
+}
+
+# missing NAME SECONDS NEEDS SOURCE: a run that cannot be planned yet
+missing() {
+    echo "| $1 | $2 | not yet | | it needs $3 | $4 |" | tee -a "$work/missing"
+}
+
+echo "| run | published, s a step | simulated | ratio | what of it is not known | source |"
+echo "|---|---|---|---|---|---|"
+gpt 32 4096 32 50368
+row "GPT 6.7B, 8 A100, T = 96, m = 6" 5.30 $a100 8 96 6 \
+    "versions of PyTorch and kernels, of early 2023" "$foundry" "$none"
+row "the same, 8 H100, T = 48" 1.155 $h100 8 48 6 "versions, of 2023" "$foundry" "$none"
+gpt 40 5120 40 50368
+row "GPT 12.9B, 8 A100, T = 48, m = 2" 5.43 $a100 8 48 2 "as above" "$foundry" "$none"
+gpt 48 7168 56 50368
+row "GPT 30B, all recomputed, 8 A100, T = 504, m = 3" 140.8 $a100 8 504 3 "as above" \
+    "$foundry" "$all"
+row "the same, 16 H100, T = 480, m = 10" 27.15 $h100 16 480 10 "as above" "$foundry" "$all"
+llama8
+sed -e 's/3.35e12, "power": 700/2.4e12, "power": 500/' $h100 >"$work/titan.json"
+row "Llama 3.1 8B, 8 H100 of 500 W and 2.4 TB/s, T = 16, m = 2" 2.457 "$work/titan.json" \
+    8 16 2 "which products are kept: every second one" "$titan" \
+    'execution.recompute=["norm", "activation", "pre_activation"]'
+row "Llama 3 8B in fp8, 8 H100, T = 128, m = 1" 9.07 $h100 8 128 1 \
+    "what is recomputed; clocks" "$bridge" fp8.enabled=true
+
+tensor="tensor ranks" both="tensor and pipeline ranks"
+missing "GPT 22B, 8 A100, t = 8, T = 4, m = 4" 1.10 "$tensor" "$korthikanti"
+missing "the same, all recomputed, no sequence parallelism" 1.42 "$tensor" "$korthikanti"
+missing "GPT 175B, 64 A100, t = 8, p = 8, v = 3, T = 64, m = 1" 13.75 "$both" "$korthikanti"
+missing "the same, all recomputed, no sequence parallelism" 18.13 "$both" "$korthikanti"
+missing "GPT 530B, 2,240 A100, t = 8, p = 35, v = 3, T = 2240, m = 1" 39.15 "$both" \
+    "$korthikanti"
+missing "GPT 18.4B, 256 A100, t = 8, T = 1024" 9.4 "$tensor" "$narayanan"
+missing "GPT 145.6B, 1,536 A100, t = 8, p = 8, T = 2304" 24.8 "$both" "$narayanan"
+missing "GPT 530B, 2,520 A100, t = 8, p = 35, T = 2520" 54.1 "$both" "$narayanan"
+missing "GPT 1T, 3,072 A100, t = 8, p = 64, T = 3072" 102.6 "$both" "$narayanan"
+missing "GPT 175B, 256 A100, t = 8, p = 8, v = 6, T = 768" 40.0 "$both" "$megascale"
+missing "Llama 3 405B, 8,192 H100, t = 8, p = 16, T = 2048" "12.0 to 12.5" "$both" "$herd"
+
+awk -F'|' -v missing="$(wc -l <"$work/missing")" '{
+    off = $5 - 1
+    off = off < 0 ? -off : off
+    wrong += off > 0.15
+    sum += off
+    if (off >= worst) { worst = off; name = $2 }
+} END {
+    gsub(/^ +| +$/, "", name)
+    printf "\n%d rows: %.1f %% off in the mean, at most %.1f %% (%s); ", NR, 100 * sum / NR,
+        100 * worst, name
+    printf "%d off by more than 15 %%; %d not yet\n", wrong, missing
+    exit wrong > 2 || sum / NR > 0.08
+}' "$work/table"
