@@ -4,7 +4,9 @@
 # It measures nothing and gives the same table anywhere. Ends with status 1 when more than two
 # rows are off by more than 15 %, or the mean is off by more than 8 %.
 #
-#     bench/published.sh [-v]    -v: beside each row what its step consists of
+#     bench/published.sh [-v]      -v: beside each row what its step consists of
+#     bench/published.sh held      further rows of llm-foundry's tables, to which no file was
+#                                  fitted: tokens a second of one rank
 set -u
 cd "$(dirname "$0")/.." || exit 1
 program=$PWD/build/tranche
@@ -24,13 +26,14 @@ narayanan="[Narayanan 2021](https://arxiv.org/abs/2104.04473)"
 megascale="[MegaScale](https://arxiv.org/abs/2402.15627)"
 herd="[Llama 3](https://arxiv.org/abs/2407.21783)"
 
-# gpt LAYERS WIDTH HEADS VOCABULARY: GPT-2's form at 2,048 positions, without dropout
+# gpt LAYERS WIDTH HEADS VOCABULARY [POSITIONS]: GPT-2's form, without dropout
 gpt() {
+    positions=${5:-2048}
     cat >"$work/run.json" <<END
 {"model": {"model_type": "gpt2", "n_layer": $1, "n_embd": $2, "n_head": $3,
-           "n_positions": 2048, "vocab_size": $4,
+           "n_positions": $positions, "vocab_size": $4,
            "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
- "data": {"format": "tokens", "max_length": 2048}, "bf16": {"enabled": true},
+ "data": {"format": "tokens", "max_length": $positions}, "bf16": {"enabled": true},
  "zero_optimization": {"stage": 3}}
 END
 }
@@ -77,6 +80,87 @@ row() {
             "$@" >&2
     fi
 }
+
+# simulated MACHINE RANKS T M KEY=VALUE: tokens a second of one rank
+simulated() {
+    "$program" simulate "$work/run.json" --machine "$1" --ranks "$2" \
+        --set "train_batch_size=$3" --set "train_micro_batch_size_per_gpu=$4" --set "$5" \
+        --json >"$work/step.json" 2>"$work/log" || {
+        cat "$work/log" >&2
+        exit 1
+    }
+    field tokens_per_second_per_rank
+}
+
+# Rows of the tables for A100 80 GB and H100: GPU, layers, width, heads, sequence, GPUs, m, T,
+# whether all is recomputed, and tokens a second of a GPU.
+held() {
+    echo "| run | published, tokens/s a rank | simulated | ratio of times |"
+    echo "|---|---|---|---|"
+    while read -r gpu layers width heads length ranks micro batch recomputed published; do
+        gpt "$layers" "$width" "$heads" 50368 "$length"
+        keeps=$none
+        [ "$recomputed" = all ] && keeps=$all
+        rate=$(simulated "examples/machines/dgx-$gpu.json" "$ranks" "$batch" "$micro" \
+            "$keeps") || exit 1
+        awk -v name="$ranks $gpu, $layers x $width, s = $length, T = $batch, m = $micro" \
+            -v published="$published" -v simulated="$rate" 'BEGIN {
+            printf "| %s | %d | %.0f | %.2f |\n", name, published, simulated,
+                published / simulated
+        }'
+    done <<END | tee "$work/held"
+a100 80 8192 64 2048 64 8 2048 all 410
+a100 48 7168 56 4096 8 1 168 all 814
+a100 48 7168 56 8192 8 1 168 all 574
+a100 40 5120 40 1024 8 40 960 all 2330
+a100 40 5120 40 4096 8 10 240 all 2060
+a100 40 5120 40 16384 8 3 72 all 1431
+a100 32 4096 32 1024 8 64 1024 all 4357
+a100 32 4096 32 8192 8 8 128 all 3206
+a100 32 4096 32 32768 8 2 32 all 1672
+a100 32 2560 20 512 8 40 1920 none 12127
+a100 32 2560 20 2048 8 10 160 none 10811
+a100 32 2560 20 8192 8 3 144 none 7695
+a100 24 2048 16 512 8 56 1792 none 23148
+a100 24 2048 16 2048 8 14 448 none 20513
+a100 24 2048 16 8192 8 3 96 none 13814
+a100 24 1536 12 2048 8 24 384 none 32434
+a100 24 1024 16 2048 8 32 512 none 58782
+h100 80 8192 64 2048 64 8 2048 all 1039
+h100 48 7168 56 2048 8 3 504 all 2002
+h100 48 7168 56 2048 32 14 1344 all 2308
+h100 48 7168 56 4096 8 1 168 all 1802
+h100 48 7168 56 8192 8 1 168 all 1384
+h100 40 5120 40 1024 8 40 960 all 5502
+h100 40 5120 40 2048 8 2 16 none 4792
+h100 40 5120 40 2048 64 2 128 none 4800
+h100 40 5120 40 4096 8 10 240 all 4717
+h100 40 5120 40 16384 8 3 72 all 2985
+h100 32 4096 32 1024 8 64 1024 all 10203
+h100 32 4096 32 8192 8 8 128 all 6935
+h100 32 4096 32 32768 8 2 32 all 3318
+h100 32 2560 20 512 8 40 1920 none 27965
+h100 32 2560 20 2048 16 10 480 none 24142
+h100 32 2560 20 2048 64 6 1152 none 22525
+h100 32 2560 20 8192 8 3 144 none 16578
+h100 24 2048 16 2048 8 14 112 none 45455
+h100 24 2048 16 8192 8 3 96 none 29157
+h100 24 1536 12 2048 8 24 384 none 63147
+END
+    awk -F'|' '{
+        off = $5 - 1
+        off = off < 0 ? -off : off
+        near += off <= 0.2
+        sum += off
+    } END {
+        printf "\n%d rows: %d within 20 %%, %.1f %% off in the mean\n", NR, near, 100 * sum / NR
+    }' "$work/held"
+}
+
+if [ "$verbose" = held ]; then
+    held
+    exit
+fi
 
 # missing NAME SECONDS NEEDS SOURCE: a run that cannot be planned yet
 missing() {

@@ -110,6 +110,9 @@ static void test_plan_json(void **state) {
     assert_true(number_in(plan, "wave") >= 1);
     assert_true(number_in(plan, "stage") == 0);
     assert_true(number_in(plan, "flops") > 0);
+    const json_t *literature = json_object_get(plan, "model_flops");
+    assert_true(number_in(literature, "full") > 0);
+    assert_true(number_in(literature, "full") <= number_in(plan, "flops"));
     for (int i = 0; i < 5; i++) {
         assert_true(number_in(json_object_get(plan, "traffic_bytes"), traffic[i]) == 0);
     }
