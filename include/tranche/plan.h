@@ -69,6 +69,18 @@ TR_API int64_t
 tr_plan_trained(const tr_plan *plan);             // those of them that are not frozen
 TR_API double tr_plan_flops(const tr_plan *plan); // of one step on one rank
 
+// The operations of one step on one rank that the literature counts: those of products
+// of matrices alone, two for a multiplication and an addition (Chowdhery et al., PaLM,
+// arXiv 2204.02311, appendix B; Korthikanti et al., arXiv 2205.05198, appendix A).
+// `full` counts attention over all pairs of queries and keys, `causal` over those that
+// are seen. `..._again`: what is recomputed, which is not in these.
+typedef struct tr_model_flops {
+    double full, causal, full_again, causal_again;
+} tr_model_flops;
+
+// Those of a training plan's step. NULL: all are 0.
+TR_API tr_model_flops tr_plan_model_flops(const tr_plan *plan);
+
 // Prints the plan as a text in which repeated steps stand once, or the whole plan as
 // one JSON object. TR_IO: `to` takes no more. TR_MEMORY.
 TR_API tr_status tr_plan_print(const tr_plan *plan, const tr_sink *to, tr_error *err);
@@ -86,6 +98,9 @@ typedef struct tr_machine tr_machine;
 // message names file, line and key. TR_MEMORY.
 TR_API tr_status tr_machine_open(const char *path, tr_machine **out, tr_error *err);
 TR_API void tr_machine_close(tr_machine *machine); // NULL-safe
+// Writes it as a machine file. TR_IO: `to` takes no more. TR_MEMORY.
+TR_API tr_status tr_machine_print(const tr_machine *machine, const tr_sink *to,
+                                  tr_error *err);
 
 // The prediction for one optimizer step. All ranks run the same plan on equal machines,
 // so rank 0 stands for all: no other rank has longer parts of the flat buffers.
@@ -111,6 +126,15 @@ typedef struct tr_simulation {
     double exposed_host_seconds, host_seconds;
     // Memory of one rank in the plan, and that of the machine (0: its file says none).
     int64_t planned_bytes[TR_SPACES], machine_bytes[TR_SPACES];
+    // What computing consists of: products of matrices, attention, all other kernels.
+    double product_seconds, attention_seconds, other_seconds;
+    // The literature's operations of this rank's step; tokens (targets) a second of one
+    // rank, and 1e12 operations a second of one, `full` ones without recomputation.
+    tr_model_flops literature;
+    double tokens_per_second_per_rank, tflops_per_rank;
+    // Model FLOPs utilisation, of the machine's operations a second in the run's type:
+    // attention in full, causal; and with what is recomputed (hardware FLOPs).
+    double mfu, mfu_causal, hfu, hfu_causal;
 } tr_simulation;
 
 typedef struct tr_simulated tr_simulated; // the prediction and its timeline

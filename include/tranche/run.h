@@ -149,6 +149,10 @@ TR_API tr_status tr_run_compare(const tr_run *run, const tr_machine *machine,
 // fixed figures of a typical machine. The caller closes *out. Collective. TR_MEMORY,
 // TR_COMM, and the errors of tr_plan_make.
 TR_API tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err);
+// The same, measured anew whatever the cache has and though the run be reproducible;
+// what is measured goes into the cache. The caller closes *out. Collective. TR_MEMORY,
+// TR_COMM, and the errors of tr_plan_make.
+TR_API tr_status tr_run_calibrate(const tr_run *run, tr_machine **out, tr_error *err);
 
 TR_API const tr_model *tr_run_model(const tr_run *run);
 TR_API int64_t tr_run_steps(const tr_run *run); // optimizer steps in all

@@ -69,6 +69,7 @@ void cli_plan_fits(const tr_plan *plan, const char *what);
 int cli_train(const cli_command *command, int argc, char **argv);
 int cli_plan(const cli_command *command, int argc, char **argv);
 int cli_simulate(const cli_command *command, int argc, char **argv);
+int cli_calibrate(const cli_command *command, int argc, char **argv);
 int cli_sample(const cli_command *command, int argc, char **argv);
 int cli_inspect(const cli_command *command, int argc, char **argv);
 int cli_export(const cli_command *command, int argc, char **argv);

@@ -104,6 +104,12 @@ static const cli_command commands[] = {
      "tranche simulate run.json --ranks 64 --machine examples/machines/dgx-h100.json",
      "0 done; 2 wrong usage, run file or machine file; 3 no plan fits the memory;\n"
      "4 wrong data; 5 weights or other files"},
+    {"calibrate", "[RUN.json]",
+     "Measures this machine, and writes the file that simulate --machine takes.",
+     cli_calibrate, true,
+     "tranche calibrate --out here.json\n"
+     "tranche calibrate run.json --ranks 2 >here.json",
+     "0 done; 2 wrong usage or run file; 4 wrong data; 5 files"},
     {"check", "RUN.json",
      "Compares one step in several cuts and precisions; exit 1 if they differ.",
      cli_check, true,

@@ -85,11 +85,15 @@ tr_status cli_give(tr_run *run, const tr_machine *machine, struct tr_comm *comm,
     return tr_run_give(run, &parts, err);
 }
 
+static const char usual[] = "{\"model\": \"gpt2\", \"data\": {\"format\": \"tokens\"}, "
+                            "\"train_batch_size\": 8}";
+
 tr_status cli_make_run(const cli_run *asked, const char *file, tr_run **out,
                        tr_error *err) {
     tr_status status = tr_run_create(out, err);
     if (status == TR_OK) {
-        status = tr_run_load_file(*out, file, err);
+        status = file ? tr_run_load_file(*out, file, err)
+                      : tr_run_load_text(*out, usual, err);
     }
     if (status == TR_OK) {
         status = cli_give(*out, NULL, NULL, NULL, err);

@@ -17,8 +17,9 @@ typedef struct cli_run {
 
 // Says a message of the library's on standard error.
 void cli_say(void *user, tr_message_level level, const char *line);
-// A run of the file and of what was parsed, not yet resolved; its messages are said,
-// and a GPU may be chosen. The caller destroys *out, also after an error.
+// A run of the file (NULL: GPT-2 on tokens) and of what was parsed, not yet resolved;
+// its messages are said, and a GPU may be chosen. The caller destroys *out, also after
+// an error.
 tr_status cli_make_run(const cli_run *asked, const char *file, tr_run **out,
                        tr_error *err);
 // Gives it a machine (NULL: this one) and a communicator (NULL: this process alone).

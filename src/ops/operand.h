@@ -74,6 +74,16 @@ bool tr__desc_same_real(const tr_op_desc *desc, uint32_t plain_in, uint32_t plai
 // is left out).
 void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost);
 
+// `count` products of this shape, and their operations.
+static inline void tr__cost_products(tr_cost *cost, int64_t rows, int64_t columns,
+                                     int64_t depth, int count) {
+    cost->rows = (double)rows;
+    cost->columns = (double)columns;
+    cost->depth = (double)depth;
+    cost->model = 2 * cost->rows * cost->columns * cost->depth * count;
+    cost->flops = cost->model;
+}
+
 // Rows of a micro-batch of `rows` that are there; those after them are missing.
 static inline int64_t tr__rows_there(const tr_launch *launch, int64_t rows) {
     return launch->run->rows < rows ? launch->run->rows : rows;

@@ -15,6 +15,14 @@ tr_share tr__machine_share(const tr_machine *machine, int64_t ranks,
     return share;
 }
 
+// Bytes a second on a way, in messages of so many.
+static double way_rate(const tr_share *share, tr_way way, double message) {
+    const tr_machine *m = share->machine;
+    double part = tr__reached_share(m->reached.way[way].share);
+    double half = m->reached.way[way].half;
+    return m->way[way].rate * part * (half > 0 ? message / (message + half) : 1);
+}
+
 // ---- computing
 
 // Bytes that come from memory, and bytes that the step before may have left in the
@@ -29,7 +37,7 @@ static double memory_seconds(const tr_share *share, touched t) {
     bool warm = t.warm <= room, all = share->all_bytes <= room;
     double memory = (all ? 0 : t.cold) + (warm ? 0 : t.warm);
     double cache = (all ? t.cold : 0) + (warm ? t.warm : 0);
-    double seconds = memory / m->memory_rate;
+    double seconds = memory / (m->memory_rate * tr__reached_share(m->reached.memory));
     if (cache > 0) {
         seconds += cache / m->cache_rate;
     }
@@ -80,11 +88,41 @@ static double product_rate(const tr_machine *machine, const tr_op_desc *desc) {
     return tr__machine_flops(machine, type);
 }
 
+static tr_work_kind kind_of(tr_rated_op op, const tr_cost *cost) {
+    if (op == TR_RATED_attention || op == TR_RATED_attention_backward) {
+        return TR_WORK_ATTENTION;
+    }
+    return cost->rows > 0 ? TR_WORK_PRODUCTS : TR_WORK_OTHER;
+}
+
+// The part of a rate that an op reaches: attention by its own curve, products by their
+// shape, both by the watts that there are.
+static double reached_part(const tr_share *share, const tr_op_desc *desc,
+                           tr_rated_op op, const tr_cost *cost) {
+    const tr_reached *r = &share->machine->reached;
+    tr_work_kind kind = kind_of(op, cost);
+    double part = tr__reached_power(r, share->machine->power);
+    if (kind == TR_WORK_ATTENTION) {
+        bool forward = op == TR_RATED_attention;
+        double all = forward ? r->attention.forward : r->attention.backward;
+        return part * tr__reached_share(all) *
+               tr__reached_attention(r, cost->columns, cost->depth);
+    }
+    if (kind == TR_WORK_OTHER) {
+        return 1;
+    }
+    bool fp8 = desc->op->flags & TR_OP_FP8 && r->products.fp8 > 0;
+    double processors = r->products.processors * share->part;
+    return part * tr__reached_share(fp8 ? r->products.fp8 : r->products.share) *
+           tr__reached_shape(r, processors, cost);
+}
+
 // The roofline (Williams, Waterman, Patterson, CACM 52(4), 2009): arithmetic and memory
 // go on beside each other, and the slower one tells. Before that a kernel may prepare
 // its operands, which are then where the cache has what was used last. What was
 // measured has all of it in it.
-double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction) {
+static double kernel_seconds(const tr_share *share, const tr_instruction *instruction,
+                             tr_work_kind *kind) {
     const tr_machine *m = share->machine;
     tr_rated_op op = tr__rated_op_find(instruction->desc.op->name);
     bool rated = op < TR_RATED_OPS && m->op_flops[op] > 0;
@@ -92,7 +130,10 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
     if (instruction->kernel->cost) {
         instruction->kernel->cost(&instruction->desc, &cost);
     }
-    double rate = rated ? m->op_flops[op] : product_rate(m, &instruction->desc);
+    *kind = kind_of(op, &cost);
+    double rate = rated ? m->op_flops[op]
+                        : product_rate(m, &instruction->desc) *
+                              reached_part(share, &instruction->desc, op, &cost);
     double seconds = cost.flops / (rate * share->part);
     double more = op < TR_RATED_OPS ? m->op_launch[op] : -1;
     if (rated && more >= 0) {
@@ -101,6 +142,11 @@ double tr__kernel_seconds(const tr_share *share, const tr_instruction *instructi
     return m->launch * (1 + cost.launches) + fmax(more, 0) +
            memory_seconds(share, (touched){0, cost.prepare}) +
            fmax(seconds, memory_seconds(share, touched_by(instruction, cost.bytes)));
+}
+
+double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction) {
+    tr_work_kind kind;
+    return kernel_seconds(share, instruction, &kind);
 }
 
 // What the kernels of a step have to pack, because it is the first that reads it.
@@ -119,22 +165,40 @@ static double pack_seconds(const tr_share *share, const tr_plan *plan,
     return bytes > 0 ? memory_seconds(share, (touched){bytes, 0}) : 0;
 }
 
-double tr__program_seconds(const tr_share *share, const tr_program *program) {
-    double seconds = 0;
+// Kernels are issued ahead, one after the other: a program takes as long as that, if
+// its kernels are shorter.
+tr_work_seconds tr__program_work(const tr_share *share, const tr_program *program) {
+    tr_work_seconds work = {{0}};
+    double issue = share->machine->reached.issue * (double)program->count, sum = 0;
     for (size_t i = 0; i < program->count; i++) {
-        seconds += tr__kernel_seconds(share, &program->instructions[i]);
+        tr_work_kind kind;
+        double seconds = kernel_seconds(share, &program->instructions[i], &kind);
+        work.of[kind] += seconds;
+        sum += seconds;
     }
-    return seconds;
+    work.of[TR_WORK_OTHER] += fmax(0, issue - sum);
+    return work;
+}
+
+double tr__program_seconds(const tr_share *share, const tr_program *program) {
+    tr_work_seconds work = tr__program_work(share, program);
+    double sum = 0;
+    for (int k = 0; k < TR_WORK_KINDS; k++) {
+        sum += work.of[k];
+    }
+    return sum;
 }
 
 // What a launch reads and writes in the other space takes the way of copies.
 static double reach_seconds(const tr_share *share, tr_reach reach) {
-    const tr_machine *m = share->machine;
-    double seconds =
-        reach.read > 0 ? (double)reach.read / m->way[TR_WAY_TO_DEVICE].rate : 0;
-    return seconds + (reach.written > 0
-                          ? (double)reach.written / m->way[TR_WAY_TO_HOST].rate
-                          : 0);
+    double read = (double)reach.read, written = (double)reach.written, seconds = 0;
+    if (read > 0) {
+        seconds += read / way_rate(share, TR_WAY_TO_DEVICE, read);
+    }
+    if (written > 0) {
+        seconds += written / way_rate(share, TR_WAY_TO_HOST, written);
+    }
+    return seconds;
 }
 
 // A step that runs no program and moves nothing in memory waits for something at most.
@@ -172,9 +236,9 @@ double tr__move_seconds(const tr_share *share, const tr_plan *plan,
                         const tr_plan_step *step) {
     tr_way way = tr__move_way(plan, step);
     double bytes = (double)(tr__step_copied(plan, step) + tr__step_stored(plan, step));
-    return bytes > 0 ? share->machine->way[way].latency +
-                           bytes / share->machine->way[way].rate
-                     : 0;
+    return bytes > 0
+               ? share->machine->way[way].latency + bytes / way_rate(share, way, bytes)
+               : 0;
 }
 
 // ---- messages
@@ -183,9 +247,9 @@ double tr__move_seconds(const tr_share *share, const tr_plan *plan,
 // a time, which hides the latency of those that are long enough.
 static double direct_way(const tr_share *share, tr_way way, int64_t peers,
                          double bytes) {
-    double rate = share->machine->way[way].rate;
-    double latency = share->machine->way[way].latency;
     double messages = fmax(1, ceil(bytes / TR_COMM_CHUNK));
+    double rate = way_rate(share, way, bytes / messages);
+    double latency = share->machine->way[way].latency;
     double each = fmax(bytes / messages / rate, latency / TR_COMM_WINDOW);
     return peers > 0 && bytes > 0 ? latency + (double)peers * messages * each : 0;
 }
@@ -208,6 +272,17 @@ static double halvings(double count) {
     return ceil(log2(count));
 }
 
+// `whole` bytes among `members`, each of whom sends its part on to all others: message
+// for message around a ring, or, where messages are short, in a tree's fewer and longer
+// ones.
+static double collective(const tr_share *share, tr_way way, double members,
+                         double whole) {
+    double sent = whole * (members - 1) / members;
+    double around = way_rate(share, way, whole / members);
+    double across = way_rate(share, way, sent / halvings(members));
+    return sent / fmax(around, across);
+}
+
 // What the best libraries come near to. Ranks of the same place in their nodes exchange
 // a node's share of the whole among them; then, or at the same time for what is there
 // already, each node completes its own. Latencies are those of trees.
@@ -218,12 +293,11 @@ static double hierarchical(const tr_share *share, const tr_transfer *t) {
     double n = (double)near, nodes = (double)tr__ceil_div(t->members, near);
     double seconds = 0, latency = 0;
     if (n > 1) {
-        seconds = whole * (n - 1) / n / m->way[TR_WAY_INSIDE].rate;
+        seconds = collective(share, TR_WAY_INSIDE, n, whole);
         latency = halvings(n) * m->way[TR_WAY_INSIDE].latency;
     }
     if (nodes > 1) {
-        double between = whole / n * (nodes - 1) / nodes / m->way[TR_WAY_BETWEEN].rate;
-        seconds = fmax(seconds, between);
+        seconds = fmax(seconds, collective(share, TR_WAY_BETWEEN, nodes, whole / n));
         latency += halvings(nodes) * m->way[TR_WAY_BETWEEN].latency;
     }
     return seconds + latency;
@@ -233,13 +307,12 @@ static double hierarchical(const tr_share *share, const tr_transfer *t) {
 // there: what a rank with a whole part sends, and what it gets. Copies go on beside
 // messages, one after the other (comm/mpi_ferry.h).
 static double ferried(const tr_share *share, const tr_transfer *t) {
-    const tr_machine *m = share->machine;
-    double to_host = m->way[TR_WAY_TO_HOST].rate;
-    double to_device = m->way[TR_WAY_TO_DEVICE].rate;
     double part = (double)(tr__min_i64(t->shard, t->count) * t->bytes);
     double rest = (double)(t->count * t->bytes) - part;
     bool gathers = t->kind == TR_COMM_GATHER;
     double out = gathers ? part : part + rest, in = gathers ? rest : part;
+    double to_host = way_rate(share, TR_WAY_TO_HOST, TR_COMM_CHUNK);
+    double to_device = way_rate(share, TR_WAY_TO_DEVICE, TR_COMM_CHUNK);
     return (to_host > 0 ? out / to_host : 0) + (to_device > 0 ? in / to_device : 0);
 }
 

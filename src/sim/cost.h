@@ -15,6 +15,21 @@ typedef struct tr_share {
 
 tr_share tr__machine_share(const tr_machine *machine, int64_t ranks, int64_t all_bytes);
 
+// What kernels do.
+typedef enum tr_work_kind {
+    TR_WORK_PRODUCTS, // of matrices
+    TR_WORK_ATTENTION,
+    TR_WORK_OTHER,
+    TR_WORK_KINDS
+} tr_work_kind;
+
+// Seconds of a program, by what its kernels do.
+typedef struct tr_work_seconds {
+    double of[TR_WORK_KINDS];
+} tr_work_seconds;
+
+tr_work_seconds tr__program_work(const tr_share *share, const tr_program *program);
+
 // Seconds of a kernel, a program, a step of the compute, data or host stream (but for
 // what it waits for), an operation of the ranks.
 double tr__kernel_seconds(const tr_share *share, const tr_instruction *instruction);

@@ -5,15 +5,13 @@
 #include "base/memory.h"
 #include "config/config.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { KEYS_MAX = 32 + 2 * TR_RATED_OPS + 2 * TR_WAYS, PATH_BYTES = 64 };
-
-static const char *const way_keys[TR_WAYS] = {
-#define TR_WAY_KEY(name, key) key,
-    TR_WAY_LIST(TR_WAY_KEY)
-#undef TR_WAY_KEY
+enum {
+    KEYS_MAX = 32 + 2 * TR_RATED_OPS + 2 * TR_WAYS + TR_REACHED_KEYS_MAX,
+    PATH_BYTES = TR_REACHED_PATH
 };
 
 static const char *const op_names[TR_RATED_OPS] = {
@@ -59,6 +57,11 @@ static const tr_key fixed_keys[] = {
     {.path = "compute.half", PER_SECOND, .doc = "the same in bf16 or f16"},
     {.path = "compute.fp8", PER_SECOND, .doc = "the same of operands of 8 bits"},
     {.path = "compute.bytes", PER_SECOND, .doc = "memory, bytes read and written/s"},
+    {.path = "compute.power",
+     .types = TR_KEY_NUMBER,
+     .min = 1,
+     .max = 1e6,
+     .doc = "watts that a rank may draw"},
     {.path = "compute.launch", SECONDS, .doc = "seconds that each kernel takes more"},
     {.path = "compute.shared",
      .types = TR_KEY_BOOL,
@@ -114,10 +117,13 @@ static void fill_keys(key_list *list) {
                          .doc = "seconds that this op takes besides"});
     }
     for (int i = 0; i < TR_WAYS; i++) {
-        add_key(list, way_keys[i], "bytes", (tr_key){PER_SECOND, .doc = "bytes/s"});
-        add_key(list, way_keys[i], "latency",
+        add_key(list, tr__way_key((tr_way)i), "bytes",
+                (tr_key){PER_SECOND, .doc = "bytes/s"});
+        add_key(list, tr__way_key((tr_way)i), "latency",
                 (tr_key){SECONDS, .doc = "seconds of each message"});
     }
+    list->count += tr__reached_keys(&list->keys[list->count], &list->paths[list->count],
+                                    offsetof(tr_machine, reached));
 }
 
 // ---- reading
@@ -147,6 +153,8 @@ static void read_rates(const tr_config *config, tr_machine *m) {
     m->cache_rate = tr__config_number(config, "compute.cache.bytes");
     m->host_rate = tr__config_number(config, "host.bytes");
     m->launch = tr__config_number(config, "compute.launch");
+    m->power = tr__config_number(config, "compute.power");
+    tr__config_read_fields(config, m);
     m->shared = tr__config_bool(config, "compute.shared");
     for (int i = 0; i < TR_RATED_OPS; i++) {
         m->op_flops[i] = number_at(config, "compute.ops", op_names[i]);
@@ -155,8 +163,8 @@ static void read_rates(const tr_config *config, tr_machine *m) {
                               : -1;
     }
     for (int i = 0; i < TR_WAYS; i++) {
-        m->way[i].rate = number_at(config, way_keys[i], "bytes");
-        m->way[i].latency = number_at(config, way_keys[i], "latency");
+        m->way[i].rate = number_at(config, tr__way_key((tr_way)i), "bytes");
+        m->way[i].latency = number_at(config, tr__way_key((tr_way)i), "latency");
     }
 }
 
@@ -300,8 +308,4 @@ tr_rated_op tr__rated_op_find(const char *name) {
         i++;
     }
     return (tr_rated_op)i;
-}
-
-const char *tr__way_key(tr_way way) {
-    return way_keys[way];
 }

@@ -2,27 +2,11 @@
 #ifndef TR_SIM_MACHINE_H
 #define TR_SIM_MACHINE_H
 
-#include <tranche/extend/op.h>
+#include "sim/reached.h"
+
 #include <tranche/extend/plan.h>
 
 #include <stdio.h>
-
-// Ways on which bytes move.
-// X(name, its key)
-#define TR_WAY_LIST(X)                                                                 \
-    X(INSIDE, "link.inside")                                                           \
-    X(BETWEEN, "link.between")                                                         \
-    X(TO_DEVICE, "copy.to_device")                                                     \
-    X(TO_HOST, "copy.to_host")                                                         \
-    X(NVME_READ, "nvme.read")                                                          \
-    X(NVME_WRITE, "nvme.write")
-
-typedef enum tr_way {
-#define TR_WAY_ENUM(name, key) TR_WAY_##name,
-    TR_WAY_LIST(TR_WAY_ENUM)
-#undef TR_WAY_ENUM
-        TR_WAYS
-} tr_way;
 
 // The ops whose rates a machine file may give, by their own names.
 // X(name)
@@ -83,6 +67,7 @@ struct tr_machine {
     double half_flops;  // in bf16 or f16
     double fp8_flops;   // of operands of 8 bits
     double memory_rate; // bytes a second
+    double power;       // watts that a rank may draw; 0: those of the data sheet
     // What passes between kernels, and is no larger, moves at cache_rate. 0: no cache.
     double cache_bytes;
     double cache_rate;             // bytes a second
@@ -104,6 +89,7 @@ struct tr_machine {
     // they have hardware of their own, 0.5 where they share the same cores. The same of
     // computing and copies, and of computing and NVMe.
     double link_interference, copy_interference, nvme_interference;
+    tr_reached reached;          // of the rates above and below
     int64_t capacity[TR_SPACES]; // bytes; device: of a rank, others: of a node; 0: not
                                  // said
 };
@@ -120,6 +106,5 @@ double tr__machine_flops(const tr_machine *machine, tr_dtype compute);
 const char *tr__rated_op_name(tr_rated_op op);
 // The op of that name; TR_RATED_OPS: none of them.
 tr_rated_op tr__rated_op_find(const char *name);
-const char *tr__way_key(tr_way way); // "link.inside"
 
 #endif

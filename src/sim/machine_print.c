@@ -1,6 +1,7 @@
 // A machine as a file.
 #include "backend/backend.h"
 #include "base/json_writer.h"
+#include "base/sink.h"
 #include "sim/machine.h"
 
 #include <math.h>
@@ -44,6 +45,9 @@ static void write_compute(const tr_machine *m, tr_json_writer *to) {
     tr__json_put_digits(to, "half", m->half_flops, 4);
     tr__json_put_digits(to, "fp8", m->fp8_flops, 4);
     tr__json_put_digits(to, "bytes", m->memory_rate, 4);
+    if (m->power > 0) {
+        tr__json_put_digits(to, "power", m->power, 4);
+    }
     tr__json_put_digits(to, "launch", m->launch, 3);
     tr__json_put_bool(to, "shared", m->shared);
     if (m->cache_bytes > 0) {
@@ -139,8 +143,21 @@ tr_status tr__machine_print(const tr_machine *m, const char *const *sources,
     write_ways(m, "copy", m->copy_interference, TR_WAY_TO_DEVICE, copies, &w);
     write_ways(m, "nvme", m->nvme_interference, TR_WAY_NVME_READ, files, &w);
     write_memory(m, &w);
+    tr__reached_print(&m->reached, &w);
     tr__json_line(&w, 0);
     tr__json_close(&w, '}');
     fputc('\n', to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write a machine file") : TR_OK;
+}
+
+// A file that was read says no more where its figures are from.
+static tr_status print_file(const void *machine, FILE *to, tr_error *err) {
+    static const char *const measured[] = {"measured here, with the model's kernels"};
+    const tr_machine *m = machine;
+    return tr__machine_print(m, measured, m->fingerprint ? 1 : 0, to, err);
+}
+
+tr_status tr_machine_print(const tr_machine *machine, const tr_sink *to,
+                           tr_error *err) {
+    return tr__sink_print(to, "tr_machine_print", print_file, machine, err);
 }

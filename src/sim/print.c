@@ -25,6 +25,9 @@ static void print_part(const char *name, double seconds, double whole, FILE *to)
 static void print_times(const tr_simulation *r, FILE *to) {
     fprintf(to, "one step, as each rank spends it\n");
     print_part("computing", r->compute_seconds, r->seconds, to);
+    print_part("  products of matrices", r->product_seconds, r->seconds, to);
+    print_part("  attention", r->attention_seconds, r->seconds, to);
+    print_part("  other kernels", r->other_seconds, r->seconds, to);
     print_part("slowed by what moves", r->slowed_seconds, r->seconds, to);
     print_part("waiting for messages", r->exposed_seconds, r->seconds, to);
     if (r->copied_bytes > 0) {
@@ -54,12 +57,29 @@ static void print_rates(const tr_simulation *r, const tr_plan_request *request,
                         FILE *to) {
     fprintf(to, "\n    %.6g samples/s", r->samples_per_second);
     if (tr_model_targets(request->model) > 1) {
-        fprintf(to, ", %.6g tokens/s", r->tokens_per_second);
+        fprintf(to, ", %.6g tokens/s; %.6g a rank", r->tokens_per_second,
+                r->tokens_per_second_per_rank);
     }
     fprintf(to, "\n    %.1f %% of the machine's operations a second",
             100 * r->utilisation);
     if (r->model_flops < r->flops) {
         fprintf(to, " (%.1f %% without recomputation)", 100 * r->model_utilisation);
+    }
+    fprintf(to, "\n");
+}
+
+// Model FLOPs utilisation, as papers have it.
+static void print_literature(const tr_simulation *r, FILE *to) {
+    if (r->literature.full == 0) {
+        return;
+    }
+    fprintf(
+        to,
+        "    %.4g TFLOP/s a rank; MFU %.1f %% with attention in full, %.1f %% causal",
+        r->tflops_per_rank, 100 * r->mfu, 100 * r->mfu_causal);
+    if (r->literature.full_again > 0) {
+        fprintf(to, "\n    HFU, with recomputation: %.1f %%, %.1f %% causal",
+                100 * r->hfu, 100 * r->hfu_causal);
     }
     fprintf(to, "\n");
 }
@@ -113,6 +133,7 @@ static tr_status print_text(const void *simulated, FILE *to, tr_error *err) {
     }
     print_kinds(s, to);
     print_rates(&s->result, request, to);
+    print_literature(&s->result, to);
     print_traffic(&s->result, to);
     print_copies(&s->result, to);
     print_memory(&s->result, to);
@@ -157,6 +178,15 @@ static void write_times(const tr_simulation *r, tr_json_writer *to) {
         {"model_flops", r->model_flops},
         {"utilisation", r->utilisation},
         {"model_utilisation", r->model_utilisation},
+        {"product_seconds", r->product_seconds},
+        {"attention_seconds", r->attention_seconds},
+        {"other_seconds", r->other_seconds},
+        {"tokens_per_second_per_rank", r->tokens_per_second_per_rank},
+        {"tflops_per_rank", r->tflops_per_rank},
+        {"mfu", r->mfu},
+        {"mfu_causal", r->mfu_causal},
+        {"hfu", r->hfu},
+        {"hfu_causal", r->hfu_causal},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         tr__json_line(to, 2);

@@ -41,7 +41,7 @@ typedef struct walk {
     stream streams[TR_STREAMS]; // those that work beside the walk
     struct {
         const tr_program *program;
-        double seconds;
+        tr_work_seconds work;
     } known[TR_VARIANTS]; // the last of each variant
     tr_error *err;
     tr_status status;
@@ -183,7 +183,8 @@ static void compute(walk *w, double seconds) {
     }
 }
 
-// Most steps of a variant run the same program as the last.
+// Most steps of a variant run the same program as the last. What its kernels do is
+// counted.
 static double seconds_of(walk *w, const tr_plan_step *step) {
     const tr_program *program = tr__payload_program(step);
     if (!program) {
@@ -191,9 +192,12 @@ static double seconds_of(walk *w, const tr_plan_step *step) {
     }
     if (w->known[program->variant].program != program) {
         w->known[program->variant].program = program;
-        w->known[program->variant].seconds = tr__program_seconds(&w->share, program);
+        w->known[program->variant].work = tr__program_work(&w->share, program);
     }
-    return w->known[program->variant].seconds;
+    const double *of = w->known[program->variant].work.of;
+    w->out->result.product_seconds += of[TR_WORK_PRODUCTS];
+    w->out->result.attention_seconds += of[TR_WORK_ATTENTION];
+    return of[TR_WORK_PRODUCTS] + of[TR_WORK_ATTENTION] + of[TR_WORK_OTHER];
 }
 
 static void count_flops(walk *w, const tr_plan_step *step) {
@@ -247,6 +251,20 @@ static void run_all(walk *w) {
     wait_for_all(w);
 }
 
+// By the literature's formulas.
+static void conclude_literature(const walk *w, double possible) {
+    tr_simulation *r = &w->out->result;
+    double ranks = (double)tr_mesh_ranks(&w->plan->request.mesh);
+    r->literature = tr_plan_model_flops(w->plan);
+    const tr_model_flops *f = &r->literature;
+    r->tokens_per_second_per_rank = r->tokens_per_second / ranks;
+    r->tflops_per_rank = f->full / r->seconds / 1e12;
+    r->mfu = f->full / possible;
+    r->mfu_causal = f->causal / possible;
+    r->hfu = (f->full + f->full_again) / possible;
+    r->hfu_causal = (f->causal + f->causal_again) / possible;
+}
+
 static void conclude(const walk *w) {
     const tr_plan_request *request = &w->plan->request;
     const tr_machine *machine = w->share.machine;
@@ -269,6 +287,8 @@ static void conclude(const walk *w) {
         r->samples_per_second * (double)tr_model_targets(request->model);
     r->utilisation = r->flops / possible;
     r->model_utilisation = r->model_flops / possible;
+    r->other_seconds = r->compute_seconds - r->product_seconds - r->attention_seconds;
+    conclude_literature(w, possible);
     for (int s = 0; s < TR_SPACES; s++) {
         bool own = s == TR_SPACE_DEVICE && !machine->shared;
         r->planned_bytes[s] = w->plan->ledger.total[s];

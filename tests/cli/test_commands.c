@@ -26,6 +26,7 @@ static void test_help(void **state) {
         {"inspect", {"PATH", "--json"}},
         {"diff", {"A B", "--json"}},
         {"simulate", {"RUN.json", "--machine FILE", "--ranks W", "--trace FILE"}},
+        {"calibrate", {"RUN.json", "--out FILE", "--ranks W"}},
         {"check", {"RUN.json", "--tolerance X", "--tensors", "--json"}},
         {"plot", {"OUT...", "--out FILE.svg"}},
         {"evaluate",
@@ -109,6 +110,9 @@ static void test_plan_json(void **state) {
     assert_true(number_in(plan, "wave") >= 1);
     assert_true(number_in(plan, "stage") == 0);
     assert_true(number_in(plan, "flops") > 0);
+    const json_t *literature = json_object_get(plan, "model_flops");
+    assert_true(number_in(literature, "full") > 0);
+    assert_true(number_in(literature, "full") <= number_in(plan, "flops"));
     for (int i = 0; i < 5; i++) {
         assert_true(number_in(json_object_get(plan, "traffic_bytes"), traffic[i]) == 0);
     }
@@ -246,6 +250,26 @@ static void test_simulate_here(void **state) {
     assert_null(strstr(again.err, "measuring"));
     outcome_free(&again);
     outcome_free(&o);
+}
+
+// What is measured is a machine file, of which a simulation says the same as of this
+// machine.
+static void test_calibrate(void **state) {
+    run_file(state, classifier_run, "");
+    free(succeed(state, LIST("calibrate", "run.json", "--out", "here.json")));
+    char *by_file =
+             succeed(state, LIST("simulate", "run.json", "--machine", "here.json")),
+         *here = succeed(state, LIST("simulate", "run.json")),
+         *text = succeed(state, LIST("calibrate", "run.json"));
+    assert_says(by_file, "machine this machine, 1 rank of");
+    assert_string_equal(by_file, here);
+    assert_says(text, "\"measured here, with the model's kernels\"");
+    assert_says(text, "\"ops\"");
+    fail_with(state, NULL, LIST("calibrate", "run.json", "--out", "no/here.json"), 5,
+              LIST("no/here.json"));
+    free(by_file);
+    free(here);
+    free(text);
 }
 
 // The trace of a real step has the same form.
@@ -537,6 +561,7 @@ int main(void) {
         TEST(test_plan_for_a_target),
         TEST(test_a_device_that_is_not_there),
         TEST(test_simulate_here),
+        TEST(test_calibrate),
         TEST(test_train_trace),
         TEST(test_plan_takes_nothing),
         TEST(test_plan_alone),

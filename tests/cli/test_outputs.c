@@ -59,6 +59,9 @@ static void check_step(const json_t *line, int step, int samples, int per_sample
     assert_true(number_in(line, "loss_scale") == 1);
     assert_true(number_in(line, "seconds") > 0);
     assert_true(number_in(line, "tokens_per_second") > 0);
+    assert_true(number_in(line, "tokens_per_second_per_rank") ==
+                number_in(line, "tokens_per_second"));
+    assert_true(number_in(line, "tflops_per_rank") > 0);
     check_spaces(line);
 }
 

@@ -1,6 +1,7 @@
 // What kernels say of their cost, against what the ops do.
 #include "plan/models.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -175,10 +176,62 @@ static void test_gpt2(void **state) {
     tr_model_destroy(model);
 }
 
+static void assert_close(double value, double wanted) {
+    if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted))) {
+        fail_msg("%.17g is not %.17g", value, wanted);
+    }
+}
+
+// The formulas of papers: 72 B S L C C (1 + S / 6 C + V / 12 L C) for a step without
+// recomputation (Narayanan et al., arXiv 2104.04473, less a third: there all is
+// recomputed), and causal attention half of it, less the diagonal. Whole units that
+// are recomputed make their forwards again, but for the last product of the MLP.
+static void test_literature(void **state) {
+    (void)state;
+    const double C = 768, L = 12, V = 50257, S = 1024, B = 2;
+    double full = 72 * B * S * L * C * C * (1 + S / (6 * C) + V / (12 * L * C));
+    double attention = 12 * B * S * S * L * C, pairs = (S + 1) / (2 * S);
+    double again = B * L * (2 * S * 8 * C * C + 4 * S * S * C);
+    tr_model *model = test_model_gpt2();
+    tr_plan_request request = test_request(model, 1, 2);
+    tr_plan *plan = test_plan(&request);
+    tr_model_flops f = tr_plan_model_flops(plan);
+    assert_close(f.full, full);
+    assert_close(f.causal, full - attention * (1 - pairs));
+    assert_true(f.full_again == 0 && f.causal_again == 0);
+    tr_plan_destroy(plan);
+    request.recomputed_units = -1;
+    plan = test_plan(&request);
+    tr_model_flops r = tr_plan_model_flops(plan);
+    assert_close(r.full, full);
+    assert_close(r.full_again, again);
+    assert_close(r.causal_again, again - B * L * 4 * S * S * C * (1 - pairs));
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+    assert_true(tr_plan_model_flops(NULL).full == 0);
+}
+
+// A head in slices makes its logits twice: the second time is no model's.
+static void test_literature_slices(void **state) {
+    (void)state;
+    tr_model *models[] = {test_model_small_gpt2(0), test_model_sliced_gpt2(0, 2)};
+    double full[2];
+    for (int i = 0; i < 2; i++) {
+        tr_plan_request request = test_request(models[i], 2, 1);
+        tr_plan *plan = test_plan(&request);
+        full[i] = tr_plan_model_flops(plan).full;
+        tr_plan_destroy(plan);
+        tr_model_destroy(models[i]);
+    }
+    assert_close(full[1], full[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_op),
         cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_literature),
+        cmocka_unit_test(test_literature_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,10 @@ static const wrong all[] = {
     {"{" GOOD "}, \"memory\": {\"device\": \"much\"}}",
      {"memory.device is \"much\"", "a size"}},
     {"{" GOOD "}, \"memory\": 5}", {"memory is 5", "an object"}},
+    {"{" GOOD "}, \"reached\": {\"products\": {\"share\": 1.5}}}",
+     {"reached.products.share is 1.5", "0 to 1"}},
+    {"{" GOOD "}, \"reached\": {\"link\": {\"inside\": {\"shares\": 1}}}}",
+     {"reached.link.inside.shares", "share"}},
 };
 
 static void test_wrong_files(void **state) {
@@ -119,7 +123,16 @@ static void test_printed(void **state) {
         "{\"bytes\": "
         "5e9, \"latency\": 1e-6}}, \"copy\": {\"interference\": 0.25, \"to_host\": "
         "{\"bytes\": 7}}, \"nvme\": {\"interference\": 0.75, \"read\": {\"bytes\": 8}, "
-        "\"write\": {\"bytes\": 9, \"latency\": 1}}}");
+        "\"write\": {\"bytes\": 9, \"latency\": 1}}, \"reached\": {\"products\": "
+        "{\"share\": 0.5, \"rows\": 256}, \"memory\": {\"share\": 0.75}, \"issue\": "
+        "1e-6, "
+        "\"link\": {\"inside\": {\"half\": 1000}, \"between\": {\"share\": 0.25}}, "
+        "\"nvme\": {\"write\": {\"share\": 0.125}}}}");
+    assert_true(m->reached.products.share == 0.5 && m->reached.products.rows == 256);
+    assert_true(m->reached.memory == 0.75 && m->reached.issue == 1e-6);
+    assert_true(m->reached.way[TR_WAY_INSIDE].half == 1000);
+    assert_true(m->reached.way[TR_WAY_BETWEEN].share == 0.25);
+    assert_true(m->reached.way[TR_WAY_NVME_WRITE].share == 0.125);
     char *text = NULL;
     size_t bytes = 0;
     tr_error err = {0};

@@ -97,6 +97,19 @@ static void test_json(void **state) {
     assert_near(number(root, "tokens_per_second") * r->seconds, 16, nearly);
     assert_near(number(root, "utilisation"), r->flops / r->seconds / 1e9, nearly);
     assert_true(number(root, "model_flops") < number(root, "flops"));
+    tr_model_flops f = tr_plan_model_flops(s->plan);
+    assert_near(number(root, "product_seconds") + number(root, "attention_seconds") +
+                    number(root, "other_seconds"),
+                r->compute_seconds, nearly);
+    assert_near(number(root, "tokens_per_second_per_rank") * r->seconds, 8, nearly);
+    assert_near(number(root, "tflops_per_rank"), f.full / r->seconds / 1e12, nearly);
+    assert_near(number(root, "mfu"), f.full / r->seconds / 1e9, nearly);
+    assert_near(number(root, "mfu_causal"), f.causal / r->seconds / 1e9, nearly);
+    assert_near(number(root, "hfu"), (f.full + f.full_again) / r->seconds / 1e9,
+                nearly);
+    assert_near(number(root, "hfu_causal"),
+                (f.causal + f.causal_again) / r->seconds / 1e9, nearly);
+    assert_true(f.full > 0);
     const json_t *traffic = json_object_get(root, "traffic_bytes");
     assert_near(number(traffic, "gather"), (double)s->plan->traffic.gather, 0);
     assert_near(number(traffic, "reduce"), (double)s->plan->traffic.reduce, 0);

@@ -88,6 +88,14 @@ typedef struct tr_cost {
     double prepare;  // bytes read and written before the arithmetic begins
     double pack;     // the same, where the launch has to write what is packed
     double launches; // of the device's own, beside one
+    // Of products of matrices, all of one shape: [rows, columns], over a sum of `depth`
+    // terms. 0: there are none, or their shape is not told.
+    double rows, columns, depth;
+    // Operations as the literature counts those of a model: products alone, and of
+    // attention's backward twice those of its forward, over the pairs that are seen.
+    // `unseen`: of the other pairs, which are counted, too, where attention is counted
+    // in full.
+    double model, unseen;
 } tr_cost;
 
 // One implementation of one op on one backend. Every function but `launch` and

@@ -97,7 +97,8 @@ struct tr_plan {
     int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];
     tr_ledger ledger;
     double flops;
-    char *why_wave; // in words, NULL: as asked
+    tr_model_flops model_flops; // of a training step
+    char *why_wave;             // in words, NULL: as asked
 };
 
 // A buffer of the plan; -1 and an error when there is no memory.

@@ -1,4 +1,5 @@
 // Pass: how many bytes a rank moves in a step, and how much it computes.
+#include "plan/flow/model_flops.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/work.h"
 
@@ -34,6 +35,7 @@ tr_status tr__pass_traffic(tr_plan *plan, tr_error *err) {
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     (void)err;
     count_flops(plan);
+    plan->model_flops = tr__count_model_flops(plan);
     // What may be done in one of two places is counted in the second.
     for (size_t i = 0; i < train->count; i++) {
         if (train->steps[i].guard != TR_GUARD_DEFERRED) {

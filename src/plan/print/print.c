@@ -360,10 +360,25 @@ static void print_request(const tr_plan *plan, FILE *to) {
             tr__plural(r->threads));
 }
 
+// As papers count the operations of a model.
+static void print_literature(const tr_plan *plan, FILE *to) {
+    const tr_model_flops *f = &plan->model_flops;
+    if (f->full > 0) {
+        fprintf(to,
+                "model FLOPs: %.3f GFLOP a step with attention in full, %.3f causal",
+                f->full / 1e9, f->causal / 1e9);
+        if (f->full_again > 0) {
+            fprintf(to, "; %.3f recomputed", f->full_again / 1e9);
+        }
+        fputc('\n', to);
+    }
+}
+
 tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     int slices = tr__plan_slices(plan);
     print_request(plan, to);
+    print_literature(plan, to);
     if (slices > 1) {
         fprintf(to, "vocabulary in %d slices\n", slices);
     }

@@ -280,6 +280,18 @@ static void write_traffic(const tr_plan *plan, tr_json_writer *to) {
     tr__json_close(to, '}');
 }
 
+// Of a training step on one rank.
+static void write_literature(const tr_plan *plan, tr_json_writer *to) {
+    tr_model_flops f = tr_plan_model_flops(plan);
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "model_flops", '{');
+    tr__json_put_whole(to, "full", f.full);
+    tr__json_put_whole(to, "causal", f.causal);
+    tr__json_put_whole(to, "full_again", f.full_again);
+    tr__json_put_whole(to, "causal_again", f.causal_again);
+    tr__json_close(to, '}');
+}
+
 tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
                                  tr_error *err) {
     bool inference = plan->request.inference;
@@ -288,6 +300,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     write_traffic(plan, to);
     tr__json_line(to, 2);
     tr__json_put_whole(to, "flops", plan->flops);
+    write_literature(plan, to);
     tr_status status = tr__choices_write(plan, to, err);
     if (status != TR_OK) {
         return status;

@@ -182,6 +182,14 @@ tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err) {
     return status == TR_OK ? open_machine(run, true, out, err) : status;
 }
 
+tr_status tr_run_calibrate(const tr_run *run, tr_machine **out, tr_error *err) {
+    tr_status status = tr__run_need_resolved(run, "tr_run_calibrate", err);
+    tr_calibration how = {
+        .nvme = tr__run_nvme_folder(run), .again = true, .log = &run->log};
+    return status == TR_OK ? tr__calibrate(&run->request, run->comm, &how, out, err)
+                           : status;
+}
+
 static tr_status choose(tr_run *run, tr_planner_request *request, tr_error *err) {
     tr_state state;
     tr__run_set_budgets(run, run->given.parts.machine, true, request);

@@ -297,9 +297,25 @@ tr_status tr__metrics_rollback(tr_metrics *metrics, const tr_engine *engine,
     return end_line(metrics, &to, err);
 }
 
+// By the literature's formulas. `limit`: operations a second; 0: not known.
+static void put_utilisation(line *to, tr_model_flops step, double seconds,
+                            double limit) {
+    put_number(to, "tflops_per_rank", step.full / seconds / 1e12);
+    if (limit > 0) {
+        double possible = limit * seconds;
+        put_number(to, "mfu", step.full / possible);
+        put_number(to, "mfu_causal", step.causal / possible);
+        put_number(to, "hfu", (step.full + step.full_again) / possible);
+        put_number(to, "hfu_causal", (step.causal + step.causal_again) / possible);
+    }
+}
+
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
                            const tr_step_result *r, tr_error *err) {
-    int64_t tokens = tr_model_targets(engine->plan->request.model);
+    const tr_plan_request *request = &engine->plan->request;
+    int64_t tokens = tr_model_targets(request->model);
+    double seconds = fmax(r->seconds, 1e-9);
+    double ranks = (double)tr_mesh_ranks(&request->mesh);
     line to;
     begin_line(&to, r->step, "step");
     put(&to,
@@ -320,8 +336,11 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
     put_number(&to, "loss_scale", r->loss_scale);
     put_number(&to, "seconds", r->seconds);
     put_number(&to, "wait_seconds", r->wait_seconds);
-    put_number(&to, "tokens_per_second",
-               (double)r->batch * (double)tokens / fmax(r->seconds, 1e-9));
+    put_number(&to, "tokens_per_second", (double)r->batch * (double)tokens / seconds);
+    put_number(&to, "tokens_per_second_per_rank",
+               (double)r->batch * (double)tokens / ranks / seconds);
+    put_utilisation(&to, tr_plan_model_flops(engine->plan), seconds,
+                    metrics->flops_limit);
     put(&to,
         ", \"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
         "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64

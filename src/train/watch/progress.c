@@ -155,7 +155,7 @@ static void describe(const tr_progress_line *line, const tr_engine *engine,
     }
     if (most >= WITH_MFU && line->flops_limit > 0) {
         add(text, "  MFU %.0f%%",
-            100 * tr_plan_flops(engine->plan) /
+            100 * tr_plan_model_flops(engine->plan).full /
                 (line->step_seconds * line->flops_limit));
     }
     if (most >= WITH_MEMORY) {

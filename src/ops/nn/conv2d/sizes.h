@@ -58,8 +58,8 @@ static inline bool tr__conv2d_has_bias(const tr_op_desc *desc) {
 static inline void tr__conv2d_cost(const tr_op_desc *desc, tr_conv2d_sizes s,
                                    tr_cost *cost) {
     tr__desc_cost(desc, 0, cost);
-    cost->flops = 2.0 * (double)(s.batch * s.rows * s.columns * s.out) *
-                  (double)(s.in / s.groups * s.p * s.q);
+    tr__cost_products(cost, s.batch * s.rows * s.columns, s.out,
+                      s.in / s.groups * s.p * s.q, 1);
 }
 
 static inline void tr__conv2d_output_cost(const tr_op_desc *desc, tr_cost *cost) {

@@ -37,22 +37,22 @@ static inline tr_linear_dims tr__linear_weight_dims(const tr_op_desc *desc) {
 }
 
 // Each operand moved once; a multiplication and an addition for each weight and row.
-static inline void tr__linear_cost(const tr_op_desc *desc, tr_linear_dims dims,
-                                   tr_cost *cost) {
-    tr__desc_cost(desc, 0, cost);
-    cost->flops = 2.0 * (double)dims.rows * (double)dims.in * (double)dims.out;
-}
-
 static inline void tr__linear_output_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__linear_cost(desc, tr__linear_output_dims(desc), cost);
+    tr_linear_dims d = tr__linear_output_dims(desc);
+    tr__desc_cost(desc, 0, cost);
+    tr__cost_products(cost, d.rows, d.out, d.in, 1);
 }
 
 static inline void tr__linear_input_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__linear_cost(desc, tr__linear_input_dims(desc), cost);
+    tr_linear_dims d = tr__linear_input_dims(desc);
+    tr__desc_cost(desc, 0, cost);
+    tr__cost_products(cost, d.rows, d.in, d.out, 1);
 }
 
 static inline void tr__linear_weight_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__linear_cost(desc, tr__linear_weight_dims(desc), cost);
+    tr_linear_dims d = tr__linear_weight_dims(desc);
+    tr__desc_cost(desc, 0, cost);
+    tr__cost_products(cost, d.in, d.out, d.rows, 1);
 }
 
 // A row is read once and added.

@@ -210,5 +210,5 @@ void tr__lce_chunks_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
 }
 
 void tr__lce_chunks_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__lce_cost(desc, rows_of_cost(desc), tr__lce_backward_products(desc), cost);
+    tr__lce_rows_backward_cost(desc, rows_of_cost(desc), cost);
 }

@@ -68,9 +68,9 @@ tr_status tr__lce_check_inputs(const tr_op_node *node, int64_t *vocabulary,
 static inline void tr__lce_cost(const tr_op_desc *desc, int64_t rows, int products,
                                 tr_cost *cost) {
     tr_linear_dims d = tr__lce_dims(desc);
-    double logits = (double)rows * (double)d.out;
     tr__desc_cost(desc, 0, cost);
-    cost->flops = logits * (2.0 * products * (double)d.in + 10);
+    tr__cost_products(cost, rows, d.out, d.in, products);
+    cost->flops += 10 * cost->rows * cost->columns;
 }
 
 static inline void tr__lce_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
@@ -81,8 +81,17 @@ static inline int tr__lce_backward_products(const tr_op_desc *desc) {
     return 1 + tr__lce_wants(desc, HEAD_DX) + tr__lce_wants(desc, HEAD_DWEIGHT);
 }
 
+// A slice's backward has had a forward, and makes the logits again; the whole head's
+// has not, and is both.
+static inline void tr__lce_rows_backward_cost(const tr_op_desc *desc, int64_t rows,
+                                              tr_cost *cost) {
+    bool slice = desc->in_count > HEAD_INPUTS;
+    tr__lce_cost(desc, rows, tr__lce_backward_products(desc), cost);
+    cost->model -= slice ? 2 * cost->rows * cost->columns * cost->depth : 0;
+}
+
 static inline void tr__lce_backward_cost(const tr_op_desc *desc, tr_cost *cost) {
-    tr__lce_cost(desc, tr__lce_dims(desc).rows, tr__lce_backward_products(desc), cost);
+    tr__lce_rows_backward_cost(desc, tr__lce_dims(desc).rows, cost);
 }
 
 // One row for each sample; no softmax, but that is little beside it.

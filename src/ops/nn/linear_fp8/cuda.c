@@ -201,8 +201,13 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
 // Each factor is read twice, and its codes are written, before the product begins; of
 // what is kept, only once. Its scale is cleared before: three launches.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
-    tr_linear_dims d = dims_of(desc);
-    tr__linear_cost(desc, d, out);
+    if (is_output(desc)) {
+        tr__linear_output_cost(desc, out);
+    } else if (is_weight(desc)) {
+        tr__linear_weight_cost(desc, out);
+    } else {
+        tr__linear_input_cost(desc, out);
+    }
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
         *(i < tr__fp8_factors_passing(desc) ? &out->prepare : &out->pack) +=
             2 * (double)tr_tensor_bytes(desc->in[i]) +
