@@ -1,9 +1,9 @@
 #!/bin/sh
 # The program's own rooms, the public headers and the shared library are all that it
 # takes to build `tranche`, which then plans, trains and shows what it has saved.
-# check_program.sh SOURCE_DIR FOLDER_OF_LIBRARY CC
+# check_program.sh SOURCE_DIR FOLDER_OF_LIBRARY CC PAGE_FILES (cmake/page.cmake)
 set -eu
-source=$1 lib=$2 cc=$3
+source=$1 lib=$2 cc=$3 files=$4
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT INT TERM
 cp -r "$source/include" "$dir"
@@ -14,7 +14,7 @@ export LD_LIBRARY_PATH
 cd "$dir"
 # shellcheck disable=SC2046
 "$cc" -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(pkg-config --cflags jansson) \
-    src/cli/*.c src/report/*.c -L"$lib" -ltranche $(pkg-config --libs jansson) -lm \
+    src/cli/*.c src/report/*.c "$files" -L"$lib" -ltranche $(pkg-config --libs jansson) -lm \
     -o tranche
 ./tranche --version | grep -q '^tranche '
 ./tranche plan "$source/examples/classifier.json" | grep -q 'parameters'
@@ -24,3 +24,4 @@ cd "$dir"
 }
 ./tranche inspect out | grep -q 'layers.1.weight'
 ./tranche plot out | grep -q 'loss'
+./tranche report out | grep -q '^report.html: 1 run$'
