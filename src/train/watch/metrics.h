@@ -3,6 +3,7 @@
 #define TR_TRAIN_WATCH_METRICS_H
 
 #include "train/engine.h"
+#include "train/watch/monitor.h"
 
 enum { TR_METRICS_WAIT = 1 << 20 }; // some thousand lines
 
@@ -15,6 +16,7 @@ typedef struct tr_metrics {
     int64_t missing;   // lines since the disk is full for which there was no room there
     bool stopped;      // the last line could not be written, which was said
     const tr_log *log; // is told of that
+    tr_monitors monitors; // which get the same values
 } tr_metrics;
 
 // What an earlier process's lines tell.
@@ -28,6 +30,9 @@ typedef struct tr_metrics_kept {
 // (step 0: everything).
 tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
                            tr_metrics_kept *kept, tr_error *err);
+// Opens the monitors that the run has; values up to the engine's sample are kept there.
+tr_status tr__metrics_open_monitors(tr_metrics *metrics, const tr_engine *engine,
+                                    tr_error *err);
 void tr__metrics_close(tr_metrics *metrics); // NULL-safe
 
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
