@@ -1,5 +1,5 @@
 // metrics.jsonl, line by line.
-#include "report/plot.h"
+#include "report/plot_line.h"
 #include "report/terminal.h"
 
 #include <jansson.h>
@@ -23,6 +23,7 @@ typedef struct reader {
     const char *path;
     bool tolerant;
     plot_run *run;
+    plot_hints hints;
     tr_error *err;
 } reader;
 
@@ -100,10 +101,25 @@ static tr_status take_object(const reader *r, const json_t *line) {
     return status;
 }
 
+static void take_scanned(const reader *r, const plot_line *line) {
+    for (int i = 0; i < PLOT_SERIES; i++) {
+        if (line->has[i]) {
+            plot_series_add(&r->run->series[i], line->step, line->value[i]);
+        }
+    }
+    for (int e = 0; e < PLOT_EVENTS; e++) {
+        take_event(r->run, (plot_event)e, line->step, line->event[e]);
+    }
+}
+
 // `whole`: with a line end.
-static tr_status take_line(const reader *r, const char *text, size_t length,
-                           bool whole) {
+static tr_status take_line(reader *r, const char *text, size_t length, bool whole) {
     json_error_t problem;
+    plot_line scanned;
+    if (plot_line_scan(text, length, &r->hints, &scanned)) {
+        take_scanned(r, &scanned);
+        return TR_OK;
+    }
     json_t *line = json_loadb(text, length, 0, &problem);
     if (!line && !whole) {
         return TR_OK; // the run is writing it, or was killed while it did
@@ -169,7 +185,7 @@ static tr_status locate(const char *path, char *file, size_t size, tr_error *err
 
 tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *err) {
     char file_path[PATH_MAX], shown[REPORT_WORD_MAX + 4];
-    reader r = {file_path, tolerant, run, err};
+    reader r = {file_path, tolerant, run, {{0}}, err};
     tr_status status = locate(path, file_path, sizeof file_path, err);
     FILE *file = status == TR_OK ? fopen(file_path, "re") : NULL;
     if (status == TR_OK && !file) {
