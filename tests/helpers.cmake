@@ -49,7 +49,7 @@ foreach(room ${rooms})
         list(APPEND files ${TR_CASE_SOURCES})
     endif()
     if(room STREQUAL "report") # of the program, and so in no library
-        list(APPEND files ${TR_REPORT_SOURCES})
+        list(APPEND files ${TR_REPORT_SOURCES} $<TARGET_OBJECTS:page-files>)
     endif()
     if(files)
         tr_helpers(${room} ${files})

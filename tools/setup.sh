@@ -40,6 +40,7 @@ has_cmake() {
     END { exit !good }' # without cmake there is no first line
 }
 has_dnnl() { preprocesses oneapi/dnnl/dnnl.h; }
+has_dygraphs() { [ -e /usr/share/javascript/dygraphs/dygraph.min.js ]; }
 has_mpi() { command -v mpicc; }
 has_fuzzer() { "$(dirname "$0")/has_fuzzer.sh"; }
 has_mpich() { command -v mpicc.mpich; }
@@ -66,6 +67,7 @@ probe() {
         wish libopenmpi-dev has_mpi
     fi
     wish liburing-dev pkg-config --exists 'liburing >= 2.0'
+    wish libjs-dygraphs has_dygraphs
     if [ "$wanted" = test ]; then
         wish libmpich-dev has_mpich
         need libcmocka-dev pkg-config --exists cmocka

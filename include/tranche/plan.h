@@ -87,6 +87,47 @@ TR_API tr_status tr_plan_print(const tr_plan *plan, const tr_sink *to, tr_error 
 TR_API tr_status tr_plan_print_json(const tr_plan *plan, const tr_sink *to,
                                     tr_error *err);
 
+// ---- where the bytes of a step lie, and when
+//
+// Of the training step, or of the step of a plan for inference. Steps are counted from
+// 0, in the order in which they are issued. Texts are the plan's.
+
+// A step, in words: "reduce", "gradients", "h.3".
+typedef struct tr_planned_step {
+    size_t size; // of this struct: what a newer header has behind it is not there
+    const char *kind;
+    const char *what;    // of its subject; NULL: nothing has to be said
+    const char *subject; // a unit or a flat buffer; NULL: it is of none
+    const char *stream;
+    int64_t micro_batch; // -1: it is of none
+} tr_planned_step;
+
+// A buffer: bytes [offset, offset + bytes) of the arena of its space are its own from
+// the step `first` to the step `last`, both included.
+typedef struct tr_planned_buffer {
+    size_t size; // of this struct: what a newer header has behind it is not there
+    tr_space space;
+    tr_ledger_category category;
+    int64_t offset, bytes;
+    int64_t first, last;
+    bool kept;           // it outlives the step, and has its bytes from 0 to the end
+    const char *what;    // "output", "gradients"
+    const char *subject; // a unit or a flat buffer; NULL: it is of none, or of several
+    int64_t micro_batch; // -1: it is of none, or of several
+    int64_t writer;      // the first step that writes it; -1: none does
+    int64_t reader;      // the last one that reads it; -1: none does
+} tr_planned_buffer;
+
+// Hands each step to `take`, in their order, or each buffer; `take` reads it during the
+// call. Not collective. TR_USAGE: an argument is NULL. TR_MEMORY.
+TR_API tr_status tr_plan_steps(const tr_plan *plan,
+                               void (*take)(void *user, const tr_planned_step *step),
+                               void *user, tr_error *err);
+TR_API tr_status tr_plan_buffers(const tr_plan *plan,
+                                 void (*take)(void *user,
+                                              const tr_planned_buffer *buffer),
+                                 void *user, tr_error *err);
+
 // ---- how long the step of a plan takes on a machine that a file describes
 //
 //     tr_run_resolve -> tr_run_make_plan -> tr_simulate -> tr_simulated_print

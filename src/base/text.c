@@ -113,13 +113,17 @@ void tr__print_name(FILE *to, const char *name, int width) {
     }
 }
 
+static bool reads_back(char *dst, double value, int digits) {
+    snprintf(dst, TR_DOUBLE_TEXT_MAX, "%.*g", digits, value);
+    return strtod(dst, NULL) == value;
+}
+
 const char *tr__print_double(char *dst, double value) {
-    enum { DIGITS_MAX = 17 }; // always enough
-    for (int digits = 1; digits <= DIGITS_MAX; digits++) {
-        snprintf(dst, TR_DOUBLE_TEXT_MAX, "%.*g", digits, value);
-        if (strtod(dst, NULL) == value) {
-            break;
-        }
+    enum { DIGITS_MAX = 17, MOST_TIMES = 15 }; // 17 are always enough
+    // Where 15 digits are too few, fewer are, too: most results of a computation.
+    int digits = reads_back(dst, value, MOST_TIMES) ? 1 : MOST_TIMES + 1;
+    while (!reads_back(dst, value, digits) && digits < DIGITS_MAX) {
+        digits++;
     }
     return dst;
 }

@@ -78,6 +78,7 @@ int cli_merge(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);
 int cli_check(const cli_command *command, int argc, char **argv);
 int cli_plot(const cli_command *command, int argc, char **argv);
+int cli_report(const cli_command *command, int argc, char **argv);
 int cli_evaluate(const cli_command *command, int argc, char **argv);
 int cli_tokenize_run(const cli_command *command, int argc, char **argv);
 int cli_predict(const cli_command *command, int argc, char **argv);

@@ -66,6 +66,15 @@ static const cli_command commands[] = {
      "tranche plot out/text\n"
      "tranche plot out/lr1 out/lr2 out/lr3 --out curves.svg",
      "0 done; 2 wrong usage; 4 a damaged metrics.jsonl; 5 files"},
+    {"report", "OUT|RUN.json...",
+     "Writes curves, the memory of a step and the settings of runs as one page (HTML).",
+     cli_report, false,
+     "tranche report out/text\n"
+     "tranche report out/lr1 out/lr2 --out lr.html\n"
+     "tranche report run.json --out plan.html",
+     "0 done; 2 wrong usage or run file; 3 no plan fits the memory; 4 metrics without "
+     "a\n"
+     "step; 5 files"},
     {"inspect", "PATH",
      "Shows what is in a checkpoint, a safetensors file or a dataset, or the samples "
      "of a run file as they are trained.",

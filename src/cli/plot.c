@@ -59,7 +59,7 @@ static tr_status plot(const char *const *paths, size_t count, const char *out,
     tr_status status = TR_OK;
     for (size_t i = 0; i < count && status == TR_OK; i++) {
         runs[i] = calloc(1, sizeof *runs[i]);
-        status = runs[i] ? plot_read(paths[i], runs[i], err)
+        status = runs[i] ? plot_read(paths[i], false, runs[i], err)
                          : tr_fail(err, TR_MEMORY, "no memory for %zu runs", count);
     }
     const plot_run *const *read = (const plot_run *const *)runs;

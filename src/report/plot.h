@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// X(name, its key in metrics.jsonl)
+// X(name, its key in metrics.jsonl; "a.b": b in the object a)
 #define PLOT_SERIES_LIST(X)                                                            \
     X(LOSS, "loss")                                                                    \
     X(VALIDATION_LOSS, "validation_loss")                                              \
@@ -16,7 +16,22 @@
     X(VALIDATION_ACCURACY, "validation_accuracy")                                      \
     X(RATE, "lr")                                                                      \
     X(NORM, "grad_norm")                                                               \
-    X(SPEED, "tokens_per_second")
+    X(SPEED, "tokens_per_second")                                                      \
+    X(NOISE, "noise_scale")                                                            \
+    X(BATCH, "train_batch_size")                                                       \
+    X(LOSS_SCALE, "loss_scale")                                                        \
+    X(SECONDS, "seconds")                                                              \
+    X(DATA_WAIT, "wait_seconds")                                                       \
+    X(RANK_WAIT, "ranks.wait_seconds")                                                 \
+    X(DEVICE_PEAK, "peak_bytes.device")                                                \
+    X(HOST_PEAK, "peak_bytes.host")                                                    \
+    X(PROCESS_PEAK, "peak_bytes.process")                                              \
+    X(DEVICE_PLANNED, "planned_peak_bytes.device")                                     \
+    X(HOST_PLANNED, "planned_peak_bytes.host")                                         \
+    X(SAMPLES, "samples")                                                              \
+    X(TOKENS, "tokens")                                                                \
+    X(TIME, "time")                                                                    \
+    X(RANKS, "ranks.count")
 
 typedef enum plot_name {
 #define PLOT_ENUM(name, key) PLOT_##name,
@@ -44,10 +59,30 @@ typedef struct plot_series {
     plot_point point[PLOT_POINTS];
 } plot_series;
 
+// What happened at a step, beside its values.
+typedef enum plot_event {
+    PLOT_SKIPPED,
+    PLOT_SPIKE,
+    PLOT_ROLLBACK,
+    PLOT_EVENTS
+} plot_event;
+typedef struct plot_mark {
+    int64_t step;
+    plot_event event;
+} plot_mark;
+enum { PLOT_MARKS_MAX = 512, PLOT_DAMAGED_MAX = 8, PLOT_DAMAGED_TEXT = 256 };
+
 typedef struct plot_run {
     char name[PLOT_NAME_MAX]; // fit to be shown
     int64_t lines;
     plot_series series[PLOT_SERIES];
+    int64_t events[PLOT_EVENTS];
+    plot_mark marks[PLOT_MARKS_MAX]; // the first of these
+    int mark_count;
+    // Lines that are not what such a file has, and were passed over (plot_read); the
+    // first of these in words, with file and line.
+    int64_t damaged;
+    char damage[PLOT_DAMAGED_MAX][PLOT_DAMAGED_TEXT];
 } plot_run;
 
 // ---- plot_series.c
@@ -57,13 +92,18 @@ void plot_series_add(plot_series *series, int64_t step, double value);
 // Fills in `smooth`: the mean of two exponential means over a hundredth of the points,
 // one from each end, so that the curve does not lag behind.
 void plot_series_smooth(plot_series *series);
+// Adds the values of a point to another one.
+void plot_series_join(plot_point *to, const plot_point *from);
 double plot_point_step(const plot_point *point); // of a point with values
 double plot_point_value(const plot_point *point);
 
 // ---- plot_read.c
 // Reads an out folder's metrics.jsonl, or a file of this form. TR_IO: there is none;
-// TR_DATA: a line that is not what such a file has, with its number, or no step at all.
-tr_status plot_read(const char *path, plot_run *run, tr_error *err);
+// TR_DATA: no step with a loss, or, unless tolerant, a line that is not what such a
+// file has, with its number.
+tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *err);
+// The key of a series in metrics.jsonl.
+const char *plot_key(plot_name name);
 
 // ---- plot_axis.c
 enum { PLOT_TICKS_MAX = 12, PLOT_TICK_TEXT = 16 };

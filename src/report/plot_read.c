@@ -1,5 +1,5 @@
 // metrics.jsonl, line by line.
-#include "report/plot.h"
+#include "report/plot_line.h"
 #include "report/terminal.h"
 
 #include <jansson.h>
@@ -21,13 +21,39 @@ static const char *const keys[PLOT_SERIES] = {
 
 typedef struct reader {
     const char *path;
+    bool tolerant;
     plot_run *run;
+    plot_hints hints;
     tr_error *err;
 } reader;
 
+const char *plot_key(plot_name name) {
+    return keys[name];
+}
+
 static tr_status bad_line(const reader *r, const char *what) {
-    return tr_fail(r->err, TR_DATA, "%.300s:%" PRId64 ": %s", r->path, r->run->lines,
-                   what);
+    if (!r->tolerant) {
+        return tr_fail(r->err, TR_DATA, "%.300s:%" PRId64 ": %s", r->path,
+                       r->run->lines, what);
+    }
+    if (r->run->damaged < PLOT_DAMAGED_MAX) {
+        snprintf(r->run->damage[r->run->damaged], PLOT_DAMAGED_TEXT,
+                 "%.120s:%" PRId64 ": %.100s", r->path, r->run->lines, what);
+    }
+    r->run->damaged++;
+    return TR_OK;
+}
+
+// The value at "a.b"; of [least, mean, most] over ranks the mean. NULL: there is none.
+static const json_t *find(const json_t *line, const char *key) {
+    char first[32];
+    const char *dot = strchr(key, '.');
+    if (!dot) {
+        return json_object_get(line, key);
+    }
+    snprintf(first, sizeof first, "%.*s", (int)(dot - key), key);
+    const json_t *value = json_object_get(json_object_get(line, first), dot + 1);
+    return json_is_array(value) ? json_array_get(value, 1) : value;
 }
 
 // null stands for what is not finite.
@@ -45,6 +71,22 @@ static tr_status take_value(const reader *r, plot_name name, int64_t step,
     return TR_OK;
 }
 
+static void take_event(plot_run *run, plot_event event, int64_t step, bool is) {
+    if (!is) {
+        return;
+    }
+    if (run->mark_count < PLOT_MARKS_MAX) {
+        run->marks[run->mark_count++] = (plot_mark){step, event};
+    }
+    run->events[event]++;
+}
+
+static void take_events(plot_run *run, int64_t step, const json_t *line) {
+    take_event(run, PLOT_SKIPPED, step, json_is_true(json_object_get(line, "skipped")));
+    take_event(run, PLOT_SPIKE, step, json_is_string(json_object_get(line, "spike")));
+    take_event(run, PLOT_ROLLBACK, step, json_object_get(line, "rollback_to") != NULL);
+}
+
 static tr_status take_object(const reader *r, const json_t *line) {
     const json_t *number = json_object_get(line, "step");
     json_int_t step = json_integer_value(number);
@@ -53,17 +95,30 @@ static tr_status take_object(const reader *r, const json_t *line) {
         return bad_line(r, "has no \"step\" of 0 or more");
     }
     for (int i = 0; i < PLOT_SERIES && status == TR_OK; i++) {
-        status = take_value(r, (plot_name)i, step, json_object_get(line, keys[i]));
+        status = take_value(r, (plot_name)i, step, find(line, keys[i]));
     }
+    take_events(r->run, step, line);
     return status;
 }
 
+static void take_scanned(const reader *r, const plot_line *line) {
+    for (int i = 0; i < PLOT_SERIES; i++) {
+        if (line->has[i]) {
+            plot_series_add(&r->run->series[i], line->step, line->value[i]);
+        }
+    }
+    for (int e = 0; e < PLOT_EVENTS; e++) {
+        take_event(r->run, (plot_event)e, line->step, line->event[e]);
+    }
+}
+
 // `whole`: with a line end.
-static tr_status take_line(const reader *r, const char *text, size_t length,
-                           bool whole) {
+static tr_status take_line(reader *r, const char *text, size_t length, bool whole) {
     json_error_t problem;
-    if (length >= LINE_BYTES - 1 && !whole) {
-        return bad_line(r, "a line of over 65,534 bytes; metrics have shorter ones");
+    plot_line scanned;
+    if (plot_line_scan(text, length, &r->hints, &scanned)) {
+        take_scanned(r, &scanned);
+        return TR_OK;
     }
     json_t *line = json_loadb(text, length, 0, &problem);
     if (!line && !whole) {
@@ -80,6 +135,13 @@ static tr_status take_line(const reader *r, const char *text, size_t length,
     return status;
 }
 
+static void skip_line(FILE *file) {
+    int c = 0;
+    while (c != '\n' && c != EOF) {
+        c = getc(file);
+    }
+}
+
 static tr_status read_lines(reader *r, FILE *file) {
     static char text[LINE_BYTES];
     tr_status status = TR_OK;
@@ -87,10 +149,15 @@ static tr_status read_lines(reader *r, FILE *file) {
         size_t length = strlen(text);
         bool whole = length > 0 && text[length - 1] == '\n';
         r->run->lines++;
-        if (!whole && !feof(file) && length < LINE_BYTES - 1) {
-            return bad_line(r, "has a zero byte: this is no text");
+        if (!whole && length == LINE_BYTES - 1) {
+            status =
+                bad_line(r, "a line of over 65,534 bytes; metrics have shorter ones");
+            skip_line(file);
+        } else if (!whole && !feof(file)) {
+            status = bad_line(r, "has a zero byte: this is no text");
+        } else {
+            status = take_line(r, text, length, whole);
         }
-        status = take_line(r, text, length, whole);
     }
     if (status == TR_OK && ferror(file)) {
         status =
@@ -116,9 +183,9 @@ static tr_status locate(const char *path, char *file, size_t size, tr_error *err
     return TR_OK;
 }
 
-tr_status plot_read(const char *path, plot_run *run, tr_error *err) {
+tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *err) {
     char file_path[PATH_MAX], shown[REPORT_WORD_MAX + 4];
-    reader r = {file_path, run, err};
+    reader r = {file_path, tolerant, run, {{0}}, err};
     tr_status status = locate(path, file_path, sizeof file_path, err);
     FILE *file = status == TR_OK ? fopen(file_path, "re") : NULL;
     if (status == TR_OK && !file) {

@@ -8,7 +8,7 @@ void plot_series_begin(plot_series *series) {
     series->width = 1;
 }
 
-static void add_point(plot_point *to, const plot_point *from) {
+void plot_series_join(plot_point *to, const plot_point *from) {
     if (from->count == 0) {
         return;
     }
@@ -24,7 +24,7 @@ static void halve(plot_series *series) {
     for (int i = 0; i < PLOT_POINTS; i++) {
         plot_point point = series->point[i];
         series->point[i] = (plot_point){0};
-        add_point(&series->point[i / 2], &point);
+        plot_series_join(&series->point[i / 2], &point);
     }
     series->width *= 2;
     series->end = (series->end + 1) / 2;
@@ -50,7 +50,7 @@ void plot_series_add(plot_series *series, int64_t step, double value) {
         series->last_step = (double)step;
         series->last = value;
     }
-    add_point(&series->point[at], &point);
+    plot_series_join(&series->point[at], &point);
     series->end = at >= series->end ? at + 1 : series->end;
 }
 

@@ -1,4 +1,5 @@
 // The picture: one large panel and small ones below, two or three side by side.
+#include "report/markup.h"
 #include "report/plot.h"
 
 #include <inttypes.h>
@@ -58,33 +59,6 @@ static void put_style(FILE *to) {
         }
     }
     fprintf(to, "}\n</style>\n");
-}
-
-// Text for XML; what is no UTF-8 as '?'.
-static void put_text(const char *text, FILE *to) {
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        int more = *c < 0x80                 ? 0
-                   : *c >= 0xc2 && *c < 0xe0 ? 1
-                   : *c >= 0xe0 && *c < 0xf0 ? 2
-                   : *c >= 0xf0 && *c < 0xf5 ? 3
-                                             : -1;
-        int good = 0;
-        while (good < more && (c[good + 1] & 0xc0) == 0x80) {
-            good++;
-        }
-        bool plain = more == good && !(*c == 0xed && c[1] >= 0xa0) &&
-                     !(*c == 0xef && c[1] == 0xbf && c[2] >= 0xbe) &&
-                     !(*c == 0xe0 && c[1] < 0xa0) && !(*c == 0xf0 && c[1] < 0x90) &&
-                     !(*c == 0xf4 && c[1] >= 0x90);
-        if (*c == '&' || *c == '<' || *c == '>' || *c == '"') {
-            fprintf(to, "&#%d;", *c);
-        } else if (plain) {
-            fwrite(c, 1, (size_t)more + 1, to);
-        } else {
-            fputc('?', to);
-        }
-        c += plain ? more + 1 : 1;
-    }
 }
 
 static double x_of(const frame *f, double step) {
@@ -238,7 +212,7 @@ static void put_legend(const drawing *d, int r, double y) {
             "<rect class=\"f%d\" x=\"%d\" y=\"%.1f\" width=\"14\" height=\"4\" "
             "rx=\"2\"/><text class=\"n\" x=\"%d\" y=\"%.1f\">",
             r % COLORS, MARGIN + 4, y - 6, MARGIN + 26, y);
-    put_text(run->name, d->to);
+    markup_text(run->name, d->to);
     fprintf(d->to, "</text><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
             WIDTH - MARGIN - 8, y);
     if (loss->count > 0) {

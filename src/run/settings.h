@@ -6,6 +6,7 @@
 #include "run/batches.h"
 #include "run/guard_rules.h"
 #include "run/loss_scale_rules.h"
+#include "run/monitors.h"
 #include "run/patterns.h"
 #include "run/scaling.h"
 #include "run/schedule.h"
@@ -67,6 +68,7 @@ typedef struct tr_settings {
     bool plan_only;            // no weights and no data are needed
     bool choose_device;        // a GPU, where the device is left open
     bool computes_here;        // a device that is named must be there
+    tr_monitor_place csv_monitor, tensorboard;
     double log_seconds;
     int64_t log_steps; // > 0: a progress line every so many steps instead
 } tr_settings;

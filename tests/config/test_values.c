@@ -225,14 +225,14 @@ static void test_no_meaning(void **state) {
         "{\"zero_optimization\": {\"stage\": 2, \"reduce_scatter\": true,"
         " \"reduce_bucket_size\": 5e8, \"allgather_bucket_size\": \"auto\"},"
         "\"tensorboard\": {\"enabled\": false, \"output_path\": \"x\"},"
-        "\"csv_monitor\": {\"enabled\": true, \"job_name\": \"j\"}}",
+        "\"comet\": {\"enabled\": true, \"project\": \"j\"}}",
         NULL);
     assert_string_equal(tr__config_no_meaning(config),
                         "zero_optimization.reduce_scatter, "
                         "zero_optimization.reduce_bucket_size, "
                         "zero_optimization.allgather_bucket_size");
     // A switch that is on has a line of its own, for all of its group.
-    assert_string_equal(tr__config_unmet(config, 0)->path, "csv_monitor.enabled");
+    assert_string_equal(tr__config_unmet(config, 0)->path, "comet.enabled");
     assert_null(tr__config_unmet(config, 1));
     tr__config_destroy(config);
 }

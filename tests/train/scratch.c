@@ -64,3 +64,22 @@ const char *scratch_words(void *const *state, const char *name, size_t bytes,
     free(text);
     return path;
 }
+
+void scratch_npy(void **state, const char *name, const char *type, const char *shape,
+                 const void *data, size_t bytes) {
+    unsigned char head[128] = "\x93NUMPY\x01";
+    size_t start = 10, end = sizeof head;
+    char text[128];
+    head[8] = (unsigned char)(end - start);
+    int length =
+        snprintf(text, sizeof text,
+                 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
+    memset(head + start, ' ', end - start);
+    memcpy(head + start, text, (size_t)length);
+    head[end - 1] = '\n';
+    FILE *file = fopen(scratch_path(state, name), "wb");
+    assert_non_null(file);
+    fwrite(head, 1, end, file);
+    fwrite(data, 1, bytes, file);
+    assert_int_equal(fclose(file), 0);
+}

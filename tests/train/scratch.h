@@ -20,4 +20,8 @@ const char *scratch_text(void *const *state, const char *name, const char *text)
 const char *scratch_words(void *const *state, const char *name, size_t bytes,
                           unsigned seed);
 
+// A file of numpy's: of a type ("<f4") and shape ("(2, 3)"), and its elements.
+void scratch_npy(void **state, const char *name, const char *type, const char *shape,
+                 const void *data, size_t bytes);
+
 #endif

@@ -89,6 +89,12 @@ static void drop_unread(const tr_run *run, tr_settings *s) {
     }
 }
 
+static void print_monitor(FILE *to, const tr_monitor_place *place) {
+    if (place->enabled) {
+        fprintf(to, "%s/%s\n", place->path, place->job);
+    }
+}
+
 // What stands in the structure, with the texts that it points to in place of addresses.
 static void print_settings(FILE *to, const tr_run *run) {
     const tr_settings *s = &run->settings;
@@ -99,8 +105,12 @@ static void print_settings(FILE *to, const tr_run *run) {
     bare.freeze = (tr_patterns){0};
     bare.batches.changes = NULL;
     bare.out = bare.nvme_path = bare.resume = bare.trace = NULL;
+    bare.csv_monitor.path = bare.csv_monitor.job = NULL;
+    bare.tensorboard.path = bare.tensorboard.job = NULL;
     print_bytes(to, &bare, sizeof bare);
     fprintf(to, "%s %s\n", s->out, s->nvme_path ? s->nvme_path : "");
+    print_monitor(to, &s->csv_monitor);
+    print_monitor(to, &s->tensorboard);
     print_bytes(to, s->batches.changes, s->batches.count * sizeof *s->batches.changes);
     for (size_t p = 0; p < s->freeze.count; p++) {
         fprintf(to, "%s ", s->freeze.globs[p]);
@@ -510,25 +520,6 @@ static void cycles_of_betas(void **state) {
 
 // ---- what the runs read
 
-static void write_npy(void **state, const char *name, const char *type,
-                      const char *shape, const void *data, size_t bytes) {
-    unsigned char head[128] = "\x93NUMPY\x01";
-    size_t start = 10, end = sizeof head;
-    char text[128];
-    head[8] = (unsigned char)(end - start);
-    int length =
-        snprintf(text, sizeof text,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
-    memset(head + start, ' ', end - start);
-    memcpy(head + start, text, (size_t)length);
-    head[end - 1] = '\n';
-    FILE *file = fopen(scratch_path(state, name), "wb");
-    assert_non_null(file);
-    fwrite(head, 1, end, file);
-    fwrite(data, 1, bytes, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 // Records whose parts have second names, and templates that tell them apart.
 static void write_records(void **state) {
     scratch_text(state, "texts.jsonl", "{\"text\": \"one\", \"other\": \"two\"}\n");
@@ -582,8 +573,8 @@ static int set_up(void **state) {
     scratch_write(state, "wide.bin", wide, sizeof wide);
     scratch_write(state, "labels.bin", ids, sizeof ids);
     scratch_text(state, "table.csv", "1,2,0\n2,1,1\n0,2,2\n1,1,0\n");
-    write_npy(state, "images.npy", "|u1", "(24, 8, 8, 8)", pixels, sizeof pixels);
-    write_npy(state, "labels.npy", "<i8", "(24,)", labels, sizeof labels);
+    scratch_npy(state, "images.npy", "|u1", "(24, 8, 8, 8)", pixels, sizeof pixels);
+    scratch_npy(state, "labels.npy", "<i8", "(24,)", labels, sizeof labels);
     tr_status status = tr_machine_open(
         TR_SOURCE_DIR "/examples/machines/two-cores.json", &machine, &err);
     return status == TR_OK ? 0 : -1;

@@ -10,8 +10,10 @@ static const char *const reductions[] = {"mean", "sum", NULL};
     .types = (key_types), .status = TR_KEY_NOT_YET, .doc = "see enabled"
 #define IDLE_SWITCH                                                                    \
     .types = TR_KEY_BOOL, .status = TR_KEY_NO_MEANING, .fallback = "false"
-#define MONITOR                                                                        \
-    .doc = "metrics.jsonl in the out folder has the metrics of every step instead"
+// A service has no files of its own here; what follows files can send them there.
+#define SERVICE                                                                        \
+    .doc = "metrics.jsonl has the metrics of every step, and tensorboard.enabled "     \
+           "writes event files, which programs can follow"
 #define SWITCH                                                                         \
     .types = TR_KEY_BOOL, .allow_auto = true, .status = TR_KEY_NOT_YET,                \
     .fallback = "false"
@@ -47,17 +49,35 @@ static const tr_key keys[] = {
     {.path = "memory_breakdown", NOTHING(TR_KEY_BOOL)},
     {.path = "dump_state", NOTHING(TR_KEY_BOOL)},
     {.path = "log_level", NOTHING(TR_KEY_TEXT)},
-    {.path = "csv_monitor.enabled", IDLE_SWITCH, MONITOR},
-    {.path = "csv_monitor.output_path", NOTHING(TR_KEY_TEXT)},
-    {.path = "csv_monitor.job_name", NOTHING(TR_KEY_TEXT)},
-    {.path = "tensorboard.enabled", IDLE_SWITCH, MONITOR},
-    {.path = "tensorboard.output_path", NOTHING(TR_KEY_TEXT)},
-    {.path = "tensorboard.job_name", NOTHING(TR_KEY_TEXT)},
-    {.path = "wandb.enabled", IDLE_SWITCH, MONITOR},
+    {.path = "csv_monitor.enabled",
+     SETTING(csv_monitor.enabled),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "a csv file for each of loss, rate, norm and throughput"},
+    {.path = "csv_monitor.output_path",
+     .types = TR_KEY_TEXT,
+     .doc = "the files are in <output_path>/<job_name>; left out: in the out folder"},
+    {.path = "csv_monitor.job_name",
+     .types = TR_KEY_TEXT,
+     .fallback = "\"DeepSpeedJobName\"",
+     .doc = "see csv_monitor.output_path"},
+    {.path = "tensorboard.enabled",
+     SETTING(tensorboard.enabled),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "an event file for TensorBoard"},
+    {.path = "tensorboard.output_path",
+     .types = TR_KEY_TEXT,
+     .doc = "it is in <output_path>/<job_name>; left out: in the out folder"},
+    {.path = "tensorboard.job_name",
+     .types = TR_KEY_TEXT,
+     .fallback = "\"DeepSpeedJobName\"",
+     .doc = "see tensorboard.output_path"},
+    {.path = "wandb.enabled", IDLE_SWITCH, SERVICE},
     {.path = "wandb.group", NOTHING(TR_KEY_TEXT)},
     {.path = "wandb.team", NOTHING(TR_KEY_TEXT)},
     {.path = "wandb.project", NOTHING(TR_KEY_TEXT)},
-    {.path = "comet.enabled", IDLE_SWITCH, MONITOR},
+    {.path = "comet.enabled", IDLE_SWITCH, SERVICE},
     {.path = "comet.samples_log_interval", NOTHING(TR_KEY_INT)},
     {.path = "comet.project", NOTHING(TR_KEY_TEXT)},
     {.path = "comet.workspace", NOTHING(TR_KEY_TEXT)},

@@ -105,6 +105,34 @@ static tr_status resolve_resume(const char *asked, char **out, tr_error *err) {
     return *out ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a run");
 }
 
+static tr_status resolve_monitor(const tr_run *run, const char *group,
+                                 tr_monitor_place *place, tr_error *err) {
+    char path_key[64], job_key[64];
+    if (!place->enabled) {
+        return TR_OK;
+    }
+    snprintf(path_key, sizeof path_key, "%s.output_path", group);
+    snprintf(job_key, sizeof job_key, "%s.job_name", group);
+    const char *path = tr__config_text(run->config, path_key);
+    const char *job = tr__config_text(run->config, job_key);
+    if (strcmp(job, ".") == 0 || strcmp(job, "..") == 0 || strchr(job, '/')) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is \"%.100s\"; it must be the name of a folder", job_key,
+                       job);
+    }
+    place->path = tr__strdup(path && path[0] ? path : run->settings.out);
+    place->job = tr__strdup(job);
+    return place->path && place->job ? TR_OK
+                                     : tr_fail(err, TR_MEMORY, "no memory for a run");
+}
+
+static tr_status resolve_monitors(tr_run *run, tr_error *err) {
+    tr_settings *s = &run->settings;
+    tr_status status = resolve_monitor(run, "csv_monitor", &s->csv_monitor, err);
+    return status == TR_OK ? resolve_monitor(run, "tensorboard", &s->tensorboard, err)
+                           : status;
+}
+
 static tr_status resolve_folders(tr_run *run, tr_error *err) {
     tr_settings *settings = &run->settings;
     settings->out = tr__strdup(tr__config_text(run->config, "out"));
@@ -127,7 +155,7 @@ static tr_status resolve_folders(tr_run *run, tr_error *err) {
     }
     bool bf16 = strcmp(tr__config_text(run->config, "checkpoint.dtype"), "bf16") == 0;
     settings->checkpoint_dtype = bf16 ? TR_BF16 : TR_F32;
-    return TR_OK;
+    return resolve_monitors(run, err);
 }
 
 // Reads what was given anew.

@@ -30,6 +30,10 @@ void tr__settings_clear(tr_settings *settings) {
     tr__free(settings->batches.changes);
     tr__free(settings->out);
     tr__free(settings->nvme_path);
+    tr__free(settings->csv_monitor.path);
+    tr__free(settings->csv_monitor.job);
+    tr__free(settings->tensorboard.path);
+    tr__free(settings->tensorboard.job);
     tr__free(settings->resume);
     tr__free(settings->trace);
     *settings = (tr_settings){0};

@@ -396,12 +396,16 @@ static tr_status open_outputs(loop *l) {
                                   &l->metrics, &l->kept, &mine);
         l->metrics.log = tr__run_log(engine->run);
     }
+    if (status == TR_OK && tr__comm_leads(l->comm)) {
+        status = tr__metrics_open_monitors(&l->metrics, engine, &mine);
+    }
     status = tr__agree(l->comm, status, &mine, l->err);
     if (status == TR_OK && l->comm) {
         status = tr__comm_broadcast(l->comm, 0, &l->kept, sizeof l->kept, l->err);
     }
     l->evaluated_step = l->kept.evaluated_step;
     tr__saver_begin(&l->saver, engine, &l->line, l->kept.best_loss);
+    l->saver.metrics = &l->metrics;
     return status;
 }
 

@@ -27,6 +27,9 @@ tr_status tr__saver_save(tr_saver *saver, tr_error *err) {
     const tr_progress progress = {saving, saver->line};
     tr__progress_hide(saver->line); // warnings may come
     saving(saver->line, 0, 0);
+    if (saver->metrics) {
+        tr__monitors_flush(&saver->metrics->monitors);
+    }
     tr_status status = tr__engine_save(engine, &(tr_save_options){0}, &progress, err);
     tr__progress_show(saver->line);
     saver->next = next_time(saver);

@@ -4,6 +4,7 @@
 #define TR_TRAIN_STATE_SAVER_H
 
 #include "train/engine.h"
+#include "train/watch/metrics.h"
 #include "train/watch/progress.h"
 
 static inline bool tr__is_due(int64_t every, int64_t step) {
@@ -13,12 +14,13 @@ static inline bool tr__is_due(int64_t every, int64_t step) {
 typedef struct tr_saver {
     tr_engine *engine;
     tr_progress_line *line;
-    int64_t saved_step; // of the newest checkpoint
-    bool off;           // nothing is saved
-    bool owes;          // one is due that has not been written
-    bool risky;         // the next step may end the run
-    double next;        // tr__seconds() at which one is due (rank 0)
-    double best_loss;   // of the checkpoint that `best` leads to; INFINITY: none
+    tr_metrics *metrics; // which are written as far, where the caller sets it
+    int64_t saved_step;  // of the newest checkpoint
+    bool off;            // nothing is saved
+    bool owes;           // one is due that has not been written
+    bool risky;          // the next step may end the run
+    double next;         // tr__seconds() at which one is due (rank 0)
+    double best_loss;    // of the checkpoint that `best` leads to; INFINITY: none
 } tr_saver;
 
 // For the start of a run. best_loss: of the step that tr__saver_best_step gives.

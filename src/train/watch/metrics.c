@@ -238,11 +238,48 @@ void tr__metrics_close(tr_metrics *metrics) {
             write_rest(metrics);
             close(metrics->file);
         }
+        tr__monitors_close(&metrics->monitors);
         tr__free(metrics->path);
         tr__free(metrics->waiting);
         *metrics = (tr_metrics){.file = -1};
     }
 }
+
+// ---- monitors
+
+tr_status tr__metrics_open_monitors(tr_metrics *metrics, const tr_engine *engine,
+                                    tr_error *err) {
+    const tr_settings *settings = engine->settings;
+    const tr_monitors_ask ask = {&settings->csv_monitor, &settings->tensorboard,
+                                 settings->out, engine->count.cursor, metrics->log};
+    return tr__monitors_open(&metrics->monitors, &ask, err);
+}
+
+// Values of applied updates, as DeepSpeed's are.
+static void tell_step(tr_metrics *metrics, const tr_engine *engine,
+                      const tr_step_result *r, double speed) {
+    const tr_monitor_value all[] = {{TR_MONITOR_LOSS, r->loss},
+                                    {TR_MONITOR_RATE, r->lr},
+                                    {TR_MONITOR_NORM, r->grad_norm},
+                                    {TR_MONITOR_SPEED, speed},
+                                    {TR_MONITOR_LOSS_SCALE, r->loss_scale}};
+    int count = (int)(sizeof all / sizeof *all);
+    bool scaled = engine->plan->request.compute == TR_F16;
+    if (!r->skipped) {
+        tr__monitors_put(&metrics->monitors, all, scaled ? count : count - 1,
+                         r->samples);
+    }
+}
+
+static void tell_evaluation(tr_metrics *metrics, const tr_engine *engine,
+                            const tr_evaluation *result) {
+    const tr_monitor_value all[] = {{TR_MONITOR_VALIDATION_LOSS, result->loss},
+                                    {TR_MONITOR_VALIDATION_ACCURACY, result->accuracy}};
+    bool classifier = engine->plan->request.model->classifier;
+    tr__monitors_put(&metrics->monitors, all, classifier ? 2 : 1, engine->count.cursor);
+}
+
+// ---- lines
 
 static void put_spread(line *to, const char *name, tr_spread of) {
     put(to, ", \"%s\": [", name);
@@ -336,11 +373,12 @@ tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
     put_number(&to, "loss_scale", r->loss_scale);
     put_number(&to, "seconds", r->seconds);
     put_number(&to, "wait_seconds", r->wait_seconds);
-    put_number(&to, "tokens_per_second", (double)r->batch * (double)tokens / seconds);
-    put_number(&to, "tokens_per_second_per_rank",
-               (double)r->batch * (double)tokens / ranks / seconds);
+    double speed = (double)r->batch * (double)tokens / seconds;
+    put_number(&to, "tokens_per_second", speed);
+    put_number(&to, "tokens_per_second_per_rank", speed / ranks);
     put_utilisation(&to, tr_plan_model_flops(engine->plan), seconds,
                     metrics->flops_limit);
+    tell_step(metrics, engine, r, speed);
     put(&to,
         ", \"planned_peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
         "}, \"peak_bytes\": {\"device\": %" PRId64 ", \"host\": %" PRId64
@@ -377,5 +415,6 @@ tr_status tr__metrics_evaluation(tr_metrics *metrics, const tr_engine *engine,
         put_number(&to, "validation_accuracy", result->accuracy);
     }
     put(&to, ", \"validation_samples\": %" PRId64, result->samples);
+    tell_evaluation(metrics, engine, result);
     return end_line(metrics, &to, err);
 }

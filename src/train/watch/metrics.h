@@ -3,6 +3,7 @@
 #define TR_TRAIN_WATCH_METRICS_H
 
 #include "train/engine.h"
+#include "train/watch/monitor.h"
 
 enum { TR_METRICS_WAIT = 1 << 20 }; // some thousand lines
 
@@ -16,6 +17,7 @@ typedef struct tr_metrics {
     bool stopped;      // the last line could not be written, which was said
     const tr_log *log; // is told of that
     double flops_limit; // of this machine, for utilisation; 0: not known
+    tr_monitors monitors; // which get the same values
 } tr_metrics;
 
 // What an earlier process's lines tell.
@@ -29,6 +31,9 @@ typedef struct tr_metrics_kept {
 // (step 0: everything).
 tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
                            tr_metrics_kept *kept, tr_error *err);
+// Opens the monitors that the run has; values up to the engine's sample are kept there.
+tr_status tr__metrics_open_monitors(tr_metrics *metrics, const tr_engine *engine,
+                                    tr_error *err);
 void tr__metrics_close(tr_metrics *metrics); // NULL-safe
 
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,

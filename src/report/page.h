@@ -1,0 +1,45 @@
+// tranche report: one page of HTML with all that it shows. Nothing is loaded from
+// elsewhere, and what others wrote (names, paths, messages) stands in it as text.
+#ifndef TR_REPORT_PAGE_H
+#define TR_REPORT_PAGE_H
+
+#include "report/plot.h"
+
+#include <tranche/plan.h>
+
+#include <jansson.h>
+
+// One of the runs that a page shows. What is NULL is not known.
+typedef struct page_run {
+    const char *path;        // as it was given
+    const plot_run *metrics; // what it has come to
+    const json_t *settings;  // its run.json: every value, and where it is from
+    const tr_plan *plan;     // of its step
+    const char *no_plan;     // why there is none, in words
+} page_run;
+
+// Writes the page: curves of all runs that have such, the memory of each plan, and the
+// settings. `count`: at least 1, at most PLOT_RUNS_MAX. TR_MEMORY. What cannot be
+// written shows in ferror(to).
+tr_status page_write(const page_run *runs, int count, FILE *to, tr_error *err);
+// Does this program have charts to put into pages (cmake/page.cmake)? Else they have
+// the picture of plot_svg.
+bool page_has_charts(void);
+
+// ---- page_curves.c
+// A JSON array: an object for each run, in their order.
+void page_curves(const page_run *runs, int count, FILE *to);
+
+// ---- page_map.c
+// The arenas of a plan over its steps, as a JSON object with at most so many buffers.
+tr_status page_map(const tr_plan *plan, int64_t buffers, FILE *to, tr_error *err);
+
+// ---- page_memory.c
+// The ledger of a plan as a table, with the peak that was measured.
+void page_ledger(const page_run *run, FILE *to);
+
+// ---- page_settings.c
+// What differs between the settings of runs, and all settings of each, as tables.
+tr_status page_settings(const page_run *runs, int count, FILE *to, tr_error *err);
+
+#endif

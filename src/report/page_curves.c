@@ -1,0 +1,139 @@
+// Curves as JSON: the points of each series, which are as many as the page has room
+// for.
+#include "report/markup.h"
+#include "report/page.h"
+
+#include <inttypes.h>
+
+// Points of all runs together: some 20 bytes each. Curves of the loss have more.
+enum { POINTS = 36000, POINTS_LEAST = 24, LOSS_SHARE = 4, DIGITS = 6 };
+
+typedef struct curves {
+    int64_t most, most_of_loss; // points of a series
+    FILE *to;
+} curves;
+
+static bool is_loss(plot_name name) {
+    return name == PLOT_LOSS || name == PLOT_VALIDATION_LOSS;
+}
+
+// Neighbours are joined until there are at most so many points: `width` of the series'
+// points make one.
+static int64_t joined(const plot_series *s, int64_t most) {
+    int64_t width = 1;
+    while ((s->end + width - 1) / width > most) {
+        width++;
+    }
+    return width;
+}
+
+static plot_point join(const plot_series *s, int64_t first, int64_t width) {
+    plot_point sum = {0};
+    for (int64_t i = first; i < first + width && i < s->end; i++) {
+        plot_series_join(&sum, &s->point[i]);
+    }
+    return sum;
+}
+
+typedef enum column { STEP, VALUE, LEAST, MOST } column;
+
+static double value_of(const plot_point *p, column which) {
+    return which == STEP    ? plot_point_step(p)
+           : which == VALUE ? plot_point_value(p)
+           : which == LEAST ? p->least
+                            : p->most;
+}
+
+static void put_column(const curves *c, const plot_series *s, int64_t width,
+                       const char *key, column which) {
+    // Steps, and times of day, are long numbers.
+    int digits = which == STEP || s->most > 1e6 ? 14 : DIGITS;
+    const char *comma = "";
+    fprintf(c->to, "\"%s\":[", key);
+    for (int64_t i = 0; i < s->end; i += width) {
+        plot_point p = join(s, i, width);
+        if (p.count > 0) {
+            fputs(comma, c->to);
+            markup_number(value_of(&p, which), digits, c->to);
+            comma = ",";
+        }
+    }
+    fputc(']', c->to);
+}
+
+static bool has_spread(const plot_series *s, int64_t width) {
+    return s->width * width > 1;
+}
+
+static void put_series(const curves *c, const plot_series *s, plot_name name,
+                       const char *before) {
+    int64_t width = joined(s, is_loss(name) ? c->most_of_loss : c->most);
+    fputs(before, c->to);
+    markup_json(plot_key(name), c->to);
+    fprintf(c->to, ":{\"count\":%" PRId64 ",\"width\":%" PRId64 ",", s->count,
+            s->width * width);
+    put_column(c, s, width, "x", STEP);
+    fputc(',', c->to);
+    put_column(c, s, width, "y", VALUE);
+    if (has_spread(s, width)) {
+        fputc(',', c->to);
+        put_column(c, s, width, "least", LEAST);
+        fputc(',', c->to);
+        put_column(c, s, width, "most", MOST);
+    }
+    fputc('}', c->to);
+}
+
+static void put_marks(const plot_run *run, FILE *to) {
+    static const char *const names[PLOT_EVENTS] = {"skipped", "spike", "rollback"};
+    fputs("\"marks\":[", to);
+    for (int i = 0; i < run->mark_count; i++) {
+        fprintf(to, "%s[%" PRId64 ",\"%s\"]", i > 0 ? "," : "", run->marks[i].step,
+                names[run->marks[i].event]);
+    }
+    fputc(']', to);
+}
+
+static void put_run(const curves *c, const page_run *run) {
+    const char *before = "";
+    fputs("{\"name\":", c->to);
+    markup_json(run->path, c->to);
+    fputs(",\"series\":{", c->to);
+    for (int i = 0; run->metrics && i < PLOT_SERIES; i++) {
+        const plot_series *s = &run->metrics->series[i];
+        if (s->count > 0) {
+            put_series(c, s, (plot_name)i, before);
+            before = ",\n";
+        }
+    }
+    fputs("}", c->to);
+    if (run->metrics) {
+        fputc(',', c->to);
+        put_marks(run->metrics, c->to);
+    }
+    fputs("}", c->to);
+}
+
+// Series that have values, those of the loss counted as often as they have more points.
+static int64_t shares(const page_run *runs, int count) {
+    int64_t sum = 0;
+    for (int r = 0; r < count; r++) {
+        for (int i = 0; runs[r].metrics && i < PLOT_SERIES; i++) {
+            int share = is_loss((plot_name)i) ? LOSS_SHARE : 1;
+            sum += runs[r].metrics->series[i].count > 0 ? share : 0;
+        }
+    }
+    return sum > 0 ? sum : 1;
+}
+
+void page_curves(const page_run *runs, int count, FILE *to) {
+    int64_t most = POINTS / shares(runs, count);
+    most = most > POINTS_LEAST ? most : POINTS_LEAST;
+    curves c = {most < PLOT_POINTS ? most : PLOT_POINTS, LOSS_SHARE * most, to};
+    fputc('[', to);
+    for (int r = 0; r < count; r++) {
+        fputs(r > 0 ? ",\n" : "", to);
+        put_run(&c, &runs[r]);
+    }
+    fputc(']', to);
+}

@@ -1,0 +1,25 @@
+// What the page does when it has come.
+
+(function start() {
+  const data = readData();
+  const colorRuns = () => document.querySelectorAll("#runs .swatch").forEach((one) => {
+    one.style.backgroundColor = runColor(Number(one.dataset.run));
+  });
+  colorRuns();
+  darkScheme.addEventListener("change", colorRuns);
+  if (document.getElementById("charts") && window.Dygraph) {
+    // Its legend makes markup of names, and asks for styles that the page does not allow.
+    Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
+    new Curves(data.runs);
+  }
+  for (const place of document.querySelectorAll(".map")) {
+    const number = Number(place.dataset.run), plan = data.plans[number];
+    for (const space of plan.spaces.filter((one) => one.buffers.length > 0)) {
+      const peak = data.runs[number].series["peak_bytes." + space.name];
+      const box = element("div");
+      place.append(box);
+      new ArenaMap(box, plan, space, peak ? Math.max(...(peak.most || peak.y)) : 0);
+    }
+  }
+  document.documentElement.dataset.ready = "yes";
+})();
