@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import sys
-from ctypes import byref, c_void_p
+from collections.abc import Sequence
+from ctypes import byref, c_int64, c_void_p
 from types import TracebackType
 from typing import Any
 
@@ -35,6 +36,20 @@ def rank() -> int:
 def count() -> int:
     """How many ranks there are; 1: this process is alone."""
     return int(library().tr_comm_ranks(comm())) if comm() else 1
+
+
+def most(number: int) -> int:
+    """The largest of the numbers that the ranks bring. All ranks call it."""
+    found, error = c_int64(), c.tr_error()
+    check(library().tr_comm_most(comm(), number, byref(found), byref(error)), error)
+    return found.value
+
+
+def anywhere(here: Sequence[bool]) -> list[bool]:
+    """What holds on one rank or more, of what holds here. All ranks call it."""
+    if count() == 1:
+        return list(here)
+    return [most(each) > 0 for each in here]
 
 
 def abandon(error: BaseException) -> None:

@@ -171,13 +171,11 @@ class ModuleEngine:
     # ---- training
 
     def train_batch(self, data_iter: Iterator[Any]) -> Any:
-        """One optimizer step on the next batches of an iterator: as many as make an
-        effective batch. Returns the mean loss over its targets."""
-        if ranks.count() > 1:
-            raise Error(
-                Status.USAGE, "train_batch is for one rank: call forward, backward, step"
-            )
-        batch, named, count = self._gather(iter(data_iter))
+        """One optimizer step on the next batches of an iterator: as many as make this
+        rank's share of an effective batch. All ranks call it. Returns the mean loss
+        over the targets of the whole batch."""
+        share = self._share()
+        batch, named, count = self._gather(iter(data_iter), share)
         if self._engine is None:
             self._begin(batch, named)
         if self._feed is None:
@@ -186,10 +184,10 @@ class ModuleEngine:
                 "this engine trains by forward, backward and step, and train_batch "
                 "makes another plan: use one of the two",
             )
-        if count < self.batch.train and self._made and self._made.lowering.whole_batches:
+        if count < share and self._made and self._made.lowering.whole_batches:
             raise Error(
                 Status.USAGE,
-                f"{count} rows of {self.batch.train}: batch norm would count the rows "
+                f"{count} rows of {share}: batch norm would count the rows "
                 f"that are missing; leave short batches out (drop_last=True), or call "
                 f"forward, backward and step",
             )
@@ -200,15 +198,28 @@ class ModuleEngine:
         self._stepped(result)
         return torch.tensor(result.loss)
 
+    def _share(self) -> int:
+        """Rows of an effective batch that are this rank's."""
+        train, micro, steps = self.batch
+        count = ranks.count()
+        if count > 1 and train != micro * steps * count:
+            raise Error(
+                Status.USAGE,
+                f"train_batch gives {count} ranks equal shares: train_batch_size {train} "
+                f"has to be train_micro_batch_size_per_gpu {micro} times "
+                f"gradient_accumulation_steps {steps} times the ranks",
+            )
+        return train // count
+
     def _gather(
-        self, batches: Iterator[Any]
+        self, batches: Iterator[Any], share: int
     ) -> tuple[dict[str, Any], list[str], int]:
         """The rows of the next batches, as many as the first one says. A short batch
         counts as a whole one."""
         parts: list[dict[str, Any]] = []
         named: list[str] = []
         count = 0
-        while not parts or (count < self.batch.train and len(parts) < self._parts):
+        while not parts or (count < share and len(parts) < self._parts):
             try:
                 given = next(batches)
             except StopIteration:
@@ -218,13 +229,13 @@ class ModuleEngine:
             part, named = self._named(given)
             rows = self._rows_of(part)
             if not self._parts:
-                self._parts = -(-self.batch.train // rows)
+                self._parts = -(-share // rows)
             count += rows
             parts.append(part)
-        if count > self.batch.train:
+        if count > share:
             raise Error(
                 Status.USAGE,
-                f"{count} rows in a batch of {self.batch.train}: the batches of the "
+                f"{count} rows in a batch of {share}: the batches of the "
                 f"iterator have more rows than the config says",
             )
         batch = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}

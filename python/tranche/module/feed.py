@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tranche import _declarations as c
+from tranche import ranks
 from tranche.data import Field, Source
 from tranche.error import Error, Status
 from tranche.module.build import role
@@ -18,7 +19,9 @@ PRESENT = "tranche.present"  # a target where the loss compares with none
 
 
 class Feed(Source):
-    """Rows of one effective batch; those that a short one lacks are no targets."""
+    """Rows of one effective batch; those that a short one lacks are no targets. A rank
+    has its own share alone: its rows are those that the engine asks it for, in their
+    order."""
 
     checks_ids = True
 
@@ -33,16 +36,28 @@ class Feed(Source):
         self.about = "batches of the caller's"
         self._rows: list[Any] = []
         self._count = 0
+        self._places: dict[int, int] = {}  # of samples, among the rows
 
     def hash(self) -> int:
         return 1  # batches are the caller's: a run that goes on gets what he gives
 
     def put(self, batch: Mapping[str, Any], count: int) -> None:
-        """The next effective batch: tensors [count, ...] by name."""
+        """The next effective batch, or this rank's share: tensors [count, ...] by
+        name."""
         self._count = count
+        self._places = {}
         self._rows = columns(self._lowering, self.tensors, batch, count)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
+        if ranks.count() > 1:
+            places = self._places
+            index = [places.setdefault(i, len(places)) for i in index]
+            if len(places) > self.samples // ranks.count():
+                raise Error(
+                    Status.USAGE,
+                    "train_batch: this plan gives a rank more rows than its share; set "
+                    "train_micro_batch_size_per_gpu",
+                )
         there = [i for i in index if i < self._count]
         for tensor, values, address in zip(self.tensors, self._rows, rows, strict=True):
             kind = values.dtype

@@ -27,8 +27,8 @@ def make(
     fallback: str,
     parts: bool = False,
 ) -> Made:
-    """parts: the caller computes the loss. batch: tensors [rows, ...], in the order of the module's arguments; named: those
-    that go to it by keyword."""
+    """batch: tensors [rows, ...], in the order of the module's arguments; named: those
+    that go to it by keyword. parts: the caller computes the loss."""
     module_dtypes(module)
     training = module.training
     module.train()
