@@ -181,6 +181,7 @@ class Order(Modules):
         with self.refused(USAGE, "none.json"):
             tranche.initialize(args=args, model=classifier())
         tranche.init_distributed()
+        self.assertTrue(callable(tranche.initialize))  # and no module of that name
 
 
 @needs_torch
