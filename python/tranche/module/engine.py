@@ -15,12 +15,12 @@ from tranche import ranks
 from tranche.engine import Engine, checkpoint_bytes
 from tranche.error import Error, Status
 from tranche.module import config as configs
-from tranche.module import optimizers
+from tranche.module import native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
 from tranche.module.feed import Feed
-from tranche.module.lower import InTorch
+from tranche.module.lower import InTorch, module_dtypes
 from tranche.module.make import Made, make
 from tranche.module.parts import Parts
 from tranche.module.weights import Weights
@@ -70,6 +70,7 @@ class ModuleEngine:
         self._names = canonical(module)
         self._resume: str | None = None
         self._made: Made | None = None
+        self.native: native.Native | None = None  # the library's model, where it is taken
         self._feed: Feed | None = None
         self._run: Run | None = None
         self._engine: Engine | None = None
@@ -127,6 +128,38 @@ class ModuleEngine:
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
     ) -> None:
         """Plan, memory and weights, as soon as a batch shows the shapes."""
+        taken = native.find(self.module, self.loss, batch, parts)
+        if taken is None or not self._begin_native(taken):
+            self._begin_exported(batch, named, parts)
+        assert self._engine is not None
+        self._weights = Weights(self.module, self._engine, write=self._resume is None)
+        self._rates = [None] * len(self.optimizer.param_groups)
+        self._first = (example(batch), list(named), parts)
+
+    def _begin_native(self, taken: native.Native) -> bool:
+        """With the library's own model; False: it is not the module's."""
+        module_dtypes(self.module)
+        settings = {**self._settings(), **taken.settings, "data.order": "sequential"}
+        feed = Feed(taken.reader.fields, taken.reader.columns, self.batch.train)
+        run = None
+        try:
+            run = Run(self._config, train=feed, settings=settings)
+            engine = run.engine()
+        except Error as error:
+            log.info("the library's own model is not taken: %s", error)
+            if run is not None:
+                run.close()
+            return False
+        if not taken.fits(self.module, engine.tensors):
+            engine.close()
+            run.close()
+            return False
+        self.native, self._run, self._engine, self._feed = taken, run, engine, feed
+        return True
+
+    def _begin_exported(
+        self, batch: Mapping[str, Any], named: Sequence[str], parts: bool
+    ) -> None:
         made = make(self.module, self.loss, batch, named, self.fallback, parts)
         settings = self._settings()
         feed = None
@@ -136,24 +169,20 @@ class ModuleEngine:
             settings["gradient_accumulation_steps"] = self.batch.accumulation
         else:
             settings["data.order"] = "sequential"
-            feed = Feed(made.lowering, self.batch.train)
+            feed = Feed(made.fields(), made.columns, self.batch.train)
         run = Run(self._config, train=feed, settings=settings, model=made.model)
         for each in made.lowering.in_torch:
             log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
         engine = run.engine()
-        self._weights = Weights(self.module, engine, write=self._resume is None)
         self._made, self._run, self._engine, self._feed = made, run, engine, feed
         if parts:
             self._in_parts = Parts(engine, made.lowering, made.model.tensors)
-        self._rates = [None] * len(self.optimizer.param_groups)
-        self._first = (example(batch), list(named), parts)
 
     @property
     def in_torch(self) -> list[InTorch]:
         """Operators that run in PyTorch, with the lines of Python that wrote them."""
         self._working()
-        assert self._made is not None
-        return self._made.lowering.in_torch
+        return self._made.lowering.in_torch if self._made is not None else []
 
     @property
     def plan(self) -> Plan:
@@ -497,7 +526,7 @@ class ModuleEngine:
         for each in (self._engine, self._run):
             if each is not None:
                 each.close()
-        self._engine = self._run = self._weights = self._made = None
+        self._engine = self._run = self._weights = self._made = self.native = None
         self._in_parts = self._feed = None
 
     def destroy(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from tranche.error import Error, Status
 from tranche.module.build import role
 from tranche.module.lower import Lowering, Tensor
 
+# The tensors of a batch [count, ...] as the library takes them.
+Columns = Callable[[Mapping[str, Any], int], list[Any]]
 PRESENT = "tranche.present"  # a target where the loss compares with none
 
 
@@ -25,14 +27,10 @@ class Feed(Source):
 
     checks_ids = True
 
-    def __init__(self, lowering: Lowering, rows: int) -> None:
-        self._lowering = lowering
+    def __init__(self, fields: list[Field], columns: Columns, rows: int) -> None:
         self.samples = rows
-        self.tensors = targets_first(lowering)
-        self.fields = [
-            Field(t.name, c.TR_I32 if t.whole else c.TR_F32, t.shape, role(t))
-            for t in self.tensors
-        ]
+        self.fields = fields
+        self._columns = columns
         self.about = "batches of the caller's"
         self._rows: list[Any] = []
         self._count = 0
@@ -46,7 +44,7 @@ class Feed(Source):
         name."""
         self._count = count
         self._places = {}
-        self._rows = columns(self._lowering, self.tensors, batch, count)
+        self._rows = self._columns(batch, count)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
         if ranks.count() > 1:
@@ -59,7 +57,7 @@ class Feed(Source):
                     "train_micro_batch_size_per_gpu",
                 )
         there = [i for i in index if i < self._count]
-        for tensor, values, address in zip(self.tensors, self._rows, rows, strict=True):
+        for field, values, address in zip(self.fields, self._rows, rows, strict=True):
             kind = values.dtype
             each = values[0].numel() if self._count else 1
             size = len(index) * each * kind.itemsize
@@ -68,16 +66,23 @@ class Feed(Source):
             if len(there) == len(index):
                 torch.index_select(values, 0, torch.tensor(index), out=to)
             else:
-                to.fill_(_missing(tensor))
+                to.fill_(_missing(field))
                 for at, number in enumerate(index):
                     if number < self._count:
                         to[at] = values[number]
 
 
-def _missing(tensor: Tensor) -> float:
-    if not tensor.target:
+def _missing(field: Field) -> float:
+    if field.role != c.TR_ROLE_TARGET:
         return 0
-    return c.TR_NO_TARGET if tensor.whole else float("nan")
+    return c.TR_NO_TARGET if field.dtype == c.TR_I32 else float("nan")
+
+
+def fields(lowering: Lowering) -> list[Field]:
+    return [
+        Field(t.name, c.TR_I32 if t.whole else c.TR_F32, t.shape, role(t))
+        for t in targets_first(lowering)
+    ]
 
 
 def targets_first(lowering: Lowering) -> list[Tensor]:
@@ -140,11 +145,16 @@ def _check(lowering: Lowering, tensor: Tensor, values: Any) -> None:
     below = lowering.reading.ids_below.get(tensor.name)
     if tensor.target and lowering.end is not None and lowering.end.product is not None:
         values, below = values[values != c.TR_NO_TARGET], lowering.classes
-    if below is None or not values.numel():
+    if below is not None:
+        check_ids(tensor.name, values, below)
+
+
+def check_ids(name: str, values: Any, below: int) -> None:
+    if not values.numel():
         return
     least, most = (int(end) for end in values.aminmax())
     if least < 0 or most >= below:
         raise Error(
             Status.DATA,
-            f"{tensor.name}: {least if least < 0 else most} is not in [0, {below})",
+            f"{name}: {least if least < 0 else most} is not in [0, {below})",
         )
