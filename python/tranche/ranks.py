@@ -1,4 +1,5 @@
-"""The ranks of this run: this process alone, or those that a launcher has started."""
+"""The ranks of this run: this process alone, or those that a launcher has started, of
+MPI or of PyTorch."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from tranche import _declarations as c
+from tranche import group
 from tranche._library import check, library
 from tranche.error import Error, Status
 
@@ -20,12 +22,28 @@ _failed: Status | None = None
 def comm() -> int | None:
     """Joins the ranks when it is first called; None: this process is alone."""
     global _joined
-    if _joined is None and library().tr_comm_launcher():
-        pointer, error = c_void_p(), c.tr_error()
-        check(library().tr_comm_open(byref(pointer), byref(error)), error)
-        _joined = pointer.value
+    if _joined is not None:
+        return _joined
+    if library().tr_comm_launcher():
+        _joined = _open_mpi()
+    elif group.size() > 1:
+        _joined = group.join()
+    if _joined is not None:
         _watch_the_end()
     return _joined
+
+
+def _open_mpi() -> int | None:
+    pointer, error = c_void_p(), c.tr_error()
+    check(library().tr_comm_open(byref(pointer), byref(error)), error)
+    found = int(library().tr_comm_ranks(pointer))
+    if group.size() not in (1, found):
+        raise Error(
+            Status.COMM,
+            f"{library().tr_comm_launcher().decode()} has started {found} ranks, and "
+            f"torch.distributed has {group.size()}: start them by one of the two",
+        )
+    return pointer.value
 
 
 def rank() -> int:
