@@ -68,6 +68,7 @@ class ModuleEngine:
         self._config = config
         self._client = optimizer
         self._names = canonical(module)
+        self._arguments = list(inspect.signature(module.forward).parameters)
         self._resume: str | None = None
         self._made: Made | None = None
         self.native: native.Native | None = None  # the library's model, where it is taken
@@ -283,17 +284,36 @@ class ModuleEngine:
                 f"a batch is a tensor, a tuple or a dict of tensors, not "
                 f"{type(given).__name__}",
             )
-        names = list(inspect.signature(self.module.forward).parameters)
+        names = list(self._arguments)
         if self.loss is not None:
             names = [*names[: len(given) - 1], "targets"]
         names += [f"input{i}" for i in range(len(names), len(given))]
         return dict(zip(names, given, strict=False)), []
 
     def _rows_of(self, part: Mapping[str, Any]) -> int:
+        """How many rows a batch has, of tensors with the names that the first one
+        had."""
+        for name, given in part.items():
+            if not isinstance(given, torch.Tensor) or given.ndim == 0:
+                kind = type(given).__name__
+                told = "a number" if isinstance(given, torch.Tensor) else kind
+                raise Error(
+                    Status.USAGE,
+                    f"{name}: a batch has tensors [rows, ...], not {told}",
+                )
+        wanted = set(self._first[0]) if self._first and not self.native else set(part)
+        if not part or set(part) != wanted:
+            raise Error(
+                Status.USAGE,
+                f"a batch of {', '.join(part) or 'nothing'} in place of "
+                f"{', '.join(sorted(wanted)) or 'tensors [rows, ...]'}",
+            )
         counts = {name: len(tensor) for name, tensor in part.items()}
         if len(set(counts.values())) != 1:
             told = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise Error(Status.USAGE, f"tensors of a batch have equally many rows: {told}")
+            raise Error(
+                Status.USAGE, f"tensors of a batch have equally many rows: {told}"
+            )
         return next(iter(counts.values()))
 
     def _set_rates(self, engine: Engine) -> None:
@@ -334,7 +354,7 @@ class ModuleEngine:
                 "the plan has the loss: call train_batch, or leave loss= out to call "
                 "forward, backward and step",
             )
-        names = list(inspect.signature(self.module.forward).parameters)
+        names = list(self._arguments)
         names += [f"input{i}" for i in range(len(names), len(inputs))]
         batch = {**dict(zip(names, inputs, strict=False)), **named}
         rows = self._rows_of(batch)
@@ -521,6 +541,8 @@ class ModuleEngine:
 
     def _end(self) -> None:
         """Ends the engine that is there; the next batch makes another."""
+        if self._in_parts is not None and self._in_parts.at_work:
+            self._in_parts.drop()
         if self._weights is not None:
             self._weights.give_back()
         for each in (self._engine, self._run):
