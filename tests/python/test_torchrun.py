@@ -106,6 +106,32 @@ class Torchrun(InFolder):
             self.assertTrue(told.startswith(f"2 {rank} ["), told)
             self.assertEqual(told, Path(f"mpi-{rank}").read_text())
 
+    @needs_mpi
+    def test_ranks_of_two_launchers(self) -> None:
+        place = {"MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+        os.environ.update(RANK="0", WORLD_SIZE="3", **place)
+        try:
+            done = self.start(MPIRUN, "import tranche; tranche.rank_count()")
+        finally:
+            for name in ("RANK", "WORLD_SIZE", *place):
+                del os.environ[name]
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("has started 2 ranks, and torch.distributed has 3", done.stderr)
+
+    def test_pytorch_s_ranks_that_are_missing(self) -> None:
+        told = {"RANK": "0", "WORLD_SIZE": "2", "TRANCHE_START_SECONDS": "2"}
+        place = {"MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
+        script = "import tranche; tranche.rank_count()"
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            env={**os.environ, **told, **place},
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the ranks of PyTorch do not find each other", done.stderr)
+
     def ends(self, how: str) -> str:
         endless = {**self.given, "steps": 10**7, "out": "out", "evaluation": {}}
         Path("run.json").write_text(json.dumps(endless))
