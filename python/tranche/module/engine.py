@@ -204,16 +204,17 @@ class ModuleEngine:
         """One optimizer step on the next batches of an iterator: as many as make this
         rank's share of an effective batch. All ranks call it. Returns the mean loss
         over the targets of the whole batch."""
-        share = self._share()
-        batch, named, count = self._gather(iter(data_iter), share)
-        if self._engine is None:
-            self._begin(batch, named)
-        if self._feed is None:
+        if self._in_parts is not None:
             raise Error(
                 Status.USAGE,
                 "this engine trains by forward, backward and step, and train_batch "
                 "makes another plan: use one of the two",
             )
+        share = self._share()
+        batch, named, count = self._gather(iter(data_iter), share)
+        if self._engine is None:
+            self._begin(batch, named)
+        assert self._feed is not None
         if count < share and self._made and self._made.lowering.whole_batches:
             raise Error(
                 Status.USAGE,
