@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tranche.callbacks import Callback, Evaluation, StepResult
     from tranche.engine import Engine, checkpoint_bytes, train
-    from tranche.initialize import add_config_arguments, init_distributed, initialize
+    from tranche._initialize import add_config_arguments, init_distributed, initialize
     from tranche.plan import LedgerRow, Plan
     from tranche.ranks import count as rank_count
     from tranche.ranks import rank
@@ -38,10 +38,10 @@ _FROM = {
     "Run": ("run", "Run"),
     "StepResult": ("callbacks", "StepResult"),
     "Tensor": ("tensors", "Tensor"),
-    "add_config_arguments": ("initialize", "add_config_arguments"),
+    "add_config_arguments": ("_initialize", "add_config_arguments"),
     "checkpoint_bytes": ("engine", "checkpoint_bytes"),
-    "init_distributed": ("initialize", "init_distributed"),
-    "initialize": ("initialize", "initialize"),
+    "init_distributed": ("_initialize", "init_distributed"),
+    "initialize": ("_initialize", "initialize"),
     "rank": ("ranks", "rank"),
     "rank_count": ("ranks", "count"),
     "train": ("engine", "train"),

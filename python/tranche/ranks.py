@@ -1,14 +1,17 @@
-"""The ranks of this run: this process alone, or those that a launcher has started."""
+"""The ranks of this run: this process alone, or those that a launcher has started, of
+MPI or of PyTorch."""
 
 from __future__ import annotations
 
 import atexit
 import sys
-from ctypes import byref, c_void_p
+from collections.abc import Sequence
+from ctypes import byref, c_int64, c_void_p
 from types import TracebackType
 from typing import Any
 
 from tranche import _declarations as c
+from tranche import group
 from tranche._library import check, library
 from tranche.error import Error, Status
 
@@ -19,12 +22,28 @@ _failed: Status | None = None
 def comm() -> int | None:
     """Joins the ranks when it is first called; None: this process is alone."""
     global _joined
-    if _joined is None and library().tr_comm_launcher():
-        pointer, error = c_void_p(), c.tr_error()
-        check(library().tr_comm_open(byref(pointer), byref(error)), error)
-        _joined = pointer.value
+    if _joined is not None:
+        return _joined
+    if library().tr_comm_launcher():
+        _joined = _open_mpi()
+    elif group.size() > 1:
+        _joined = group.join()
+    if _joined is not None:
         _watch_the_end()
     return _joined
+
+
+def _open_mpi() -> int | None:
+    pointer, error = c_void_p(), c.tr_error()
+    check(library().tr_comm_open(byref(pointer), byref(error)), error)
+    found = int(library().tr_comm_ranks(pointer))
+    if group.size() not in (1, found):
+        raise Error(
+            Status.COMM,
+            f"{library().tr_comm_launcher().decode()} has started {found} ranks, and "
+            f"torch.distributed has {group.size()}: start them by one of the two",
+        )
+    return pointer.value
 
 
 def rank() -> int:
@@ -35,6 +54,20 @@ def rank() -> int:
 def count() -> int:
     """How many ranks there are; 1: this process is alone."""
     return int(library().tr_comm_ranks(comm())) if comm() else 1
+
+
+def most(number: int) -> int:
+    """The largest of the numbers that the ranks bring. All ranks call it."""
+    found, error = c_int64(), c.tr_error()
+    check(library().tr_comm_most(comm(), number, byref(found), byref(error)), error)
+    return found.value
+
+
+def anywhere(here: Sequence[bool]) -> list[bool]:
+    """What holds on one rank or more, of what holds here. All ranks call it."""
+    if count() == 1:
+        return list(here)
+    return [most(each) > 0 for each in here]
 
 
 def abandon(error: BaseException) -> None:

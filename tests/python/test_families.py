@@ -32,6 +32,37 @@ def language() -> dict[str, Any]:
     return {"input_ids": ids, "labels": labels}
 
 
+def gpt2() -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"n_positions": 16, "n_embd": 16, "n_layer": 2, "n_head": 2}
+    rates = {"resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, **sizes, **rates, **ends))
+
+
+def right_padded() -> dict[str, Any]:
+    """Texts of several lengths; padding has no labels."""
+    ids = torch.randint(1, WORDS, (ROWS, LENGTH))
+    lengths = torch.randint(2, LENGTH + 1, (ROWS, 1))
+    there = torch.arange(LENGTH) < lengths
+    return {
+        "input_ids": ids * there,
+        "attention_mask": there.long(),
+        "labels": torch.where(there, ids, -100),
+    }
+
+
+def masked() -> dict[str, Any]:
+    """Padded texts of two types, of which some tokens are to be told."""
+    found = right_padded()
+    told = torch.rand(ROWS, LENGTH) < 0.4
+    told[:, 0] = True
+    found["labels"] = torch.where(told, found["labels"], -100)
+    found["token_type_ids"] = torch.randint(0, 2, (ROWS, LENGTH))
+    return found
+
+
 def padded() -> dict[str, Any]:
     mask = torch.ones(ROWS, LENGTH, dtype=torch.long)
     mask[0, 4:] = 0
@@ -53,26 +84,16 @@ def pictures() -> dict[str, Any]:
 @needs_torch
 @needs_transformers
 class Transformers(Modules):
-    def whole(self, module: Any, batch: Any, cut: int) -> None:
+    def whole(self, module: Any, batch: Any, cut: int, native: bool = False) -> Any:
+        """native: the library's own model is taken."""
         module.train()
-        self.like_torch(module, [batch() for _ in range(2)], None, CUTS[cut], whole=True)
+        batches = [batch() for _ in range(2)]
+        engine = self.like_torch(module, batches, None, CUTS[cut], whole=True)
+        self.assertEqual(engine.native is not None, native)
+        return engine
 
     def test_gpt2(self) -> None:
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        sizes = GPT2Config(
-            vocab_size=WORDS,
-            n_positions=16,
-            n_embd=16,
-            n_layer=2,
-            n_head=2,
-            resid_pdrop=0,
-            embd_pdrop=0,
-            attn_pdrop=0,
-            bos_token_id=0,
-            eos_token_id=0,
-        )
-        self.whole(GPT2LMHeadModel(sizes), language, 0)
+        self.whole(gpt2(), language, 0, native=True)
 
     def test_llama_with_shared_keys(self) -> None:
         from transformers import LlamaConfig, LlamaForCausalLM
@@ -84,7 +105,7 @@ class Transformers(Modules):
             use_cache=False,
             **SIZES,
         )
-        self.whole(LlamaForCausalLM(sizes), language, 1)
+        self.whole(LlamaForCausalLM(sizes), language, 1, native=True)
 
     def test_qwen3_with_norms_of_heads(self) -> None:
         from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -97,7 +118,7 @@ class Transformers(Modules):
             use_cache=False,
             **SIZES,
         )
-        self.whole(Qwen3ForCausalLM(sizes), language, 2)
+        self.whole(Qwen3ForCausalLM(sizes), language, 2, native=True)
 
     def test_bert_with_a_mask_of_the_batch(self) -> None:
         from transformers import BertConfig, BertForSequenceClassification
@@ -106,6 +127,54 @@ class Transformers(Modules):
             vocab_size=WORDS, intermediate_size=32, num_labels=3, **SIZES, **NO_DROPOUT
         )
         self.whole(BertForSequenceClassification(sizes), padded, 0)
+
+    def test_bert_that_fills_in(self) -> None:
+        from transformers import BertConfig, BertForMaskedLM
+
+        sizes = BertConfig(
+            vocab_size=WORDS, intermediate_size=32, **SIZES, **NO_DROPOUT
+        )
+        self.whole(BertForMaskedLM(sizes), masked, 1, native=True)
+
+    def test_a_padded_text_and_what_is_refused(self) -> None:
+        engine = self.whole(gpt2(), right_padded, 0, native=True)
+        left = right_padded()
+        left["attention_mask"] = left["attention_mask"].flip(1)
+        for batch, words in (
+            (left, ["attention_mask", "padding_side"]),
+            ({**right_padded(), "labels": language()["input_ids"]}, ["labels", "-100"]),
+            ({**language(), "position_ids": left["input_ids"]}, ["position_ids"]),
+            ({n: t[:, 1:] for n, t in language().items()}, ["[8, 6]", "[rows, 7]"]),
+        ):
+            with self.refused(tranche.Status.USAGE, *words):
+                engine.train_batch(iter([batch]))
+        wrong = {**language(), "input_ids": language()["input_ids"] + WORDS}
+        with self.refused(tranche.Status.DATA, "is not in [0, 32)"):
+            engine.train_batch(iter([wrong]))
+        engine.save_checkpoint("saved")
+        batch = right_padded()
+        once = float(engine.train_batch(iter([batch])))
+        engine.load_checkpoint("saved")
+        self.assertIsNotNone(engine.native)
+        self.assertEqual(float(engine.train_batch(iter([batch]))), once)
+
+    def test_a_changed_forward_is_exported(self) -> None:
+        class Halved(nn.LayerNorm):
+            def forward(self, x: Any) -> Any:
+                return super().forward(x) * 0.5
+
+        module = gpt2()
+        module.transformer.ln_f = Halved(16)
+        self.whole(module, language, 0)
+
+    def test_padding_in_front_is_exported(self) -> None:
+        def left() -> dict[str, Any]:
+            found = {name: t.flip(1) for name, t in right_padded().items()}
+            first = found["attention_mask"].argmax(1, keepdim=True)
+            found["labels"].scatter_(1, first, -100)  # padding comes before it
+            return found
+
+        self.like_torch(gpt2(), [left(), left()], None, CUTS[0])
 
     def test_vit(self) -> None:
         from transformers import ViTConfig, ViTForImageClassification

@@ -11,7 +11,7 @@ import unittest
 from argparse import ArgumentParser
 from typing import Any
 
-from common import HAS_TORCH, SOURCE, needs_torch
+from common import HAS_TORCH, SOURCE, needs_mpi, needs_torch
 from test_module import Modules, config
 
 import tranche
@@ -168,6 +168,32 @@ class Order(Modules):
         engine.step()
         self.assertEqual(engine.global_steps, 2)
 
+    def test_what_forward_does_not_take(self) -> None:
+        engine, *_ = tranche.initialize(model=classifier(), config=config())
+        x, y = rows()
+        engine.backward(F.cross_entropy(engine(x), y))
+        engine.step()
+        for given, words in (
+            (x[:, :5], ["[8, 5]", "[rows, 6]"]),
+            (x.long(), ["int64"]),
+            ("text", ["str"]),
+            (torch.zeros(()), ["a number"]),
+        ):
+            with self.subTest(words), self.refused(USAGE, "input", *words):
+                engine(given)
+        with self.refused(USAGE, "input", "other"):
+            engine(x, other=x)
+        with self.refused(USAGE, "nothing in place of input"):
+            engine()
+        outputs = engine(x)
+        with self.refused(USAGE, "a tensor of one number"):
+            engine.backward(outputs)
+        with self.refused(USAGE, "a tensor of one number"):
+            engine.backward(0.5)
+        engine.backward(F.cross_entropy(outputs, y))
+        engine.step()
+        self.assertEqual(engine.global_steps, 2)
+
     def test_a_loss_that_the_plan_has(self) -> None:
         engine, *_ = tranche.initialize(
             model=classifier(), config=config(), loss=nn.CrossEntropyLoss()
@@ -181,6 +207,7 @@ class Order(Modules):
         with self.refused(USAGE, "none.json"):
             tranche.initialize(args=args, model=classifier())
         tranche.init_distributed()
+        self.assertTrue(callable(tranche.initialize))  # and no module of that name
 
 
 @needs_torch
@@ -237,6 +264,26 @@ class Examples(Modules):
         self.assertEqual(told[0].count("epoch"), 5)
         self.assertEqual(told[0], told[1])
         self.assertEqual(told[0], told[2])
+
+
+@needs_torch
+class Programs(Modules):
+    def like_torch_on(self, ranks: int, rows: int, steps: int) -> None:
+        launch = ["-m", "tranche", "launch", "-n", str(ranks)] if ranks > 1 else []
+        script = [str(SOURCE / "tests/python/programs.py"), str(rows), str(steps)]
+        done = subprocess.run(
+            [sys.executable, *launch, *script], capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("as PyTorch"), 3 * ranks, done.stdout)
+
+    def test_of_one_micro_batch_and_of_four(self) -> None:
+        self.like_torch_on(1, 64, 1)
+        self.like_torch_on(1, 16, 4)
+
+    @needs_mpi
+    def test_on_two_ranks(self) -> None:
+        self.like_torch_on(2, 32, 1)
 
 
 if __name__ == "__main__":

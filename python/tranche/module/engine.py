@@ -15,12 +15,12 @@ from tranche import ranks
 from tranche.engine import Engine, checkpoint_bytes
 from tranche.error import Error, Status
 from tranche.module import config as configs
-from tranche.module import optimizers
+from tranche.module import native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
 from tranche.module.feed import Feed
-from tranche.module.lower import InTorch
+from tranche.module.lower import InTorch, module_dtypes
 from tranche.module.make import Made, make
 from tranche.module.parts import Parts
 from tranche.module.weights import Weights
@@ -68,8 +68,10 @@ class ModuleEngine:
         self._config = config
         self._client = optimizer
         self._names = canonical(module)
+        self._arguments = list(inspect.signature(module.forward).parameters)
         self._resume: str | None = None
         self._made: Made | None = None
+        self.native: native.Native | None = None  # the library's model, where it is taken
         self._feed: Feed | None = None
         self._run: Run | None = None
         self._engine: Engine | None = None
@@ -127,6 +129,38 @@ class ModuleEngine:
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
     ) -> None:
         """Plan, memory and weights, as soon as a batch shows the shapes."""
+        taken = native.find(self.module, self.loss, batch, parts)
+        if taken is None or not self._begin_native(taken):
+            self._begin_exported(batch, named, parts)
+        assert self._engine is not None
+        self._weights = Weights(self.module, self._engine, write=self._resume is None)
+        self._rates = [None] * len(self.optimizer.param_groups)
+        self._first = (example(batch), list(named), parts)
+
+    def _begin_native(self, taken: native.Native) -> bool:
+        """With the library's own model; False: it is not the module's."""
+        module_dtypes(self.module)
+        settings = {**self._settings(), **taken.settings, "data.order": "sequential"}
+        feed = Feed(taken.reader.fields, taken.reader.columns, self.batch.train)
+        run = None
+        try:
+            run = Run(self._config, train=feed, settings=settings)
+            engine = run.engine()
+        except Error as error:
+            log.info("the library's own model is not taken: %s", error)
+            if run is not None:
+                run.close()
+            return False
+        if not taken.fits(self.module, engine.tensors):
+            engine.close()
+            run.close()
+            return False
+        self.native, self._run, self._engine, self._feed = taken, run, engine, feed
+        return True
+
+    def _begin_exported(
+        self, batch: Mapping[str, Any], named: Sequence[str], parts: bool
+    ) -> None:
         made = make(self.module, self.loss, batch, named, self.fallback, parts)
         settings = self._settings()
         feed = None
@@ -136,24 +170,20 @@ class ModuleEngine:
             settings["gradient_accumulation_steps"] = self.batch.accumulation
         else:
             settings["data.order"] = "sequential"
-            feed = Feed(made.lowering, self.batch.train)
+            feed = Feed(made.fields(), made.columns, self.batch.train)
         run = Run(self._config, train=feed, settings=settings, model=made.model)
         for each in made.lowering.in_torch:
             log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
         engine = run.engine()
-        self._weights = Weights(self.module, engine, write=self._resume is None)
         self._made, self._run, self._engine, self._feed = made, run, engine, feed
         if parts:
             self._in_parts = Parts(engine, made.lowering, made.model.tensors)
-        self._rates = [None] * len(self.optimizer.param_groups)
-        self._first = (example(batch), list(named), parts)
 
     @property
     def in_torch(self) -> list[InTorch]:
         """Operators that run in PyTorch, with the lines of Python that wrote them."""
         self._working()
-        assert self._made is not None
-        return self._made.lowering.in_torch
+        return self._made.lowering.in_torch if self._made is not None else []
 
     @property
     def plan(self) -> Plan:
@@ -171,25 +201,24 @@ class ModuleEngine:
     # ---- training
 
     def train_batch(self, data_iter: Iterator[Any]) -> Any:
-        """One optimizer step on the next batches of an iterator: as many as make an
-        effective batch. Returns the mean loss over its targets."""
-        if ranks.count() > 1:
-            raise Error(
-                Status.USAGE, "train_batch is for one rank: call forward, backward, step"
-            )
-        batch, named, count = self._gather(iter(data_iter))
-        if self._engine is None:
-            self._begin(batch, named)
-        if self._feed is None:
+        """One optimizer step on the next batches of an iterator: as many as make this
+        rank's share of an effective batch. All ranks call it. Returns the mean loss
+        over the targets of the whole batch."""
+        if self._in_parts is not None:
             raise Error(
                 Status.USAGE,
                 "this engine trains by forward, backward and step, and train_batch "
                 "makes another plan: use one of the two",
             )
-        if count < self.batch.train and self._made and self._made.lowering.whole_batches:
+        share = self._share()
+        batch, named, count = self._gather(iter(data_iter), share)
+        if self._engine is None:
+            self._begin(batch, named)
+        assert self._feed is not None
+        if count < share and self._made and self._made.lowering.whole_batches:
             raise Error(
                 Status.USAGE,
-                f"{count} rows of {self.batch.train}: batch norm would count the rows "
+                f"{count} rows of {share}: batch norm would count the rows "
                 f"that are missing; leave short batches out (drop_last=True), or call "
                 f"forward, backward and step",
             )
@@ -200,15 +229,28 @@ class ModuleEngine:
         self._stepped(result)
         return torch.tensor(result.loss)
 
+    def _share(self) -> int:
+        """Rows of an effective batch that are this rank's."""
+        train, micro, steps = self.batch
+        count = ranks.count()
+        if count > 1 and train != micro * steps * count:
+            raise Error(
+                Status.USAGE,
+                f"train_batch gives {count} ranks equal shares: train_batch_size {train} "
+                f"has to be train_micro_batch_size_per_gpu {micro} times "
+                f"gradient_accumulation_steps {steps} times the ranks",
+            )
+        return train // count
+
     def _gather(
-        self, batches: Iterator[Any]
+        self, batches: Iterator[Any], share: int
     ) -> tuple[dict[str, Any], list[str], int]:
         """The rows of the next batches, as many as the first one says. A short batch
         counts as a whole one."""
         parts: list[dict[str, Any]] = []
         named: list[str] = []
         count = 0
-        while not parts or (count < self.batch.train and len(parts) < self._parts):
+        while not parts or (count < share and len(parts) < self._parts):
             try:
                 given = next(batches)
             except StopIteration:
@@ -218,13 +260,13 @@ class ModuleEngine:
             part, named = self._named(given)
             rows = self._rows_of(part)
             if not self._parts:
-                self._parts = -(-self.batch.train // rows)
+                self._parts = -(-share // rows)
             count += rows
             parts.append(part)
-        if count > self.batch.train:
+        if count > share:
             raise Error(
                 Status.USAGE,
-                f"{count} rows in a batch of {self.batch.train}: the batches of the "
+                f"{count} rows in a batch of {share}: the batches of the "
                 f"iterator have more rows than the config says",
             )
         batch = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}
@@ -243,17 +285,36 @@ class ModuleEngine:
                 f"a batch is a tensor, a tuple or a dict of tensors, not "
                 f"{type(given).__name__}",
             )
-        names = list(inspect.signature(self.module.forward).parameters)
+        names = list(self._arguments)
         if self.loss is not None:
             names = [*names[: len(given) - 1], "targets"]
         names += [f"input{i}" for i in range(len(names), len(given))]
         return dict(zip(names, given, strict=False)), []
 
     def _rows_of(self, part: Mapping[str, Any]) -> int:
+        """How many rows a batch has, of tensors with the names that the first one
+        had."""
+        for name, given in part.items():
+            if not isinstance(given, torch.Tensor) or given.ndim == 0:
+                kind = type(given).__name__
+                told = "a number" if isinstance(given, torch.Tensor) else kind
+                raise Error(
+                    Status.USAGE,
+                    f"{name}: a batch has tensors [rows, ...], not {told}",
+                )
+        wanted = set(self._first[0]) if self._first and not self.native else set(part)
+        if not part or set(part) != wanted:
+            raise Error(
+                Status.USAGE,
+                f"a batch of {', '.join(part) or 'nothing'} in place of "
+                f"{', '.join(sorted(wanted)) or 'tensors [rows, ...]'}",
+            )
         counts = {name: len(tensor) for name, tensor in part.items()}
         if len(set(counts.values())) != 1:
             told = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise Error(Status.USAGE, f"tensors of a batch have equally many rows: {told}")
+            raise Error(
+                Status.USAGE, f"tensors of a batch have equally many rows: {told}"
+            )
         return next(iter(counts.values()))
 
     def _set_rates(self, engine: Engine) -> None:
@@ -294,7 +355,7 @@ class ModuleEngine:
                 "the plan has the loss: call train_batch, or leave loss= out to call "
                 "forward, backward and step",
             )
-        names = list(inspect.signature(self.module.forward).parameters)
+        names = list(self._arguments)
         names += [f"input{i}" for i in range(len(names), len(inputs))]
         batch = {**dict(zip(names, inputs, strict=False)), **named}
         rows = self._rows_of(batch)
@@ -481,12 +542,14 @@ class ModuleEngine:
 
     def _end(self) -> None:
         """Ends the engine that is there; the next batch makes another."""
+        if self._in_parts is not None and self._in_parts.at_work:
+            self._in_parts.drop()
         if self._weights is not None:
             self._weights.give_back()
         for each in (self._engine, self._run):
             if each is not None:
                 each.close()
-        self._engine = self._run = self._weights = self._made = None
+        self._engine = self._run = self._weights = self._made = self.native = None
         self._in_parts = self._feed = None
 
     def destroy(self) -> None:

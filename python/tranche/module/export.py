@@ -109,12 +109,6 @@ def _example(tensor: Any) -> Any:
 
 
 def example(batch: Mapping[str, Any]) -> dict[str, Any]:
-    for name, tensor in batch.items():
-        if not isinstance(tensor, torch.Tensor) or tensor.ndim == 0:
-            raise Error(
-                Status.USAGE,
-                f"{name}: a batch has tensors [rows, ...], not {type(tensor).__name__}",
-            )
     return {name: _example(tensor.detach()) for name, tensor in batch.items()}
 
 

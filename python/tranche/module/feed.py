@@ -3,48 +3,61 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from tranche import _declarations as c
+from tranche import ranks
 from tranche.data import Field, Source
 from tranche.error import Error, Status
 from tranche.module.build import role
 from tranche.module.lower import Lowering, Tensor
 
+# The tensors of a batch [count, ...] as the library takes them.
+Columns = Callable[[Mapping[str, Any], int], list[Any]]
 PRESENT = "tranche.present"  # a target where the loss compares with none
 
 
 class Feed(Source):
-    """Rows of one effective batch; those that a short one lacks are no targets."""
+    """Rows of one effective batch; those that a short one lacks are no targets. A rank
+    has its own share alone: its rows are those that the engine asks it for, in their
+    order."""
 
     checks_ids = True
 
-    def __init__(self, lowering: Lowering, rows: int) -> None:
-        self._lowering = lowering
+    def __init__(self, fields: list[Field], columns: Columns, rows: int) -> None:
         self.samples = rows
-        self.tensors = targets_first(lowering)
-        self.fields = [
-            Field(t.name, c.TR_I32 if t.whole else c.TR_F32, t.shape, role(t))
-            for t in self.tensors
-        ]
+        self.fields = fields
+        self._columns = columns
         self.about = "batches of the caller's"
         self._rows: list[Any] = []
         self._count = 0
+        self._places: dict[int, int] = {}  # of samples, among the rows
 
     def hash(self) -> int:
         return 1  # batches are the caller's: a run that goes on gets what he gives
 
     def put(self, batch: Mapping[str, Any], count: int) -> None:
-        """The next effective batch: tensors [count, ...] by name."""
+        """The next effective batch, or this rank's share: tensors [count, ...] by
+        name."""
         self._count = count
-        self._rows = columns(self._lowering, self.tensors, batch, count)
+        self._places = {}
+        self._rows = self._columns(batch, count)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
+        if ranks.count() > 1:
+            places = self._places
+            index = [places.setdefault(i, len(places)) for i in index]
+            if len(places) > self.samples // ranks.count():
+                raise Error(
+                    Status.USAGE,
+                    "train_batch: this plan gives a rank more rows than its share; set "
+                    "train_micro_batch_size_per_gpu",
+                )
         there = [i for i in index if i < self._count]
-        for tensor, values, address in zip(self.tensors, self._rows, rows, strict=True):
+        for field, values, address in zip(self.fields, self._rows, rows, strict=True):
             kind = values.dtype
             each = values[0].numel() if self._count else 1
             size = len(index) * each * kind.itemsize
@@ -53,16 +66,23 @@ class Feed(Source):
             if len(there) == len(index):
                 torch.index_select(values, 0, torch.tensor(index), out=to)
             else:
-                to.fill_(_missing(tensor))
+                to.fill_(_missing(field))
                 for at, number in enumerate(index):
                     if number < self._count:
                         to[at] = values[number]
 
 
-def _missing(tensor: Tensor) -> float:
-    if not tensor.target:
+def _missing(field: Field) -> float:
+    if field.role != c.TR_ROLE_TARGET:
         return 0
-    return c.TR_NO_TARGET if tensor.whole else float("nan")
+    return c.TR_NO_TARGET if field.dtype == c.TR_I32 else float("nan")
+
+
+def fields(lowering: Lowering) -> list[Field]:
+    return [
+        Field(t.name, c.TR_I32 if t.whole else c.TR_F32, t.shape, role(t))
+        for t in targets_first(lowering)
+    ]
 
 
 def targets_first(lowering: Lowering) -> list[Tensor]:
@@ -125,11 +145,16 @@ def _check(lowering: Lowering, tensor: Tensor, values: Any) -> None:
     below = lowering.reading.ids_below.get(tensor.name)
     if tensor.target and lowering.end is not None and lowering.end.product is not None:
         values, below = values[values != c.TR_NO_TARGET], lowering.classes
-    if below is None or not values.numel():
+    if below is not None:
+        check_ids(tensor.name, values, below)
+
+
+def check_ids(name: str, values: Any, below: int) -> None:
+    if not values.numel():
         return
     least, most = (int(end) for end in values.aminmax())
     if least < 0 or most >= below:
         raise Error(
             Status.DATA,
-            f"{tensor.name}: {least if least < 0 else most} is not in [0, {below})",
+            f"{name}: {least if least < 0 else most} is not in [0, {below})",
         )

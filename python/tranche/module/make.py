@@ -8,15 +8,22 @@ from typing import Any, NamedTuple
 import torch
 
 from tranche._calls import Raised
-from tranche.module import export, read
+from tranche.data import Field
+from tranche.module import export, feed, read
 from tranche.module.build import Model, canonical
-from tranche.module.feed import targets_first
 from tranche.module.lower import Lowering, module_dtypes
 
 
 class Made(NamedTuple):
     lowering: Lowering
     model: Model
+
+    def fields(self) -> list[Field]:
+        return feed.fields(self.lowering)
+
+    def columns(self, batch: Mapping[str, Any], count: int) -> list[Any]:
+        tensors = feed.targets_first(self.lowering)
+        return feed.columns(self.lowering, tensors, batch, count)
 
 
 def make(
@@ -27,8 +34,8 @@ def make(
     fallback: str,
     parts: bool = False,
 ) -> Made:
-    """parts: the caller computes the loss. batch: tensors [rows, ...], in the order of the module's arguments; named: those
-    that go to it by keyword."""
+    """batch: tensors [rows, ...], in the order of the module's arguments; named: those
+    that go to it by keyword. parts: the caller computes the loss."""
     module_dtypes(module)
     training = module.training
     module.train()
@@ -39,5 +46,5 @@ def make(
         lowering = Lowering(reading, examples, Raised(), fallback, parts)
     finally:
         module.train(training)
-    tensors = list(lowering.batch.values()) if parts else targets_first(lowering)
+    tensors = list(lowering.batch.values()) if parts else feed.targets_first(lowering)
     return Made(lowering, Model(lowering, canonical(module), tensors))

@@ -113,6 +113,11 @@ class Parts:
         self.done = 0
         return result
 
+    @property
+    def at_work(self) -> bool:
+        """Is a step begun and not ended?"""
+        return self.waiting or self.done > 0
+
     def drop(self) -> None:
         """The micro-batches of a step so far are forgotten."""
         self._engine.drop()

@@ -39,10 +39,10 @@ class Weights:
         self._module, self._engine = module, engine
         self._names = canonical(module)
         self._tensors = engine.tensors
-        self._apart: list[str] = []  # parameters that do not lie whole in memory
         self._buffers = [n for n, _ in module.named_buffers() if n in self._tensors]
         if write:
             self._write()
+        self._apart = self._which_lie_apart()
         self._lend()
         self._hook = module._register_state_dict_hook(self._fill)
 
@@ -57,17 +57,21 @@ class Weights:
         for name in self._buffers:
             self._tensors[name].write(self._module.get_buffer(name))
 
+    def _which_lie_apart(self) -> list[str]:
+        """Parameters that do not lie whole in the memory of every rank. (A rank's part
+        has some of them whole, and all ranks have to read the same ones.)"""
+        own = list(self._own())
+        lent = [p.dtype == torch.float32 and self._borrowed(n) is not None for n, p in own]
+        apart = ranks.anywhere([not whole for whole in lent])
+        return [name for (name, _), away in zip(own, apart, strict=True) if away]
+
     def _lend(self) -> None:
-        self._apart = []
         for name, parameter in self._own():
-            view = self._borrowed(name)
-            if view is not None and parameter.dtype == torch.float32:
-                parameter.data = view
+            if name in self._apart:
+                empty = torch.empty(1, dtype=parameter.dtype)
+                parameter.data = empty.expand(parameter.shape)
             else:
-                parameter.data = torch.empty(1, dtype=parameter.dtype).expand(
-                    parameter.shape
-                )
-                self._apart.append(name)
+                parameter.data = self._borrowed(name)
             parameter.grad = None
 
     def _borrowed(self, name: str) -> Any:

@@ -76,7 +76,7 @@ def initialize(
 
 
 def init_distributed(dist_backend: Any = None, *rest: Any, **named: Any) -> None:
-    """Nothing is to be done: ranks are those that mpirun or srun has started."""
+    """Joins the ranks, which mpirun, srun or torchrun has started."""
     from tranche import ranks
 
     ranks.comm()
