@@ -73,7 +73,8 @@ static void rope(tr_graph *g, const tr_call_given *c, tr_value *out) {
                                .high = (float)c->value[6],
                                .attention = (float)c->value[7],
                                .original = (int)c->value[8],
-                               .truncate = c->value[9] > 0};
+                               .truncate = c->value[9] > 0,
+                               .kv_heads = (int)c->value[10]};
     *out = tr_rope(g, c->in[0], &options);
 }
 
@@ -273,7 +274,7 @@ static const tr_call_row rows[] = {
      {NEEDED("heads"), NEEDED("head_dim"), NUMBER("theta", 10000),
       CHOICE("scaling", scalings), NUMBER("factor", 0), NUMBER("low", 0),
       NUMBER("high", 0), NUMBER("attention", 0), COUNT("original", 0),
-      SWITCH("truncate", 0)},
+      SWITCH("truncate", 0), COUNT("kv_heads", 0)},
      rope},
     {"swiglu", {"h"}, 1, 1, {{0}}, swiglu},
     {"gelu", {"x"}, 1, 1, {CHOICE("approximate", gelus)}, gelu},

@@ -91,13 +91,13 @@ static bool wants_rule(tr_walk *w, const tr_call *node, const tr_rule *rule) {
     return false;
 }
 
-// What ranks sum is a tensor of its own: it is added to what is there only behind the
-// exchange.
+// What ranks sum is a tensor of its own, of the output's type: it is added to what is
+// there only behind the exchange.
 static void add_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule,
                           tr_call *call) {
     bool accumulate, first;
     tr_value target = node->in[rule->out[0].index];
-    tr_value sum = tr__walk_gradient(w, target);
+    tr_value sum = tr__walk_gradient(w, node->out[0]);
     call->out[0] = sum;
     call->out_count = 1;
     tr__walk_emit(w, call);
@@ -105,20 +105,15 @@ static void add_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule,
     tr__walk_copy(w, sum, to, accumulate, first, node->segment);
 }
 
-// Would a rule whose result ranks sum add it to what is there?
+// Would a rule whose result ranks sum add it to what is there, or to what is collected
+// over micro-batches?
 static bool adds_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule) {
     tr_value target = rule->out[0].kind == TR_REF_GRAD_IN ? node->in[rule->out[0].index]
                                                           : TR_NO_VALUE;
     if (!(rule->op->flags & TR_OP_EXCHANGE) || target == TR_NO_VALUE) {
         return false;
     }
-    if (tr__walk_collected(w, target)) {
-        tr_graph_fail(w->graph, TR_USAGE,
-                      "op %s: the gradient of a parameter is summed over ranks behind "
-                      "the backward, and not inside of a unit",
-                      node->op->name);
-    }
-    return w->storage[target] != TR_NO_VALUE;
+    return tr__walk_collected(w, target) || w->storage[target] != TR_NO_VALUE;
 }
 
 static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,

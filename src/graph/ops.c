@@ -134,6 +134,7 @@ tr_value tr_bidirectional_attention(tr_graph *graph, tr_value qkv, int heads,
 tr_value tr_rope(tr_graph *graph, tr_value x, const tr_rope_options *o) {
     tr_rope_attr attr = {.depth = o->head_dim,
                          .heads = o->heads,
+                         .keys = o->kv_heads,
                          .theta = o->theta,
                          .scaling = o->scaling,
                          .factor = o->factor,

@@ -91,6 +91,7 @@ static tr_value attention(tr_graph *g, const tr_llama_config *c, int64_t window,
     int heads = (int)c->num_attention_heads, kv = (int)c->num_key_value_heads;
     tr_rope_options rope = c->rope;
     rope.heads = heads + kv;
+    rope.kv_heads = kv;
     rope.head_dim = (int)c->head_dim;
     tr_value qkv = project_qkv(g, c, x);
     if (c->head_norm) {

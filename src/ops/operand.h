@@ -47,6 +47,12 @@ static inline tr_cut tr__cut_along(int dim) {
 static inline tr_cut tr__cut_last(const tr_tensor_desc *desc) {
     return tr__cut_along(desc->shape.rank - 1);
 }
+// One more block, of so many elements; none: nothing is added.
+static inline void tr__cut_add(tr_cut *cut, int64_t elements) {
+    if (elements > 0) {
+        cut->block[cut->blocks++] = elements;
+    }
+}
 // Of an op that works on one element of each operand at a time: all are cut along the
 // last dimension.
 bool tr__split_elements(const tr_op_node *node, int way, int64_t ranks, int64_t rank,

@@ -21,6 +21,7 @@ typedef enum tr_rope_scaling {
 
 typedef struct tr_rope_options {
     int heads, head_dim; // what is turned: the first heads * head_dim elements of a row
+    int kv_heads;        // how many of these, the last ones, are keys'; 0: none
     double theta;        // base of the frequencies: 10000
     tr_rope_scaling scaling;
     // What follows: where it is not the default.

@@ -23,6 +23,7 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
 
 const tr_op tr__op_multiply = {
     .name = "multiply",
+    .split = tr__split_elements,
     .infer = infer,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},

@@ -26,6 +26,7 @@ static int relu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 
 const tr_op tr__op_relu = {
     .name = "relu",
+    .split = tr__split_elements,
     .infer = relu_infer,
     .backward = relu_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},

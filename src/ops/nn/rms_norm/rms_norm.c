@@ -95,9 +95,33 @@ static bool recompute(const tr_op_node *node, tr_rule *rule) {
     return true;
 }
 
+// Heads of queries, heads of keys, and what passes. All ranks have the weights, and
+// each makes its heads' part of their gradient.
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    (void)rank;
+    tr_rms_norm_attr *attr = (tr_rms_norm_attr *)(void *)out->attr;
+    int64_t queries = attr->queries, keys = attr->keys;
+    int last = node->in[0].shape.rank - 1;
+    tr_cut cut = {.dim = last}, roots = {.dim = last};
+    tr__cut_add(&cut, queries * attr->depth);
+    tr__cut_add(&cut, keys * attr->depth);
+    tr__cut_add(&cut, node->in[0].shape.dim[last] - (queries + keys) * attr->depth);
+    tr__cut_add(&roots, queries);
+    tr__cut_add(&roots, keys);
+    out->in[0] = out->out[0] = cut;
+    out->in[1] = tr__uncut();
+    out->out[1] = roots;
+    out->partial_gradient = 1 << 1;
+    attr->queries /= (int32_t)ranks;
+    attr->keys /= (int32_t)ranks;
+    return way == 0 && attr->depth > 0 && queries % ranks == 0 && keys % ranks == 0;
+}
+
 const tr_op tr__op_rms_norm = {
     .name = "rms_norm",
     .attr_bytes = sizeof(tr_rms_norm_attr),
+    .split = split,
     .infer = infer,
     .backward = backward,
     .recompute = recompute,

@@ -50,9 +50,27 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 1;
 }
 
+// The heads of queries, those of keys, and what passes: whole heads for each rank.
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    (void)rank;
+    tr_rope_attr *attr = (tr_rope_attr *)(void *)out->attr;
+    int64_t queries = attr->heads - attr->keys, keys = attr->keys;
+    tr_cut cut = {.dim = 2};
+    tr__cut_add(&cut, queries * attr->depth);
+    tr__cut_add(&cut, keys * attr->depth);
+    tr__cut_add(&cut, node->in[0].shape.dim[2] - (queries + keys) * attr->depth);
+    out->in[0] = out->out[0] = cut;
+    out->in[1] = tr__uncut();
+    attr->heads /= (int32_t)ranks;
+    attr->keys /= (int32_t)ranks;
+    return way == 0 && queries % ranks == 0 && keys % ranks == 0;
+}
+
 const tr_op tr__op_rope = {
     .name = "rope",
     .attr_bytes = sizeof(tr_rope_attr),
+    .split = split,
     .in_place = 1,
     .no_gradient = 1 << 1,
     .positions = 1 << 1,

@@ -13,10 +13,12 @@
 #include <tranche/extend/rope.h>
 
 typedef struct tr_rope_attr {
-    int32_t depth;           // D, of a head, even
-    int32_t heads;           // that are turned: the first of a row
-    double theta;            // base of the frequencies
-    double attention;        // yarn: what turned elements are multiplied with
+    int32_t depth;    // D, of a head, even
+    int32_t heads;    // that are turned: the first of a row
+    int32_t keys;     // of these, the last: ranks share them apart from the others
+    int32_t zero;     // no padding is here: attributes are compared as bytes
+    double theta;     // base of the frequencies
+    double attention; // yarn: what turned elements are multiplied with
     tr_rope_scaling scaling; // what follows: where it is not the default
     float factor;            // of the context
     // llama3: waves longer than original / low are slower by the factor, those shorter

@@ -26,6 +26,7 @@ static int silu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 
 const tr_op tr__op_silu = {
     .name = "silu",
+    .split = tr__split_elements,
     .infer = silu_infer,
     .backward = silu_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},

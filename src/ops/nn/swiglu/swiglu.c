@@ -65,8 +65,21 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 1;
 }
 
+// Gates and values are shared alike.
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    (void)ranks;
+    (void)rank;
+    int64_t width = tr__shape_width(node->in[0].shape) / 2;
+    int last = node->in[0].shape.rank - 1;
+    out->in[0] = (tr_cut){.dim = last, .blocks = 2, .block = {width, width}};
+    out->out[0] = (tr_cut){.dim = last, .blocks = 1, .block = {width}};
+    return way == 0;
+}
+
 const tr_op tr__op_swiglu = {
     .name = "swiglu",
+    .split = split,
     .infer = infer,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},

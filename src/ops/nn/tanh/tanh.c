@@ -26,6 +26,7 @@ static int tanh_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 
 const tr_op tr__op_tanh = {
     .name = "tanh",
+    .split = tr__split_elements,
     .infer = tanh_infer,
     .backward = tanh_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
