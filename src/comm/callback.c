@@ -158,7 +158,8 @@ static tr_status begin(work *w, tr_error *err) {
     const tr_comm *base = &w->comm->base;
     const tr_comm_group all = {0, 1, base->ranks};
     w->group = op->group.count > 0 ? op->group : all;
-    w->member = (base->rank - w->group.first) / (int)tr__max_i64(1, w->group.stride);
+    w->member =
+        (base->rank - w->group.first) / (w->group.stride != 0 ? w->group.stride : 1);
     w->element = (int64_t)tr__comm_type_bytes(op->type);
     if (op->away) {
         return tr_fail(err, TR_USAGE,

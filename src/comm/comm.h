@@ -38,7 +38,7 @@ typedef enum tr_comm_kind {
 } tr_comm_kind;
 
 // Ranks that exchange: first, first + stride, and so on. These are its members 0, 1,
-// ...
+// ... The stride may be negative.
 typedef struct tr_comm_group {
     int first, stride, count; // count 0: all ranks
 } tr_comm_group;

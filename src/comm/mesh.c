@@ -141,3 +141,10 @@ tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group
     *group = (tr_comm_group){(int)first, (int)stride, (int)members};
     return TR_OK;
 }
+
+tr_comm_group tr__mesh_pair(const tr_mesh *mesh, tr_axes axes, int64_t from,
+                            int64_t to) {
+    int64_t first = tr__mesh_rank_of(mesh, axes, from),
+            second = tr__mesh_rank_of(mesh, axes, to);
+    return (tr_comm_group){(int)first, (int)(second - first), 2};
+}

@@ -38,6 +38,10 @@ int64_t tr__mesh_stride(const tr_mesh *mesh, tr_axes axes);
 tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group,
                          tr_error *err);
 
+// Two members of the group on these axes, as a group: `from` is its first.
+tr_comm_group tr__mesh_pair(const tr_mesh *mesh, tr_axes axes, int64_t from,
+                            int64_t to);
+
 // "data", "data and tensor", "all".
 const char *tr__axes_name(tr_axes axes);
 

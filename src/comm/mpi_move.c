@@ -169,13 +169,17 @@ static void copy_own(const tr_mpi_mover *m) {
     }
 }
 
+static bool is_rank(const tr_mpi_mover *m, int rank) {
+    return rank >= 0 && rank < m->base->ranks;
+}
+
 tr_status tr__mover_join(tr_mpi_mover *m, const tr_comm_group *group, tr_error *err) {
     const tr_comm_group all = {0, 1, m->base->ranks};
     m->group = group->count > 0 ? *group : all;
     int from_first = m->base->rank - m->group.first;
-    m->member = m->group.stride > 0 ? from_first / m->group.stride : m->group.count;
+    m->member = m->group.stride != 0 ? from_first / m->group.stride : m->group.count;
     int last = m->group.first + m->group.stride * (m->group.count - 1);
-    if (m->group.first < 0 || last >= m->base->ranks || from_first < 0 ||
+    if (!is_rank(m, m->group.first) || !is_rank(m, last) || m->member < 0 ||
         m->member >= m->group.count || from_first != m->member * m->group.stride) {
         return tr_fail(err, TR_INTERNAL,
                        "this rank is not in the group of its operation: ranks %d to "

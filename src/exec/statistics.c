@@ -53,7 +53,7 @@ static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
             if (!tr__owns(&flat->axes, &rank)) {
                 continue;
             }
-            tr__comm_part(flat->count, flat->shard, (int)rank.at[TR_AXIS_DATA], &first,
+            tr__comm_part(flat->all, flat->shard, (int)rank.at[TR_AXIS_DATA], &first,
                           &part);
             sum = tr__squares_sum(sum, statistics_of(ex, r) + at,
                                   tr__ceil_div(part, TR_NORM_BLOCK));

@@ -9,6 +9,8 @@
 #include "plan/proof/check.h"
 #include "plan/proof/prove.h"
 
+#include <string.h>
+
 // What a request can ask for that one pass provides.
 enum {
     ALWAYS,
@@ -18,6 +20,7 @@ enum {
     STAGING,
     RECOMPUTATION,
     EXCHANGES,
+    STAGES,
     INPUTS_AWAY,
     SAVED_AWAY,
     PROVIDED
@@ -39,6 +42,10 @@ static bool saved_leaves(const tr_plan *plan) {
     return plan->request.saved_placement != TR_SPACE_DEVICE;
 }
 
+static bool has_stages(const tr_plan *plan) {
+    return plan->request.mesh.size[TR_AXIS_PIPELINE] > 1;
+}
+
 static bool hands_out(const tr_plan *plan) {
     return plan->hands_out;
 }
@@ -53,6 +60,7 @@ static const struct {
     [STAGING] = {tr__plan_uses_nvme, "keep anything on NVMe"},
     [RECOMPUTATION] = {recomputes, "recompute units"},
     [EXCHANGES] = {tr__plan_exchanges_inside, "let ranks exchange inside of units"},
+    [STAGES] = {has_stages, "pass a micro-batch from stage to stage"},
     [INPUTS_AWAY] = {inputs_leave, "let inputs of recomputed units wait on the host"},
     [SAVED_AWAY] = {saved_leaves, "let saved activations wait on the host"},
 };
@@ -61,18 +69,20 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     int provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},     {tr__pass_partition, ALWAYS},
-    {tr__pass_choose_wave, ALWAYS}, {tr__pass_statistics, ALWAYS},
-    {tr__pass_kept, ALWAYS},        {tr__pass_order, ALWAYS},
-    {tr__pass_two_passes, TWICE},   {tr__pass_hand_out, OUTSIDE},
-    {tr__pass_accumulate, SUMS},    {tr__pass_recompute, RECOMPUTATION},
-    {tr__pass_exchange, EXCHANGES}, {tr__pass_micro_norm, ALWAYS},
-    {tr__pass_communicate, ALWAYS}, {tr__pass_stage, STAGING},
-    {tr__pass_defer, ALWAYS},       {tr__pass_boundary, INPUTS_AWAY},
-    {tr__pass_saved, SAVED_AWAY},   {tr__pass_number, ALWAYS},
-    {tr__pass_schedule, ALWAYS},    {tr__pass_offsets, ALWAYS},
-    {tr__pass_reuse, ALWAYS},       {tr__pass_kernels, ALWAYS},
-    {tr__pass_traffic, ALWAYS},     {tr__pass_ledger, ALWAYS},
+    {tr__pass_compile, ALWAYS},       {tr__pass_cut_stages, ALWAYS},
+    {tr__pass_partition, ALWAYS},     {tr__pass_choose_wave, ALWAYS},
+    {tr__pass_statistics, ALWAYS},    {tr__pass_kept, ALWAYS},
+    {tr__pass_order, ALWAYS},         {tr__pass_two_passes, TWICE},
+    {tr__pass_hand_out, OUTSIDE},     {tr__pass_pipeline, STAGES},
+    {tr__pass_accumulate, SUMS},      {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_exchange, EXCHANGES},   {tr__pass_micro_norm, ALWAYS},
+    {tr__pass_communicate, ALWAYS},   {tr__pass_tied, ALWAYS},
+    {tr__pass_stage, STAGING},        {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, INPUTS_AWAY}, {tr__pass_saved, SAVED_AWAY},
+    {tr__pass_number, ALWAYS},        {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},       {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},       {tr__pass_traffic, ALWAYS},
+    {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -133,7 +143,7 @@ static void resolve(tr_plan *plan) {
     }
     plan->batch = r->model->batch;
     plan->unit_count = r->model->unit_count;
-    plan->runs = tr__stage_units(&r->mesh, plan->unit_count);
+    plan->runs = (tr_unit_range){0, plan->unit_count}; // unless there are stages
     plan->logits = plan->exchange = -1;
     if (r->optimizer_placement != TR_SPACE_DEVICE &&
         r->grad_placement == TR_SPACE_DEVICE) {
@@ -164,10 +174,27 @@ static tr_status make(const tr_plan_request *request, tr_plan **out, tr_error *e
     return TR_OK;
 }
 
-// The plan fits those of all other ranks. One rank stands for those that differ from it
-// on the data axis alone.
-static tr_status match_ranks(const tr_plan *plan, tr_error *err) {
-    const tr_axes axes = TR_ON_TENSOR | TR_ON_PIPELINE;
+// Of the plans of all stages, which stand for their ranks.
+static tr_status note_stages(tr_plan *plan, const tr_plan *const *plans, size_t count,
+                             tr_error *err) {
+    int64_t stages = plan->request.mesh.size[TR_AXIS_PIPELINE];
+    if (stages == 1) {
+        return TR_OK;
+    }
+    plan->stages = tr__calloc((size_t)stages, sizeof *plan->stages);
+    for (size_t i = 0; i < count && plan->stages; i++) {
+        tr_stage_figures *to =
+            &plan->stages[plans[i]->request.mesh.at[TR_AXIS_PIPELINE]];
+        to->flops = plans[i]->flops;
+        memcpy(to->bytes, plans[i]->ledger.total, sizeof to->bytes);
+    }
+    return plan->stages ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
+}
+
+// The plan fits those of all other ranks. One rank stands for those of its stage, which
+// compare their digests when a run begins (tr_plan_digest).
+static tr_status match_ranks(tr_plan *plan, tr_error *err) {
+    const tr_axes axes = TR_ON_PIPELINE;
     const tr_mesh *mesh = &plan->request.mesh;
     size_t count = (size_t)tr__mesh_members(mesh, axes);
     int64_t own = tr__mesh_member(mesh, axes);
@@ -187,6 +214,7 @@ static tr_status match_ranks(const tr_plan *plan, tr_error *err) {
     if (status == TR_OK) {
         status = tr__plans_match(plans, count, err);
     }
+    status = status == TR_OK ? note_stages(plan, plans, count, err) : status;
     for (size_t i = 0; i < count; i++) {
         tr_plan_destroy(plans[i] == plan ? NULL : (tr_plan *)(uintptr_t)plans[i]);
     }
@@ -212,13 +240,11 @@ tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *
     tr_status status = tr__need(request, name, "request", err);
     status = status == TR_OK ? tr__need(out, name, "out", err) : status;
     status = status == TR_OK ? tr__model_need(request->model, name, err) : status;
-    status = status == TR_OK ? tr__request_check_axes(&request->mesh, err) : status;
     return status == TR_OK ? tr__plan_build(request, out, err) : status;
 }
 
 tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err) {
-    tr_status status = tr__request_check_axes(&request->mesh, err);
-    return status == TR_OK ? make(request, out, err) : status;
+    return make(request, out, err);
 }
 
 void tr_plan_destroy(tr_plan *plan) {
@@ -239,6 +265,8 @@ void tr_plan_destroy(tr_plan *plan) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr__free(plan->flats[f].own_name);
     }
+    tr__free(plan->stage_first);
+    tr__free(plan->stages);
     tr__free(plan->states);
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__free(plan->sequences[s].steps);

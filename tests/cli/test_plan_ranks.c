@@ -123,12 +123,32 @@ static void test_for_people(void **state) {
               LIST("--ranks 0: expected a whole number of 1 or more"));
 }
 
+static void test_pipeline(void **state) {
+    static const char stages[] = "pipeline.stages=2";
+    write_run(state);
+    char *text =
+        succeed(state, LIST("plan", "run.json", "--ranks", "4", "--set", stages));
+    assert_says(text, "x 2 ranks");
+    assert_says(text, "mesh 2 x 1 x 2");
+    assert_says(text, "stages, a rank of each");
+    free(text);
+    fail_with(state, NULL, LIST("plan", "run.json", "--ranks", "3", "--set", stages), 2,
+              LIST("pipeline.stages is 2", "start a multiple of 2"));
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--ranks", "99", "--set", "pipeline.stages=99"),
+              2, LIST("pipeline.stages is 99, and the model has"));
+    fail_with(state, NULL,
+              LIST("simulate", "run.json", "--ranks", "2", "--set", stages), 2,
+              LIST("pipeline.stages is 2, which is not yet simulated"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_alone),
         TEST(test_stages),
         TEST(test_waves),
         TEST(test_for_people),
+        TEST(test_pipeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static bool make_ranks(tr_plan_request request, tr_mesh mesh, ranks *out) {
         tr_status status = tr__plan_build(&request, &out->plans[i], &err);
         if (status != TR_OK) { // what cannot be is refused on the first
             assert_int_equal(i, 0);
-            assert_int_equal(status, TR_USAGE);
+            if (status != TR_USAGE) { fail_msg("rank %d of %dx%dx%d g %d wave %d m %d stage %d sums %d units %d recomputed %d: %s", (int)i, (int)mesh.size[0], (int)mesh.size[1], (int)mesh.size[2], (int)request.accumulation_steps, (int)request.wave, (int)request.micro_batch, request.stage, request.sums, request.model->unit_count, (int)request.recomputed_units, err.message); }
             return false;
         }
     }
@@ -59,8 +59,12 @@ static bool is_found(const ranks *r) {
 }
 
 static const tr_mesh meshes[] = {
-    {.size = {4, 1, 1}}, {.size = {2, 2, 1}}, {.size = {3, 2, 1}}, {.size = {1, 3, 1}}};
-enum { MESHES = sizeof meshes / sizeof *meshes };
+    {.size = {4, 1, 1}}, {.size = {2, 2, 1}}, {.size = {3, 2, 1}}, {.size = {1, 3, 1}},
+    {.size = {1, 1, 2}}, {.size = {2, 1, 3}}, {.size = {1, 2, 2}}, {.size = {1, 1, 4}}};
+enum {
+    MESHES = sizeof meshes / sizeof *meshes,
+    IN_ONE_ORDER = 5, // of them: no rank can exchange with some before others
+};
 
 // ---- they fit
 
@@ -69,7 +73,7 @@ static void plans_of_all_ranks_fit_together(void **state) {
     int made = 0;
     (void)state;
     test_models_make(&models);
-    for (uint64_t i = 0; i < 120; i++) {
+    for (uint64_t i = 0; i < 480; i++) {
         ranks r;
         tr_error err = {0};
         tr_mesh mesh = meshes[i % MESHES];
@@ -103,7 +107,7 @@ static size_t find_exchanges(const tr_sequence *sequence, size_t *places, size_t
     return count;
 }
 
-static void leave_out(const ranks *r, tr_sequence *sequence, size_t place) {
+static void omit(const ranks *r, tr_sequence *sequence, size_t place) {
     tr_plan_step *at = &sequence->steps[place], step = *at;
     size_t after = sequence->count - place - 1;
     memmove(at, at + 1, after * sizeof *at);
@@ -145,7 +149,7 @@ static int spoil_last(const ranks *r) {
         size_t places[MOST], count = find_exchanges(sequence, places, MOST);
         for (size_t k = 0; k < count; k++) {
             tr_plan_step *at = &sequence->steps[places[k]];
-            leave_out(r, sequence, places[k]);
+            omit(r, sequence, places[k]);
             regroup(r, at);
             if (k + 1 < count) {
                 found += swap(r, at, &sequence->steps[places[k + 1]]);
@@ -161,9 +165,9 @@ static void what_one_rank_does_otherwise_is_found(void **state) {
     int found = 0, plans = 0;
     (void)state;
     test_models_make(&models);
-    for (uint64_t i = 0; plans < 12; i++) {
+    for (uint64_t i = 0; plans < 24; i++) {
         ranks r;
-        tr_mesh mesh = meshes[i % 2];
+        tr_mesh mesh = meshes[i % IN_ONE_ORDER];
         tr_plan_request request = test_draw_request(&models, i * 29);
         int64_t room = request.micro_batch * request.accumulation_steps * mesh.size[0];
         if (request.inference || request.train_batch_size > room) {

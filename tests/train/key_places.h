@@ -89,6 +89,7 @@ static const place places[] = {
     {"model", "gpt2", {0}},
     {"tensor_parallel.size", "2", {"ranks=2", "plan_only=true"}},
     {"tensor_parallel.autotp_size", "2", {"ranks=2", "plan_only=true"}},
+    {"pipeline.stages", "2", {"ranks=2", "plan_only=true"}},
     {"epochs", "3", {"steps=null"}},
     {"csv_monitor.output_path", "a", {"csv_monitor.enabled=true"}},
     {"csv_monitor.job_name", "a", {"csv_monitor.enabled=true"}},

@@ -89,9 +89,9 @@ static void drop_unread(const tr_run *run, tr_settings *s) {
     }
 }
 
-static void print_monitor(FILE *to, const tr_monitor_place *place) {
-    if (place->enabled) {
-        fprintf(to, "%s/%s\n", place->path, place->job);
+static void print_monitor(FILE *to, const tr_monitor_place *at) {
+    if (at->enabled) {
+        fprintf(to, "%s/%s\n", at->path, at->job);
     }
 }
 

@@ -93,16 +93,16 @@ static tr_status start_queues(tr_executor *ex, tr_error *err) {
     return status == TR_OK ? tr__stream_launches(ex, TR_STREAM_HOST, err) : status;
 }
 
-// Every buffer is viewed once, in the whole lines that the plan gives it, which raises
-// an arena's high-water mark to what the plan uses. TR_INTERNAL: one is not in its
-// arena.
+// Every buffer that has bytes is viewed once, in the whole lines that the plan gives
+// it, which raises an arena's high-water mark to what the plan uses. TR_INTERNAL: one
+// is not in its arena.
 static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
                           tr_error *err) {
     for (size_t i = 0; i < plan->buffer_count; i++) {
         const tr_buffer *buffer = &plan->buffers[i];
         tr_arena *arena = arenas[buffer->space];
         size_t room = (size_t)tr__round_up(buffer->bytes, TR_ALIGNMENT);
-        if (buffer->space != TR_SPACE_NVME &&
+        if (buffer->space != TR_SPACE_NVME && room > 0 &&
             !tr__arena_view(arena, (size_t)buffer->offset, room)) {
             return tr_fail(err, TR_INTERNAL,
                            "the plan places %lld bytes at %lld, outside of the %s "

@@ -35,8 +35,13 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .recv = tr__operand_reached(ex, recv),
                      .add = recv->mode == TR_ACCESS_ADD,
                      .away = tr__exchange_is_away(ex->plan, step)};
-    tr_status status =
-        tr__mesh_group(&ex->plan->request.mesh, e->group, &op.group, work->err);
+    const tr_mesh *mesh = &ex->plan->request.mesh;
+    tr_status status = TR_OK;
+    if (tr__exchange_is_pair(e)) {
+        op.group = tr__mesh_pair(mesh, e->group, e->from, e->to);
+    } else {
+        status = tr__mesh_group(mesh, e->group, &op.group, work->err);
+    }
     return status == TR_OK ? start(work, step, &op) : status;
 }
 

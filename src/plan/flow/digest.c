@@ -6,22 +6,36 @@ static uint64_t add(uint64_t hash, int64_t number) {
     return tr__hash_more(hash, &number, sizeof number);
 }
 
+// Stages name what they hand on to each other by different units.
+static int64_t subject_of(const tr_plan_step *step) {
+    return step->payload.exchange.part == TR_PART_BOUNDARY ? -1 - step->micro
+                                                           : step->unit;
+}
+
 uint64_t tr__exchange_hash(const tr_plan_step *step) {
     if (step->shape != TR_STEP_IS_EXCHANGE) {
         return 0;
     }
     const tr_exchange *e = &step->payload.exchange;
-    const int64_t numbers[] = {e->kind,     e->type,       e->count,
-                               e->shard,    e->part,       step->unit,
-                               step->guard, step->segment, step->backward};
+    const int64_t numbers[] = {
+        e->kind,     e->type,       e->count,       e->shard, e->part, subject_of(step),
+        step->guard, step->segment, step->backward, e->from,  e->to};
     return tr__hash_more(e->group, numbers, sizeof numbers);
 }
 
+// Of tied tensors each data rank has another part, or none.
+static bool is_of_data_rank(const tr_exchange *e) {
+    return tr__exchange_is_pair(e) && e->part == TR_PART_GRAD;
+}
+
 static void add_step(const tr_plan_step *step, tr_plan_digest *digest) {
+    const tr_exchange *e = &step->payload.exchange;
     uint64_t hash = tr__exchange_hash(step);
-    if (hash != 0) {
-        uint64_t *group = &digest->of_group[step->payload.exchange.group & TR_ON_ALL];
+    if (hash != 0 && !tr__exchange_is_pair(e)) {
+        uint64_t *group = &digest->of_group[e->group & TR_ON_ALL];
         *group = tr__hash_more(*group, &hash, sizeof hash);
+    }
+    if (hash != 0 && !is_of_data_rank(e)) {
         digest->all = tr__hash_more(digest->all, &hash, sizeof hash);
     }
 }

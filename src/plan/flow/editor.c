@@ -25,6 +25,10 @@ tr_editor tr__edit_begin(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
     return editor;
 }
 
+void tr__edit_refuse(tr_editor *editor, tr_status status) {
+    editor->status = editor->status == TR_OK ? status : editor->status;
+}
+
 // ---- what stands in for the values of a step
 
 // The newest of the values that have what the step's program packs. Parameters that

@@ -33,6 +33,9 @@ int32_t tr__edit_append(tr_editor *editor, tr_plan_step step);
 // Gives the step the payload of a launch of its unit's program (unit_values.h).
 void tr__edit_launch(tr_editor *editor, const tr_program *program, tr_plan_step *step);
 
+// What is edited cannot be, as the status says, whose error the pass has filled in.
+void tr__edit_refuse(tr_editor *editor, tr_status status);
+
 // ---- values: -1 after an error
 
 // A new value of this sequence. -1: of no bytes.

@@ -77,7 +77,7 @@ int64_t tr__plan_staying(const tr_plan *plan) {
 }
 
 int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat) {
-    return tr__plan_stage(plan) > 0 ? flat->shard : flat->count;
+    return tr__plan_stage(plan) > 0 ? flat->shard : flat->all;
 }
 
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave) {

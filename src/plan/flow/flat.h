@@ -64,8 +64,9 @@ struct tr_flat {
     bool offloaded; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan
     int param_count;
-    int64_t count;      // elements, padding included
-    int64_t shard;      // elements of a data rank's part (comm.h), a multiple of 1,024
+    int64_t all;   // elements, padding included
+    int64_t count; // of them on this rank: all, or none on a stage without its users
+    int64_t shard; // elements of a data rank's part (comm.h), a multiple of 1,024
     int64_t first, own; // this data rank's part: [first, first + own)
     // Of the type that units compute in, on the device; buffer -1: only while it is
     // used.

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "plan/flow/prepared.h"
+#include "plan/flow/work.h"
 
 #include <string.h>
 
@@ -190,8 +191,8 @@ int32_t tr__make_write(tr_editor *editor, tr_plan_step step, tr_region memory,
 
 tr_region tr__own_part(const tr_plan *plan, const tr_exchange *e, tr_region all) {
     int64_t element = (int64_t)tr__comm_type_bytes(e->type), first = 0, count = 0;
-    tr__comm_part(e->count, e->shard,
-                  (int)tr__mesh_member(&plan->request.mesh, e->group), &first, &count);
+    tr__comm_part(e->count, e->shard, (int)tr__exchange_member(plan, e), &first,
+                  &count);
     return (tr_region){all.value, all.first + first * element,
                        all.first + (first + count) * element};
 }

@@ -1,22 +1,9 @@
 #include "plan/flow/owners.h"
 
-static int first_unit(const tr_mesh *mesh, int units, int64_t stage) {
-    return (int)(stage * units / mesh->size[TR_AXIS_PIPELINE]);
-}
-
-tr_unit_range tr__stage_units(const tr_mesh *mesh, int units) {
-    int64_t stage = mesh->at[TR_AXIS_PIPELINE];
-    return (tr_unit_range){first_unit(mesh, units, stage),
-                           first_unit(mesh, units, stage + 1)};
-}
-
-int64_t tr__stage_of_unit(const tr_mesh *mesh, int units, int unit) {
-    return ((unit + 1) * mesh->size[TR_AXIS_PIPELINE] - 1) / units;
-}
-
 tr_param_axes tr__axes_of_stage(int64_t stage) {
     return (tr_param_axes){.replicated = TR_ON_DATA | TR_ON_TENSOR,
-                           .owner = {[TR_AXIS_PIPELINE] = stage}};
+                           .owner = {[TR_AXIS_PIPELINE] = stage},
+                           .other_stage = stage};
 }
 
 void tr__axes_split(tr_param_axes *axes, tr_axes split) {
@@ -24,10 +11,22 @@ void tr__axes_split(tr_param_axes *axes, tr_axes split) {
     axes->replicated &= ~split;
 }
 
-void tr__axes_add_stage(tr_param_axes *axes, int64_t stage) {
-    if (stage != axes->owner[TR_AXIS_PIPELINE]) {
-        axes->replicated |= TR_ON_PIPELINE;
+bool tr__axes_add_stage(tr_param_axes *axes, int64_t stage) {
+    if (tr__stage_has(axes, stage)) {
+        return true;
     }
+    bool second = !tr__on_two_stages(axes);
+    axes->replicated |= TR_ON_PIPELINE;
+    axes->other_stage = second ? stage : axes->other_stage;
+    return second;
+}
+
+bool tr__stage_has(const tr_param_axes *axes, int64_t stage) {
+    return stage == axes->owner[TR_AXIS_PIPELINE] || stage == axes->other_stage;
+}
+
+bool tr__on_two_stages(const tr_param_axes *axes) {
+    return axes->other_stage != axes->owner[TR_AXIS_PIPELINE];
 }
 
 bool tr__owns(const tr_param_axes *axes, const tr_mesh *at) {

@@ -19,23 +19,20 @@
 typedef struct tr_param_axes {
     tr_axes split, replicated;
     int64_t owner[TR_AXES]; // coordinates; not used of split axes and the data axis
+    int64_t other_stage;    // that has them, too; else the owner's
 } tr_param_axes;
-
-// Units [first, end) of the model, which the ranks of one pipeline stage run.
-typedef struct tr_unit_range {
-    int first, end;
-} tr_unit_range;
-
-// Every stage has as many of `units` units as another, or one more.
-tr_unit_range tr__stage_units(const tr_mesh *mesh, int units);
-int64_t tr__stage_of_unit(const tr_mesh *mesh, int units, int unit);
 
 // Of tensors of a unit that runs on that stage alone, split along no axis yet.
 tr_param_axes tr__axes_of_stage(int64_t stage);
 // The ranks on these axes have other elements of the tensors.
 void tr__axes_split(tr_param_axes *axes, tr_axes split);
-// A user of the tensor runs on another stage, too: its ranks have the tensor as well.
-void tr__axes_add_stage(tr_param_axes *axes, int64_t stage);
+// A user of the tensor runs on that stage: its ranks have the tensor as well. false:
+// that would be a third stage.
+bool tr__axes_add_stage(tr_param_axes *axes, int64_t stage);
+// Do ranks of the stage have what its parameters are?
+bool tr__stage_has(const tr_param_axes *axes, int64_t stage);
+// Do ranks of two stages have it?
+bool tr__on_two_stages(const tr_param_axes *axes);
 // Does the rank at these coordinates own what it has of the parameters?
 bool tr__owns(const tr_param_axes *axes, const tr_mesh *at);
 // The rank whose sums of the loss count for micro-batches of data rank `data`: on the

@@ -6,6 +6,8 @@
 
 // Units' programs (one for each kind).
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err);
+// Which units each stage of a pipeline runs.
+tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err);
 // Flat buffers and the parameters in them.
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err);
 // The wave, where the request leaves it open. TR_USAGE: it cannot be as asked.
@@ -20,6 +22,8 @@ tr_status tr__pass_two_passes(tr_plan *plan, tr_error *err);
 // Where the model has no loss, each micro-batch's outputs go to the caller, who gives
 // their gradients back.
 tr_status tr__pass_hand_out(tr_plan *plan, tr_error *err);
+// What stages of a pipeline hand on to each other.
+tr_status tr__pass_pipeline(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and recomputed before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
 // Between two pieces of a unit's program, ranks sum what the first has made.
@@ -30,6 +34,8 @@ tr_status tr__pass_accumulate(tr_plan *plan, tr_error *err);
 tr_status tr__pass_micro_norm(tr_plan *plan, tr_error *err);
 // What ranks bring together and sum, and when.
 tr_status tr__pass_communicate(tr_plan *plan, tr_error *err);
+// Stages sum the gradients of the tied tensors that both of them use.
+tr_status tr__pass_tied(tr_plan *plan, tr_error *err);
 // Updates of what lives on NVMe: cut into pieces, read ahead and written back.
 tr_status tr__pass_stage(tr_plan *plan, tr_error *err);
 // Updates on the host that a step leaves to the next one.

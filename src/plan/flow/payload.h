@@ -25,6 +25,7 @@ typedef enum tr_part {
     TR_PART_WAVE,             // wave tensors: only exchanged
     TR_PART_DIRECTION, // of an update that takes matrices as wholes: only exchanged
     TR_PART_TENSOR,    // of a micro-batch, inside of a unit: only exchanged
+    TR_PART_BOUNDARY,  // of a micro-batch, between two stages: only exchanged
 } tr_part;
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands
@@ -48,6 +49,9 @@ typedef struct tr_exchange {
     tr_comm_type type;
     tr_axes group;
     bool in_place; // what is sent is this rank's part of what is received
+    // Two of the group exchange: its members `from`, the first of them, and `to`. Where
+    // both are 0, all of the group do.
+    int32_t from, to;
     int64_t count, shard;
 } tr_exchange;
 

@@ -30,6 +30,14 @@ int64_t tr__plan_rounds(const tr_plan *plan) {
     return plan->request.passes > 1 ? 3 : 1;
 }
 
+int64_t tr__plan_stage_of(const tr_plan *plan, int unit) {
+    int64_t stage = 0;
+    while (unit >= plan->stage_first[stage + 1]) {
+        stage++;
+    }
+    return stage;
+}
+
 bool tr__plan_runs(const tr_plan *plan, int unit) {
     return unit >= plan->runs.first && unit < plan->runs.end;
 }

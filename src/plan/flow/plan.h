@@ -5,6 +5,7 @@
 
 #include "comm/mesh.h"
 #include "plan/flow/flat.h"
+#include "plan/flow/stages.h"
 #include "plan/flow/statistics.h"
 #include "plan/flow/step.h"
 #include "plan/flow/unit_values.h"
@@ -38,6 +39,12 @@ typedef struct tr_traffic {
     int64_t nvme;        // read and written, whole blocks
 } tr_traffic;
 
+// What a rank of a stage of the pipeline takes and computes in a step.
+typedef struct tr_stage_figures {
+    int64_t bytes[TR_SPACES];
+    double flops;
+} tr_stage_figures;
+
 typedef struct tr_plan_unit {
     tr_unit_program *program; // shared by units of the same kind
     bool owns_program;        // the first of its kind
@@ -61,6 +68,9 @@ struct tr_plan {
     tr_batch_tensors batch; // the model's: what a slot of the ring holds
     tr_plan_unit *units;
     int unit_count;     // of the model
+    int *stage_first;   // [stages + 1] the first unit of each stage of the pipeline
+    // [stages] Of a plan that is proved, and has several stages; else NULL.
+    tr_stage_figures *stages;
     tr_unit_range runs; // those of them that this rank runs
     tr_flat *flats;
     size_t flat_count, flat_capacity;
@@ -113,6 +123,8 @@ bool tr__plan_exchanges_inside(const tr_plan *plan);
 // How often a training step goes through its micro-batches (tr_plan_request.passes): up
 // to the loss, through the loss, and on from it; or all at once.
 int64_t tr__plan_rounds(const tr_plan *plan);
+// The stage that runs it.
+int64_t tr__plan_stage_of(const tr_plan *plan, int unit);
 // Does this rank run the unit?
 bool tr__plan_runs(const tr_plan *plan, int unit);
 // Ranks along the data axis, and which of them this one is.
@@ -134,7 +146,8 @@ tr_status tr__plan_check_reach(const tr_plan *plan, tr_error *err);
 
 // Hashes of what ranks do together, of all sequences in their order.
 typedef struct tr_plan_digest {
-    uint64_t of_group[TR_ON_ALL + 1]; // by axes: equal on all ranks of such a group
+    uint64_t of_group[TR_ON_ALL + 1]; // by axes: equal on all ranks of such a group, of
+                                      // what all of it exchange
     uint64_t all; // of all groups: equal on ranks that differ on no pipeline axis,
                   // which walk through the same units
 } tr_plan_digest;

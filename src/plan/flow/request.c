@@ -10,13 +10,26 @@
 
 enum { STEPS_MOST = 1 << 24 };
 
-// Nothing is split along these axes yet: their ranks would all do the same work.
-tr_status tr__request_check_axes(const tr_mesh *mesh, tr_error *err) {
-    return mesh->size[TR_AXIS_PIPELINE] > 1
+// What does not know stages yet.
+static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
+    int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
+    bool nvme =
+        r->optimizer_placement == TR_SPACE_NVME || r->param_placement == TR_SPACE_NVME;
+    const char *beside = r->passes > 1 ? "contrastive.passes 2"
+                         : r->peers    ? "NCCL"
+                         : nvme        ? "anything on NVMe"
+                                       : NULL;
+    if (stages > 1 && beside) {
+        return tr_fail(err, TR_USAGE,
+                       "pipeline.stages is %lld, which is not yet supported beside %s: "
+                       "set it to 1",
+                       (long long)stages, beside);
+    }
+    return stages > r->model->unit_count
                ? tr_fail(err, TR_USAGE,
-                         "pipeline.stages is %lld, which is not yet supported: set it "
-                         "to 1",
-                         (long long)mesh->size[TR_AXIS_PIPELINE])
+                         "pipeline.stages is %lld, and the model has %d units: use as "
+                         "many stages at most",
+                         (long long)stages, r->model->unit_count)
                : TR_OK;
 }
 
@@ -257,6 +270,7 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_quantization(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_tensor_ranks(r, err) : status;
+    status = status == TR_OK ? check_stages(r, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_placements(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;

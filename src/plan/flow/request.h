@@ -6,8 +6,6 @@
 
 // TR_USAGE: what cannot be, or is not yet supported, with the key that says it.
 tr_status tr__request_check(const tr_plan_request *request, tr_error *err);
-// The same of the mesh alone: of axes along which nothing is split yet.
-tr_status tr__request_check_axes(const tr_mesh *mesh, tr_error *err);
 // What a request's kernels are for: its backend, its limits, and what this machine has
 // for what it leaves open.
 tr_target tr__request_target(const tr_plan_request *request);

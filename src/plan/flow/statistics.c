@@ -20,7 +20,7 @@ int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat) {
     if (flat->frozen) {
         return 0;
     }
-    int64_t most = tr__min_i64(tr__update_shard(plan, flat), flat->count);
+    int64_t most = tr__min_i64(tr__update_shard(plan, flat), flat->all);
     return tr__ceil_div(most, TR_SHARD_ELEMENTS) + flat->param_count;
 }
 
@@ -38,7 +38,7 @@ int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t 
 static void lay_statistics(tr_plan *plan) {
     int64_t blocks = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].count);
+        int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].all);
         plan->flats[f].squares = blocks;
         blocks += plan->flats[f].frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
     }

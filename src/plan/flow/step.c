@@ -23,13 +23,13 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
 }
 
 const char *tr__part_name(tr_part part) {
-    static const char *const names[] = {"parameters",   "gradients",  "statistics",
-                                        "copy",         "state 0",    "state 1",
-                                        "state 2",      "state 3",    "norms",
-                                        "wave tensors", "directions", "tensor"};
-    static_assert(sizeof names / sizeof *names == TR_PART_TENSOR + 1,
+    static const char *const names[] = {
+        "parameters", "gradients", "statistics", "copy",  "state 0",
+        "state 1",    "state 2",   "state 3",    "norms", "wave tensors",
+        "directions", "tensor",    "boundary"};
+    static_assert(sizeof names / sizeof *names == TR_PART_BOUNDARY + 1,
                   "every part has its name");
-    return (unsigned)part <= TR_PART_TENSOR ? names[part] : "";
+    return (unsigned)part <= TR_PART_BOUNDARY ? names[part] : "";
 }
 
 tr_step_label tr__label_of_part(tr_verb verb, tr_part part) {

@@ -25,9 +25,12 @@
 //                     the gather, when every micro-batch has added to them
 //   merge             makes one tensor of the parts of micro-batches and ranks
 //   hand_out          gives the caller a micro-batch's outputs and takes their
-//   gradients recompute         recomputes what a unit's forward did not keep backward
-//   runs one segment's backward on one micro-batch micro_norm        squares the first
-//   micro-batch's gradients of one segment of a
+//   gradients send, receive     hands a micro-batch's inputs, or their gradient, to
+//   another stage
+//                     of the pipeline
+//   recompute         recomputes what a unit's forward did not keep
+//   backward          runs one segment's backward on one micro-batch
+//   micro_norm        squares the first micro-batch's gradients of one segment of a
 //                     unit into the statistics, before others add to them
 //   micro_norm_tied   squares a tied tensor's gradient into the statistics, when the
 //                     rank's first wave has added to it and no other wave has
@@ -79,7 +82,8 @@
     X(clear)                                                                           \
     X(norm)                                                                            \
     X(direction_norms)                                                                 \
-    X(tensor_norms) X(update) X(track) X(report) X(decide) X(direction)
+    X(tensor_norms)                                                                    \
+    X(update) X(track) X(report) X(decide) X(direction) X(send) X(receive)
 
 typedef enum tr_verb {
 #define TR_VERB_ENUM(name) TR_VERB_##name,

@@ -74,6 +74,19 @@ int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
 
 // ---- messages
 
+tr_comm_type tr__sum_type(const tr_plan *plan) {
+    switch (plan->request.sums) {
+    case TR_I64:
+        return TR_COMM_I64;
+    case TR_BF16:
+        return TR_COMM_BF16;
+    case TR_F16:
+        return TR_COMM_F16;
+    default:
+        return TR_COMM_F32;
+    }
+}
+
 static bool is_on_device(const tr_plan *plan, const tr_step_operand *operand) {
     return operand->buffer >= 0 &&
            plan->buffers[operand->buffer].space == TR_SPACE_DEVICE;
@@ -86,10 +99,33 @@ bool tr__exchange_is_away(const tr_plan *plan, const tr_plan_step *step) {
             is_on_device(plan, tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)));
 }
 
+bool tr__exchange_is_pair(const tr_exchange *exchange) {
+    return exchange->from != exchange->to;
+}
+
+int64_t tr__exchange_members(const tr_plan *plan, const tr_exchange *e) {
+    return tr__exchange_is_pair(e) ? 2
+                                   : tr__mesh_members(&plan->request.mesh, e->group);
+}
+
+int64_t tr__exchange_member(const tr_plan *plan, const tr_exchange *e) {
+    int64_t member = tr__mesh_member(&plan->request.mesh, e->group);
+    return tr__exchange_is_pair(e) ? member == e->to : member;
+}
+
+// How far two members that follow each other are apart.
+static int64_t stride_of(const tr_plan *plan, const tr_exchange *e) {
+    const tr_mesh *mesh = &plan->request.mesh;
+    int64_t apart = tr__mesh_rank_of(mesh, e->group, e->to) -
+                    tr__mesh_rank_of(mesh, e->group, e->from);
+    return !tr__exchange_is_pair(e) ? tr__mesh_stride(mesh, e->group)
+           : apart < 0              ? -apart
+                                    : apart;
+}
+
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                        tr_transfer *out) {
     const tr_exchange *e = &step->payload.exchange;
-    const tr_mesh *mesh = &plan->request.mesh;
     if (step->shape != TR_STEP_IS_EXCHANGE) {
         return false;
     }
@@ -98,9 +134,9 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                          .shard = e->shard,
                          .bytes = (int64_t)tr__comm_type_bytes(e->type),
                          .away = tr__exchange_is_away(plan, step),
-                         .members = tr__mesh_members(mesh, e->group),
-                         .member = tr__mesh_member(mesh, e->group),
-                         .stride = tr__mesh_stride(mesh, e->group)};
+                         .members = tr__exchange_members(plan, e),
+                         .member = tr__exchange_member(plan, e),
+                         .stride = stride_of(plan, e)};
     return true;
 }
 

@@ -35,6 +35,13 @@ typedef struct tr_transfer {
     int64_t members, member, stride;
 } tr_transfer;
 
+// As what sums of gradients are exchanged.
+tr_comm_type tr__sum_type(const tr_plan *plan);
+// Is the exchange one of two ranks of its group?
+bool tr__exchange_is_pair(const tr_exchange *exchange);
+// The ranks that take part in it, and which of them this plan's is.
+int64_t tr__exchange_members(const tr_plan *plan, const tr_exchange *exchange);
+int64_t tr__exchange_member(const tr_plan *plan, const tr_exchange *exchange);
 // Is some of what a step exchanges in a device's memory that messages do not reach?
 // Then it is ferried (tr_comm_ferry).
 bool tr__exchange_is_away(const tr_plan *plan, const tr_plan_step *step);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "ops/flat/zero/zero.h"
 #include "plan/flow/passes.h"
+#include "plan/flow/turns.h"
 #include "plan/flow/wave.h"
 #include "plan/passes/steps_gradients.h"
 #include "plan/passes/steps_update.h"
@@ -168,26 +169,33 @@ static void merge_step(writer *w) {
     }
 }
 
-// Every wave goes up through this rank's units, and down again. (Of a step in two
-// passes a pass of its own makes waves: two_passes.c.)
-static void add_waves(writer *w) {
+// A wave goes up through this rank's units, or down again.
+static void add_turn(writer *w, bool backward) {
     const tr_plan *plan = w->plan;
     bool turns = plan->runs.end == plan->unit_count;
     int end = plan->runs.end - turns; // of units that are not turned at once
+    for (int u = plan->runs.first; u < end && !backward; u++) {
+        forward_unit(w, u);
+    }
+    if (turns && !backward) {
+        turn(w, end);
+    }
+    for (int u = end - 1; u >= w->lowest && backward; u--) {
+        backward_unit(w, u);
+    }
+}
+
+// (Of a step in two passes a pass of its own makes waves: two_passes.c.)
+static void add_waves(writer *w) {
+    const tr_plan *plan = w->plan;
     int64_t g = plan->request.accumulation_steps;
     int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
-    for (int64_t first = 0; first < g; first += wave) {
-        w->first = first;
-        w->end = tr__min_i64(first + wave, g);
-        for (int u = plan->runs.first; u < end; u++) {
-            forward_unit(w, u);
-        }
-        if (turns) {
-            turn(w, end);
-        }
-        for (int u = end - 1; u >= w->lowest; u--) {
-            backward_unit(w, u);
-        }
+    int64_t waves = tr__ceil_div(g, wave);
+    for (int64_t i = 0; i < 2 * waves; i++) {
+        tr_turn at = tr__turn_of(&plan->request.mesh, waves, i);
+        w->first = at.wave * wave;
+        w->end = tr__min_i64(w->first + wave, g);
+        add_turn(w, at.backward);
     }
 }
 
@@ -235,6 +243,14 @@ static void train_step(writer *w) {
     while (w->lowest < plan->runs.end - 1 &&
            !tr__unit_has_backward(plan->units[w->lowest].program)) {
         w->lowest++; // the last unit has the loss
+    }
+    if (!tr__unit_has_backward(plan->units[w->lowest].program)) {
+        tr__edit_refuse(&w->editor,
+                        tr_fail(w->editor.err, TR_USAGE,
+                                "stage %lld of the pipeline trains nothing: use fewer "
+                                "stages, or freeze less",
+                                (long long)plan->request.mesh.at[TR_AXIS_PIPELINE]));
+        return;
     }
     clear_statistics(w);
     add_waves(w);

@@ -28,6 +28,7 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
         tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
         return -1;
     }
+    flat.all = flat.count;
     plan->flats[plan->flat_count] = flat;
     return (int)plan->flat_count++;
 }
@@ -131,8 +132,14 @@ static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *
     return TR_OK;
 }
 
-static int64_t stage_of(const tr_plan *plan, int unit) {
-    return tr__stage_of_unit(&plan->request.mesh, plan->unit_count, unit);
+static tr_status use_tied(tr_plan *plan, int flat, int64_t stage, tr_error *err) {
+    tr_flat *of = &plan->flats[flat];
+    return tr__axes_add_stage(&of->axes, stage)
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "tied tensor %s has users on three stages of the pipeline, "
+                         "and two are possible: use fewer stages",
+                         of->name);
 }
 
 // A flat buffer of a unit's own parameters, and its name. The first has the unit's.
@@ -153,7 +160,7 @@ static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     }
     int64_t elements = program->own_elements[own];
     tr_flat flat = {.name = own_name ? own_name : name,
-                    .axes = tr__axes_of_stage(stage_of(plan, u)),
+                    .axes = tr__axes_of_stage(tr__plan_stage_of(plan, u)),
                     .own_name = own_name,
                     .frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED ||
                               own == TR_OWN_SPLIT_FROZEN,
@@ -203,12 +210,14 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
             int tied = find_tied(plan, info->name);
             plan->units[u].flats[where->flat] = tied;
             plan->flats[tied].apart = plan->flats[tied].apart || info->apart;
-            tr__axes_add_stage(&plan->flats[tied].axes, stage_of(plan, u));
             status = check_tied(plan, tied, info, err);
+            status = status == TR_OK
+                         ? use_tied(plan, tied, tr__plan_stage_of(plan, u), err)
+                         : status;
         } else {
             int64_t count = tr__round_up(tr_shape_count(info->shape), TR_FLAT_ELEMENTS);
             tr_flat flat = {.name = info->name,
-                            .axes = tr__axes_of_stage(stage_of(plan, u)),
+                            .axes = tr__axes_of_stage(tr__plan_stage_of(plan, u)),
                             .tied = true,
                             .frozen = info->frozen,
                             .apart = info->apart,
@@ -287,8 +296,8 @@ enum { SHARDS_STATE = 1, SHARDS_GRAD = 2, SHARDS_PARAM = 3 };
 
 static void cut(const tr_plan *plan, tr_flat *flat) {
     int64_t ranks = tr__data_ranks(&plan->request);
-    int64_t even = tr__round_up(tr__ceil_div(flat->count, ranks), TR_SHARD_ELEMENTS);
-    flat->shard = ranks == 1 ? flat->count : even;
+    int64_t even = tr__round_up(tr__ceil_div(flat->all, ranks), TR_SHARD_ELEMENTS);
+    flat->shard = ranks == 1 ? flat->all : even;
     tr__comm_part(flat->count, flat->shard, tr__data_rank(&plan->request), &flat->first,
                   &flat->own);
 }
@@ -405,8 +414,18 @@ static tr_status flat_buffers(tr_plan *plan, tr_flat *flat, tr_error *err) {
     return status;
 }
 
+// Of flat buffers whose users are on other stages this rank has no elements.
+static void leave_out(tr_plan *plan) {
+    int64_t stage = plan->request.mesh.at[TR_AXIS_PIPELINE];
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr_flat *flat = &plan->flats[f];
+        flat->count = tr__stage_has(&flat->axes, stage) ? flat->all : 0;
+    }
+}
+
 // What stays are the first that have room in its share: forwards, which begin with
-// them, need not wait until they are back.
+// them, need not wait until they are back. Ranks of two stages sum gradients of tied
+// tensors where they are made, so these stay, too.
 static void choose_leaving(tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     int64_t all = tr__plan_trained(plan);
@@ -414,7 +433,8 @@ static void choose_leaving(tr_plan *plan) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
         flat->offloaded = r->optimizer_placement != TR_SPACE_DEVICE &&
-                          flat->count > room && !flat->frozen;
+                          flat->count > room && !flat->frozen &&
+                          !tr__on_two_stages(&flat->axes);
         room -= flat->offloaded || flat->frozen ? 0 : flat->count;
     }
 }
@@ -459,6 +479,7 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
     if (sliced != TR_OK) {
         return sliced;
     }
+    leave_out(plan);
     choose_leaving(plan);
     for (size_t i = 0; i < plan->flat_count; i++) {
         tr_status status = flat_buffers(plan, &plan->flats[i], err);

@@ -1,6 +1,7 @@
 #include "plan/passes/visits.h"
 
 #include "base/memory.h"
+#include "ops/flat/zero/zero.h"
 
 static uint32_t flats_of(const tr_plan_step *step, tr_place place) {
     const tr_program *program = tr__payload_program(step);
@@ -29,6 +30,19 @@ static void find(const tr_plan *plan, tr_sequence_kind kind, tr_visits *out) {
         out->of[i] = (int32_t)out->count - 1;
         last->reads |= flats_of(step, TR_PLACE_PARAM);
         last->makes |= flats_of(step, TR_PLACE_PARAM_GRAD);
+    }
+}
+
+// What clears gradients is of the visit that makes them.
+static void take_clears(const tr_plan *plan, tr_sequence_kind kind, tr_visits *out) {
+    const tr_sequence *steps = &plan->sequences[kind];
+    int32_t next = -1;
+    for (size_t i = steps->count; i-- > 0;) {
+        const tr_plan_step *step = &steps->steps[i];
+        if (step->subject == TR_OF_FLAT && tr__step_op(plan, step) == &tr__op_zero) {
+            out->of[i] = next;
+        }
+        next = out->of[i] >= 0 ? out->of[i] : next;
     }
 }
 
@@ -90,6 +104,7 @@ tr_status tr__visits_find(const tr_plan *plan, tr_sequence_kind kind, tr_visits 
     bool good = marks && seen && out->visits && out->of;
     if (good) {
         find(plan, kind, out);
+        take_clears(plan, kind, out);
         find_leaving(plan, out, marks);
         find_arriving(plan, kind, out, seen);
     }

@@ -4,21 +4,9 @@
 
 #include "ops/optimizers/optimizer_measure.h"
 #include "plan/flow/residency.h"
+#include "plan/flow/work.h"
 #include "plan/passes/steps_gradients.h"
 #include "plan/passes/steps_update.h"
-
-static tr_comm_type sum_type(const tr_plan *plan) {
-    switch (plan->request.sums) {
-    case TR_I64:
-        return TR_COMM_I64;
-    case TR_BF16:
-        return TR_COMM_BF16;
-    case TR_F16:
-        return TR_COMM_F16;
-    default:
-        return TR_COMM_F32;
-    }
-}
 
 // ---- gathers
 
@@ -122,7 +110,7 @@ static int32_t put_reduce(tr_ways *ways, int flat, bool apart) {
     const tr_flat *of = &plan->flats[flat];
     bool pass = tr__flat_grads_pass(plan, flat);
     int32_t from = pass ? tr__ways_take(ways, flat) : of->sums.buffer;
-    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, sum_type(plan));
+    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, tr__sum_type(plan));
     tr_plan_step step = {.label = {.verb = TR_VERB_reduce},
                          .subject = TR_OF_FLAT,
                          .unit = flat,
@@ -154,7 +142,7 @@ static int32_t put_addition(tr_ways *ways, int flat) {
 static int32_t put_gather_gradients(tr_ways *ways, int flat) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
-    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, sum_type(plan));
+    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, tr__sum_type(plan));
     tr_region sums = tr__region(of->sums.buffer, of->count * tr__sum_bytes(plan));
     return tr__make_exchange(&ways->editor, gather_step(plan, TR_PART_GRAD, flat),
                              exchange, sums, sums, false);

@@ -405,6 +405,7 @@ tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
             "the host's steps run on the device's processors, in the plan's order\n");
     }
     print_ledger(plan, to);
+    tr__stages_print(plan, to);
     print_traffic(plan, to);
     tr_status choices = tr__choices_print(plan, to, err);
     if (choices == TR_OK && tr__backend(plan->target.backend)->device) {

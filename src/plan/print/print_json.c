@@ -297,6 +297,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     bool inference = plan->request.inference;
     write_request(plan, to);
     write_ledger(plan, to);
+    tr__stages_write(plan, to);
     write_traffic(plan, to);
     tr__json_line(to, 2);
     tr__json_put_whole(to, "flops", plan->flops);

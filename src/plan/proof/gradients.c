@@ -166,9 +166,27 @@ tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
                         .base = base};
 }
 
-// With one rank, what has not been handed on is complete where it was made.
+tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base,
+                             bool whole) {
+    tr_meaning total = tr__gradient_total(p, flat, tr__scopes_of(p, flat), base);
+    total.terms = whole ? 2 : 1; // stages; and this rank's part of their sum
+    return total;
+}
+
 void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                        int64_t count, int32_t version) {
+    if (!tr__on_two_stages(&p->plan->flats[flat].axes)) {
+        tr__gradient_of_stage(p, flat, kept, first, count, version);
+        return;
+    }
+    tr_meaning tied = tr__gradient_tied(p, flat, kept->base, true);
+    tied.version = version;
+    tr__gradient_as(p, flat, kept, first, count, &tied);
+}
+
+// With one rank, what has not been handed on is complete where it was made.
+void tr__gradient_of_stage(tr_proof *p, int32_t flat, const tr_kept *kept,
+                           int64_t first, int64_t count, int32_t version) {
     const tr_flat *f = &p->plan->flats[flat];
     bool own = tr__data_ranks(&p->plan->request) == 1 && !f->offloaded;
     tr_meaning total = tr__gradient_total(p, flat, tr__scopes_of(p, flat), kept->base);

@@ -48,6 +48,12 @@ void tr__gradient_leave(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t 
 // The sum of so many scopes, over all ranks.
 tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
                               int64_t base);
+// Of a tied tensor that two stages use: the sum over both. `whole`: of all elements,
+// else of this stage's part of them.
+tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base, bool whole);
+// Elements are complete on this rank's stage.
+void tr__gradient_of_stage(tr_proof *p, int32_t flat, const tr_kept *kept,
+                           int64_t first, int64_t count, int32_t version);
 // What the step names for a gradient that passes, of elements [first, first + count).
 tr_kept tr__gradient_passing(tr_proof *p, tr_operand_role role, int64_t first,
                              int64_t count, int64_t room, int64_t element);

@@ -22,6 +22,12 @@ static tr_axes group_of(const tr_plan_step *exchange) {
     return exchange->payload.exchange.group;
 }
 
+// Is it of the same ranks?
+static bool is_of_same(const tr_plan_step *a, const tr_plan_step *b) {
+    const tr_exchange *x = &a->payload.exchange, *y = &b->payload.exchange;
+    return x->group == y->group && x->from == y->from && x->to == y->to;
+}
+
 static void go_on(matcher *m, size_t i, size_t from) {
     const tr_sequence *sequence = &m->plans[i]->sequences[m->kind];
     m->at[i] = from;
@@ -35,10 +41,13 @@ static int64_t rank_of(const matcher *m, size_t i) {
     return tr_mesh_rank(&m->plans[i]->request.mesh);
 }
 
-// Are both in one group on these axes?
-static bool are_together(const matcher *m, size_t i, size_t k, tr_axes group) {
+// Does rank k take part in what rank i exchanges?
+static bool are_together(const matcher *m, size_t i, size_t k, const tr_exchange *of) {
     const tr_mesh *a = &m->plans[i]->request.mesh, *b = &m->plans[k]->request.mesh;
-    return tr__mesh_rank_of(a, group, 0) == tr__mesh_rank_of(b, group, 0);
+    int64_t member = tr__mesh_member(b, of->group);
+    bool one = !tr__exchange_is_pair(of) || member == of->from || member == of->to;
+    return one &&
+           tr__mesh_rank_of(a, of->group, 0) == tr__mesh_rank_of(b, of->group, 0);
 }
 
 static tr_status fail(const matcher *m, size_t i, size_t k, const char *how) {
@@ -61,10 +70,10 @@ static tr_status find_late(const matcher *m, size_t i, size_t *late) {
     *late = m->count;
     for (size_t k = 0; k < m->count; k++) {
         const tr_plan_step *other = next_of(m, k);
-        if (k == i || !are_together(m, i, k, group_of(own))) {
+        if (k == i || !are_together(m, i, k, &own->payload.exchange)) {
             continue;
         }
-        if (!other || group_of(other) != group_of(own)) {
+        if (!other || !is_of_same(other, own)) {
             *late = k;
         } else if (tr__exchange_hash(other) != hash) {
             return fail(m, i, k, "is another than that of");
@@ -74,9 +83,9 @@ static tr_status find_late(const matcher *m, size_t i, size_t *late) {
 }
 
 static void complete(matcher *m, size_t i) {
-    tr_axes group = group_of(next_of(m, i));
+    const tr_exchange of = next_of(m, i)->payload.exchange;
     for (size_t k = 0; k < m->count; k++) {
-        if (k == i || are_together(m, i, k, group)) {
+        if (k == i || are_together(m, i, k, &of)) {
             go_on(m, k, m->at[k] + 1);
         }
     }

@@ -131,7 +131,9 @@ void tr__oblige_logits(tr_proof *p) {
     }
     tr_meaning want = {.kind = loss ? TR_MEANS_LOSS : TR_MEANS_LOGITS};
     int32_t buffer = loss ? p->plan->sums : p->plan->logits;
-    if (loss) {
+    if (loss && p->tables.evaluated.terms == 0) { // of another stage
+        want.kind = TR_MEANS_ZEROS;
+    } else if (loss) {
         want.terms = p->tables.evaluated.terms;
         want.sum = p->tables.evaluated.sum;
     }

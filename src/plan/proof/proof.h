@@ -176,6 +176,8 @@ void tr__role_work(tr_proof *p, int64_t bytes);
 // messages pass, between the ranks on these axes of the mesh: the step names them.
 void tr__role_convert(tr_proof *p);
 void tr__exchange_work(tr_proof *p, tr_axes group);
+// The same of an exchange of two stages.
+void tr__exchange_pair(tr_proof *p, int64_t from, int64_t to);
 // What a part of a flat buffer is; where its element 0 would lie; elements of it.
 typedef struct tr_kept {
     int32_t buffer;
@@ -209,6 +211,8 @@ void tr__rule_track(tr_proof *p);
 bool tr__pieces_make(tr_proof *p); // false: no memory
 void tr__pieces_reset(tr_proof *p);
 void tr__rule_exchange_tensor(tr_proof *p);
+void tr__rule_message(tr_proof *p);
+void tr__rule_sum_tied(tr_proof *p);
 // rules_hand_out.c
 void tr__rule_hand_out(tr_proof *p);
 // rules_wave.c

@@ -114,14 +114,17 @@ static void read_first_squares(tr_proof *p) {
     tr__bytes_read(p, tr__statistics_bytes(p, TR_STATISTICS_TIED_SQUARES, 1), &tied);
 }
 
+// A stage without a loss leaves the sums as they were cleared.
 static void read_losses(tr_proof *p) {
+    bool some = p->tables.loss.terms > 0;
     tr_meaning loss = {.kind = TR_MEANS_LOSS,
                        .terms = p->tables.loss.terms,
                        .sum = p->tables.loss.sum};
     for (loss.index = 0; loss.index < p->plan->request.accumulation_steps;
          loss.index++) {
         int64_t first = p->plan->statistics.sums + loss.index * TR_SUMS;
-        tr__bytes_read(p, tr__statistics_bytes(p, first, TR_SUMS), &loss);
+        tr__bytes_read(p, tr__statistics_bytes(p, first, TR_SUMS),
+                       some ? &loss : &zeros);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "ops/flat/accumulate/accumulate.h"
 #include "plan/flow/residency.h"
+#include "plan/flow/work.h"
 
 int32_t tr__role_buffer(const tr_proof *p, tr_operand_role role) {
     const tr_step_operand *operand = tr__step_find(p->plan, p->step, role);
@@ -58,9 +59,33 @@ static bool is_in_its_place(const tr_proof *p) {
     return within || !p->step->payload.exchange.in_place;
 }
 
+// Messages pass through it; devices need none.
+static void work_in_staging(tr_proof *p) {
+    int32_t staging = p->plan->staging;
+    if (!p->plan->request.peers || p->step->stream != TR_STREAM_COMM) {
+        tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
+    }
+}
+
+void tr__exchange_pair(tr_proof *p, int64_t from, int64_t to) {
+    const tr_exchange *e = &p->step->payload.exchange;
+    if (!is_in_its_place(p)) {
+        tr__proof_wrong(p, "sends another part than its own of what it receives");
+    } else if (e->group != TR_ON_PIPELINE || e->from != from || e->to != to) {
+        tr__proof_wrong(p, "is of other ranks than those of stages %lld and %lld",
+                        (long long)from, (long long)to);
+    } else {
+        work_in_staging(p);
+    }
+}
+
 void tr__exchange_work(tr_proof *p, tr_axes group) {
     if (!is_in_its_place(p)) {
         tr__proof_wrong(p, "sends another part than its own of what it receives");
+        return;
+    }
+    if (tr__exchange_is_pair(&p->step->payload.exchange)) {
+        tr__proof_wrong(p, "is of two ranks, and not of all of their group");
         return;
     }
     if (p->step->payload.exchange.group != group) {
@@ -75,11 +100,7 @@ void tr__exchange_work(tr_proof *p, tr_axes group) {
         tr__proof_wrong(p, "has no other rank to exchange with");
         return;
     }
-    int32_t staging = p->plan->staging;
-    if (p->plan->request.peers && p->step->stream == TR_STREAM_COMM) {
-        return; // devices need none
-    }
-    tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
+    work_in_staging(p);
 }
 
 // ---- parts of flat buffers

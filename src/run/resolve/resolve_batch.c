@@ -12,7 +12,8 @@ static int64_t count_of(const tr_run *run, const char *key) {
                                                    : 0;
 }
 
-// Of all ranks those that share the work of each layer: neighbours.
+// Of all ranks those that share the work of each layer: neighbours; and those that have
+// other layers.
 static tr_status resolve_mesh(tr_run *run, int64_t ranks, tr_error *err) {
     static const char deepspeed[] = "tensor_parallel.autotp_size";
     int64_t tensor = tr__config_int(run->config, "tensor_parallel.size");
@@ -29,7 +30,17 @@ static tr_status resolve_mesh(tr_run *run, int64_t ranks, tr_error *err) {
                        "out by that: start a multiple of it",
                        (long long)tensor, (long long)ranks, tr__plural(ranks));
     }
-    const tr_mesh mesh = {.size = {ranks / tensor, tensor, 1}};
+    int64_t stages = tr__config_int(run->config, "pipeline.stages");
+    if (ranks % (tensor * stages) != 0) {
+        return tr_fail(err, TR_USAGE,
+                       "pipeline.stages is %lld, each on %lld rank%s at least, and "
+                       "%lld rank%s cannot be shared out by that: start a multiple of "
+                       "%lld",
+                       (long long)stages, (long long)tensor, tr__plural(tensor),
+                       (long long)ranks, tr__plural(ranks),
+                       (long long)(tensor * stages));
+    }
+    const tr_mesh mesh = {.size = {ranks / tensor / stages, tensor, stages}};
     run->request.mesh =
         tr__mesh_of_rank(&mesh, run->comm ? tr_comm_rank(run->comm) : 0);
     return TR_OK;

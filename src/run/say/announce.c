@@ -28,6 +28,18 @@ static void say_dropout(const tr_run *run) {
     json_decref(keys);
 }
 
+// "": ranks differ on the data axis alone.
+static void name_mesh(const tr_mesh *mesh, char *text, size_t size) {
+    text[0] = '\0';
+    if (mesh->size[TR_AXIS_DATA] < tr_mesh_ranks(mesh)) {
+        snprintf(text, size, " (%lld data x %lld tensor x %lld stage%s)",
+                 (long long)mesh->size[TR_AXIS_DATA],
+                 (long long)mesh->size[TR_AXIS_TENSOR],
+                 (long long)mesh->size[TR_AXIS_PIPELINE],
+                 tr__plural(mesh->size[TR_AXIS_PIPELINE]));
+    }
+}
+
 static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     int64_t ranks = tr_mesh_ranks(&r->mesh);
     if (ranks == 1) {
@@ -38,8 +50,10 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     const char *by = r->peers                        ? backend->peers->name
                      : tr__backend_is_apart(backend) ? "pinned memory of the host"
                                                      : NULL;
-    tr__note(&run->log, "%lld ranks of %d thread%s, ZeRO stage %d, wave %lld%s%s",
-             (long long)ranks, r->threads, tr__plural(r->threads), r->stage,
+    char mesh[96];
+    name_mesh(&r->mesh, mesh, sizeof mesh);
+    tr__note(&run->log, "%lld ranks%s of %d thread%s, ZeRO stage %d, wave %lld%s%s",
+             (long long)ranks, mesh, r->threads, tr__plural(r->threads), r->stage,
              (long long)r->wave, by ? "; they exchange by " : "", by ? by : "");
     if (r->threads > room) {
         tr__warn(&run->log,

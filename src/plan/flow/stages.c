@@ -1,0 +1,80 @@
+#include "plan/flow/stages.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+// Best ways of cutting the first u units into s stages, for all u and s.
+typedef struct table {
+    const double *before; // [units + 1] the cost of all units before each
+    int units, stages;
+    double limit;  // a stage may cost so much
+    double *least; // [stages + 1][units + 1] the sum of squares, or the costliest stage
+    int *begin;    // where the last stage begins
+} table;
+
+static size_t at(const table *t, int stage, int unit) {
+    return (size_t)stage * (size_t)(t->units + 1) + (size_t)unit;
+}
+
+// The first u units in s stages, the last of which begins at `begin`.
+static double value_of(const table *t, int s, int u, int begin) {
+    double cost = t->before[u] - t->before[begin], rest = t->least[at(t, s - 1, begin)];
+    if (isinf(t->limit)) { // the limit itself is looked for
+        return fmax(rest, cost);
+    }
+    return cost > t->limit ? INFINITY : rest + cost * cost;
+}
+
+static double fill(table *t) {
+    for (int u = 0; u <= t->units; u++) {
+        t->least[at(t, 0, u)] = u == 0 ? 0 : INFINITY;
+    }
+    for (int s = 1; s <= t->stages; s++) {
+        for (int u = 0; u <= t->units; u++) {
+            double *least = &t->least[at(t, s, u)];
+            *least = INFINITY;
+            for (int begin = s - 1; begin < u; begin++) {
+                double value = value_of(t, s, u, begin);
+                if (value < *least) {
+                    *least = value;
+                    t->begin[at(t, s, u)] = begin;
+                }
+            }
+        }
+    }
+    return t->least[at(t, t->stages, t->units)];
+}
+
+static void read_cut(const table *t, int *first) {
+    first[t->stages] = t->units;
+    for (int s = t->stages; s > 0; s--) {
+        first[s - 1] = t->begin[at(t, s, first[s])];
+    }
+}
+
+tr_status tr__cut_stages(const double *cost, int units, int stages, int *first,
+                         tr_error *err) {
+    size_t entries = (size_t)(stages + 1) * (size_t)(units + 1);
+    double *before = tr__calloc((size_t)units + 1, sizeof *before);
+    table t = {.before = before,
+               .units = units,
+               .stages = stages,
+               .limit = INFINITY,
+               .least = tr__calloc(entries, sizeof *t.least),
+               .begin = tr__calloc(entries, sizeof *t.begin)};
+    bool good = before && t.least && t.begin;
+    for (int u = 0; u < units && good; u++) {
+        before[u + 1] = before[u] + cost[u];
+    }
+    if (good) {
+        t.limit = fill(&t) * (1 + 1e-9); // sums round
+        fill(&t);
+        read_cut(&t, first);
+    }
+    tr__free(before);
+    tr__free(t.least);
+    tr__free(t.begin);
+    return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory to cut a pipeline");
+}

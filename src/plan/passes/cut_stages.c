@@ -1,0 +1,41 @@
+// Pass: which units each stage of a pipeline runs. Stages take about equal time, by the
+// arithmetic of their units' forwards and backwards: the plan knows no machine.
+#include "plan/flow/stages.h"
+#include "base/memory.h"
+#include "plan/flow/passes.h"
+
+// A forward is there once, whatever it keeps.
+static const tr_variant counted[] = {TR_VARIANT_FORWARD, TR_VARIANT_BACKWARD};
+
+static double cost_of(const tr_unit_program *unit) {
+    double flops = 1; // kernels whose cost nobody knows make all units alike
+    for (size_t v = 0; v < sizeof counted / sizeof *counted; v++) {
+        for (int i = 0; i < tr__unit_pieces(unit, counted[v]); i++) {
+            flops += tr__unit_piece(unit, counted[v], i)->cost.flops;
+        }
+    }
+    return flops;
+}
+
+tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {
+    const tr_mesh *mesh = &plan->request.mesh;
+    int stages = (int)mesh->size[TR_AXIS_PIPELINE],
+        stage = (int)mesh->at[TR_AXIS_PIPELINE];
+    double *cost = tr__calloc((size_t)plan->unit_count, sizeof *cost);
+    plan->stage_first = tr__calloc((size_t)stages + 1, sizeof *plan->stage_first);
+    tr_status status = cost && plan->stage_first
+                           ? TR_OK
+                           : tr_fail(err, TR_MEMORY, "no memory to cut a pipeline");
+    for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
+        cost[u] = cost_of(plan->units[u].program);
+    }
+    if (status == TR_OK) {
+        status = tr__cut_stages(cost, plan->unit_count, stages, plan->stage_first, err);
+    }
+    if (status == TR_OK) {
+        plan->runs =
+            (tr_unit_range){plan->stage_first[stage], plan->stage_first[stage + 1]};
+    }
+    tr__free(cost);
+    return status;
+}

@@ -1,0 +1,63 @@
+// Pass: gradients of tied tensors whose users are on two stages. Each stage has the sum
+// over its own users, and before the norm both sum theirs, where they lie; so both
+// update the tensor alike.
+#include "plan/flow/maker.h"
+#include "plan/flow/passes.h"
+#include "plan/flow/work.h"
+
+// This data rank's part of them, or, at stage 0, all.
+static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
+    bool shards = tr__plan_stage(plan) > 0;
+    return tr__region_of_flat(&flat->sums, shards ? flat->first : 0,
+                              shards ? flat->own : flat->count, tr__sum_bytes(plan));
+}
+
+static void put_sum(tr_editor *editor, int f) {
+    const tr_plan *plan = editor->plan;
+    const tr_flat *flat = &plan->flats[f];
+    tr_region all = sums_of(plan, flat);
+    int64_t count = (all.end - all.first) / tr__sum_bytes(plan);
+    tr_exchange exchange = {.part = TR_PART_GRAD,
+                            .kind = TR_COMM_REDUCE,
+                            .type = tr__sum_type(plan),
+                            .group = TR_ON_PIPELINE,
+                            .from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE],
+                            .to = (int32_t)flat->axes.other_stage,
+                            .count = count,
+                            .shard = (count + 1) / 2};
+    tr_plan_step step = {.label = tr__label_of_part(TR_VERB_reduce, TR_PART_GRAD),
+                         .subject = TR_OF_FLAT,
+                         .unit = f,
+                         .stream = TR_STREAM_COMM,
+                         .guard = TR_GUARD_ALWAYS};
+    tr__make_exchange(editor, step, exchange, all, tr__own_part(plan, &exchange, all),
+                      false);
+    exchange.kind = TR_COMM_GATHER;
+    exchange.in_place = true;
+    step.label = tr__label_of_part(TR_VERB_gather, TR_PART_GRAD);
+    tr__make_exchange(editor, step, exchange, all, all, false);
+}
+
+static bool is_summed(const tr_plan *plan, const tr_flat *flat) {
+    bool shards = tr__plan_stage(plan) > 0;
+    return tr__on_two_stages(&flat->axes) && !flat->frozen &&
+           (shards ? flat->own : flat->count) > 0;
+}
+
+tr_status tr__pass_tied(tr_plan *plan, tr_error *err) {
+    if (plan->request.inference || plan->request.mesh.size[TR_AXIS_PIPELINE] == 1) {
+        return TR_OK;
+    }
+    tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
+    for (size_t i = 0; i < editor.old->count && editor.status == TR_OK; i++) {
+        const tr_plan_step *step = &editor.old->steps[i];
+        bool norm = step->mark == TR_MARK_NORM;
+        for (size_t f = 0; norm && f < plan->flat_count; f++) {
+            if (is_summed(plan, &plan->flats[f])) {
+                put_sum(&editor, (int)f);
+            }
+        }
+        tr__edit_add(&editor, *step);
+    }
+    return tr__edit_end(&editor);
+}

@@ -1,0 +1,60 @@
+// The stages of a pipeline: their units, and what a rank of each takes and computes.
+#include "base/text.h"
+#include "plan/flow/plan.h"
+#include "plan/print/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int64_t stages_of(const tr_plan *plan) {
+    return plan->stages ? plan->request.mesh.size[TR_AXIS_PIPELINE] : 0;
+}
+
+static const char *unit_name(const tr_plan *plan, int unit) {
+    return plan->request.model->units[unit].name;
+}
+
+void tr__stages_print(const tr_plan *plan, FILE *to) {
+    char size[32];
+    if (stages_of(plan) > 0) {
+        fprintf(to, "\nstages, a rank of each\n");
+    }
+    for (int64_t s = 0; s < stages_of(plan); s++) {
+        const tr_stage_figures *stage = &plan->stages[s];
+        fprintf(to, "    %-3" PRId64 " %s .. %s: %.3f GFLOP a step", s,
+                unit_name(plan, plan->stage_first[s]),
+                unit_name(plan, plan->stage_first[s + 1] - 1), stage->flops / 1e9);
+        for (int space = 0; space < TR_SPACES; space++) {
+            tr__print_size(size, sizeof size, stage->bytes[space]);
+            if (stage->bytes[space] > 0) {
+                fprintf(to, ", %s %s", tr_space_name((tr_space)space), size);
+            }
+        }
+        fputc('\n', to);
+    }
+}
+
+void tr__stages_write(const tr_plan *plan, tr_json_writer *to) {
+    if (stages_of(plan) == 0) {
+        return;
+    }
+    tr__json_line(to, 2);
+    tr__json_put_open(to, "pipeline", '[');
+    for (int64_t s = 0; s < stages_of(plan); s++) {
+        const tr_stage_figures *stage = &plan->stages[s];
+        tr__json_line(to, 4);
+        tr__json_open(to, '{');
+        tr__json_put_text(to, "first_unit", unit_name(plan, plan->stage_first[s]));
+        tr__json_put_text(to, "last_unit",
+                          unit_name(plan, plan->stage_first[s + 1] - 1));
+        tr__json_put_whole(to, "flops", stage->flops);
+        tr__json_put_open(to, "bytes", '{');
+        for (int space = 0; space < TR_SPACES; space++) {
+            tr__json_put_integer(to, tr_space_name((tr_space)space),
+                                 stage->bytes[space]);
+        }
+        tr__json_close(to, '}');
+        tr__json_close(to, '}');
+    }
+    tr__json_close(to, ']');
+}

@@ -1,0 +1,135 @@
+// Rules of what stages of a pipeline exchange: inputs of units and their gradients, and
+// the sums of tied tensors' gradients.
+#include "plan/flow/work.h"
+#include "plan/proof/gradients.h"
+#include "plan/proof/unit.h"
+
+// A message, as the step's place in the model asks for it.
+typedef struct message {
+    bool gradient, sends;
+    bool behind; // it crosses the stage's end, else its begin
+    int unit;    // of this stage, at that boundary
+    int64_t other;
+    int64_t bytes;
+} message;
+
+static message message_of(const tr_proof *p) {
+    const tr_plan *plan = p->plan;
+    int64_t stage = plan->request.mesh.at[TR_AXIS_PIPELINE];
+    message m = {.gradient = p->step->backward,
+                 .sends = p->step->payload.exchange.from == stage};
+    m.behind = m.sends != m.gradient;
+    m.unit = m.behind ? plan->runs.end - 1 : plan->runs.first;
+    m.other = m.behind ? stage + 1 : stage - 1;
+    const tr_unit_program *unit = plan->units[m.unit].program;
+    m.bytes = !m.behind    ? m.gradient ? unit->input_grad_bytes : unit->input_bytes
+              : m.gradient ? unit->output_grad_bytes
+                           : unit->output_bytes;
+    return m;
+}
+
+static bool is_message(tr_proof *p, const message *m) {
+    const tr_exchange *e = &p->step->payload.exchange;
+    bool there =
+        m->other >= 0 && m->other < p->plan->request.mesh.size[TR_AXIS_PIPELINE];
+    if (!there || p->step->unit != m->unit) {
+        tr__proof_wrong(p, "is a message where no other stage begins");
+        return false;
+    }
+    if (e->kind != TR_COMM_GATHER || e->type != TR_COMM_BYTE || e->count != m->bytes ||
+        e->shard != m->bytes) {
+        tr__proof_wrong(p, "sends something else than the stages hand on");
+        return false;
+    }
+    return true;
+}
+
+// All of the operand that has it, in memory of the sequence.
+static tr_bytes whole_of(tr_proof *p, const message *m) {
+    size_t operand = m->sends ? TR_EXCHANGE_SEND : TR_EXCHANGE_RECEIVE;
+    const tr_step_operand *at = tr__step_operand(p->plan, p->step, operand);
+    if (at->buffer < 0 || p->plan->buffers[at->buffer].sequence < 0 || at->first != 0 ||
+        at->end != m->bytes) {
+        tr__proof_wrong(p, "sends other bytes than the stages hand on");
+    }
+    return (tr_bytes){at->buffer, at->first, at->end};
+}
+
+void tr__rule_message(tr_proof *p) {
+    static const tr_meaning dropped = {.kind = TR_MEANS_DROPPED};
+    if (!tr__unit_is_of_model(p)) {
+        return;
+    }
+    message m = message_of(p);
+    int64_t stage = p->plan->request.mesh.at[TR_AXIS_PIPELINE];
+    if (!is_message(p, &m)) {
+        return;
+    }
+    tr__exchange_pair(p, m.sends ? stage : m.other, m.sends ? m.other : stage);
+    tr_bytes bytes = whole_of(p, &m);
+    int32_t boundary = m.unit + m.behind;
+    tr_meaning means = m.gradient ? tr__input_gradient_meaning(p, boundary)
+                                  : tr__input_meaning(p, boundary);
+    if (!m.sends) {
+        tr__bytes_write(p, bytes, p->stopped ? &dropped : &means);
+    } else if (!p->stopped) {
+        tr__bytes_read(p, bytes, &means);
+    }
+}
+
+// ---- tied tensors
+
+// This data rank's elements of a gradient, of which each of the two stages sums a part.
+typedef struct tied {
+    const tr_flat *flat;
+    tr_kept kept;
+    int64_t first, count;
+    int64_t own_first, own; // this stage's
+} tied;
+
+static tied tied_of(tr_proof *p) {
+    const tr_exchange *e = &p->step->payload.exchange;
+    const tr_flat *flat = &p->plan->flats[p->step->unit];
+    bool shards = tr__plan_stage(p->plan) > 0;
+    tied t = {.flat = flat,
+              .kept = tr__kept_sums(p, p->step->unit),
+              .first = shards ? flat->first : 0,
+              .count = shards ? flat->own : flat->count};
+    tr__comm_part(t.count, (t.count + 1) / 2, (int)tr__exchange_member(p->plan, e),
+                  &t.own_first, &t.own);
+    t.own_first += t.first;
+    return t;
+}
+
+static bool is_tied(tr_proof *p, const tied *t) {
+    const tr_exchange *e = &p->step->payload.exchange;
+    if (!tr__on_two_stages(&t->flat->axes) || e->type != tr__sum_type(p->plan) ||
+        e->count != t->count || e->shard != (t->count + 1) / 2) {
+        tr__proof_wrong(p, "sums something else than two stages have of %s",
+                        t->flat->name);
+        return false;
+    }
+    return true;
+}
+
+void tr__rule_sum_tied(tr_proof *p) {
+    if (!tr__gradient_is_of_flat(p)) {
+        return;
+    }
+    int32_t flat = p->step->unit;
+    tied t = tied_of(p);
+    if (!is_tied(p, &t)) {
+        return;
+    }
+    tr__exchange_pair(p, t.flat->axes.owner[TR_AXIS_PIPELINE],
+                      t.flat->axes.other_stage);
+    tr_meaning sum = tr__gradient_tied(p, flat, t.kept.base, false),
+               all = tr__gradient_tied(p, flat, t.kept.base, true);
+    if (p->step->payload.exchange.kind == TR_COMM_REDUCE) {
+        tr__gradient_of_stage(p, flat, &t.kept, t.first, t.count, p->version);
+        tr__gradient_leave(p, flat, &t.kept, t.own_first, t.own, NULL, &sum);
+    } else {
+        tr__gradient_as(p, flat, &t.kept, t.own_first, t.own, &sum);
+        tr__gradient_leave(p, flat, &t.kept, t.first, t.count, NULL, &all);
+    }
+}
