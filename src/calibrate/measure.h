@@ -83,6 +83,7 @@ tr_status
 tr__measure_device_copies(tr_measuring *m); // device_copies.c: a discrete one's
 tr_status tr__measure_nvme(tr_measuring *m, const char *folder);
 // links.c: between ranks.
+int tr__measure_near(const tr_measuring *m); // ranks on each node; 0: nodes differ
 tr_status tr__measure_links(tr_measuring *m);
 
 // cache.c: the text of the machine file that holds for `fingerprint`, NULL: none. The

@@ -268,6 +268,23 @@ static double direct(const tr_share *share, const tr_transfer *t) {
            direct_way(share, TR_WAY_BETWEEN, t->members - near, part);
 }
 
+// Stage after stage (comm/stages.h): in a gather, parts go to other nodes and then,
+// those of each node after those of another, on each node; in a reduction, slice by
+// slice, the other way round.
+static double by_nodes(const tr_share *share, const tr_transfer *t) {
+    const tr_comm_room room = {
+        .ranks = share->ranks, .node_ranks = t->node_ranks, .by_nodes = true};
+    int64_t nodes = t->members / t->near;
+    int64_t longest = tr__min_i64(t->shard, t->count) * t->bytes, slices = 1;
+    if (t->kind == TR_COMM_REDUCE && longest > 0) {
+        slices = tr__ceil_div(longest, tr__comm_sums_bytes(&room) / nodes);
+    }
+    double some = (double)longest / (double)slices;
+    double inside = direct_way(share, TR_WAY_INSIDE, t->near - 1, some);
+    double between = direct_way(share, TR_WAY_BETWEEN, nodes - 1, some);
+    return (double)slices * ((double)nodes * inside + between);
+}
+
 static double halvings(double count) {
     return ceil(log2(count));
 }
@@ -283,10 +300,10 @@ static double collective(const tr_share *share, tr_way way, double members,
     return sent / fmax(around, across);
 }
 
-// What the best libraries come near to. Ranks of the same place in their nodes exchange
-// a node's share of the whole among them; then, or at the same time for what is there
-// already, each node completes its own. Latencies are those of trees.
-static double hierarchical(const tr_share *share, const tr_transfer *t) {
+// What libraries of collectives come near to. Ranks of the same place in their nodes
+// exchange a node's share of the whole among them; then, or at the same time for what
+// is there already, each node completes its own. Latencies are those of trees.
+static double by_library(const tr_share *share, const tr_transfer *t) {
     const tr_machine *m = share->machine;
     double whole = (double)t->count * (double)t->bytes;
     int64_t near = on_node(share, t);
@@ -317,9 +334,10 @@ static double ferried(const tr_share *share, const tr_transfer *t) {
 }
 
 double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) {
-    if (share->machine->exchange != TR_EXCHANGE_DIRECT) {
-        return hierarchical(share, transfer);
+    if (share->machine->exchange == TR_EXCHANGE_NCCL) {
+        return by_library(share, transfer);
     }
-    double messages = direct(share, transfer);
+    double messages =
+        transfer->near > 1 ? by_nodes(share, transfer) : direct(share, transfer);
     return transfer->away ? fmax(messages, ferried(share, transfer)) : messages;
 }

@@ -117,7 +117,7 @@ static void test_power(void **state) {
 
 static const char cluster[] =
     "{\"name\": \"m\", \"ranks_per_node\": 4, \"compute\": {\"flops\": 1e30, "
-    "\"bytes\": 1e30}, \"link\": {\"exchange\": \"hierarchical\", \"inside\": "
+    "\"bytes\": 1e30}, \"link\": {\"exchange\": \"nccl\", \"inside\": "
     "{\"bytes\": 1000}, \"between\": {\"bytes\": 100}}, \"reached\": {\"link\": "
     "{\"inside\": {\"share\": 0.5, \"half\": 1000}, \"between\": {\"half\": 1e6}}}}";
 

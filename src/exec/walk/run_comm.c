@@ -34,7 +34,8 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .send = sent_from(ex, step),
                      .recv = tr__operand_reached(ex, recv),
                      .add = recv->mode == TR_ACCESS_ADD,
-                     .away = tr__exchange_is_away(ex->plan, step)};
+                     .away = tr__exchange_is_away(ex->plan, step),
+                     .near = (int)tr__exchange_near(ex->plan, step)};
     tr_status status =
         tr__mesh_group(&ex->plan->request.mesh, e->group, &op.group, work->err);
     return status == TR_OK ? start(work, step, &op) : status;
