@@ -92,6 +92,9 @@ static tr_status measure_all(tr_measuring *m, const tr_calibration *how) {
         status = tr__measure_kernels(m);
     }
     if (status == TR_OK) {
+        status = tr__measure_spread(m);
+    }
+    if (status == TR_OK) {
         status = tr__measure_copies(m);
     }
     if (status == TR_OK && m->comm) {

@@ -75,6 +75,8 @@ void tr__measure_bring(tr_measuring *m, tr_arena *to, const void *from, size_t b
 // kernels.c: rates of ops, and of the machine's products.
 tr_status tr__measure_kernels(tr_measuring *m);
 void tr__measure_usual(tr_measuring *m, int times); // computes for a while
+// spread.c: of the usual kernel's time, on all ranks at once.
+tr_status tr__measure_spread(tr_measuring *m);
 // memory.c: launches, memory, cache, the update.
 tr_status tr__measure_memory(tr_measuring *m);
 // copies.c: between device and host, and NVMe.

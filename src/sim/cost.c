@@ -168,12 +168,14 @@ static double pack_seconds(const tr_share *share, const tr_plan *plan,
 // Kernels are issued ahead, one after the other: a program takes as long as that, if
 // its kernels are shorter.
 tr_work_seconds tr__program_work(const tr_share *share, const tr_program *program) {
-    tr_work_seconds work = {{0}};
+    tr_work_seconds work = {{0}, 0};
+    double spread = share->machine->reached.spread;
     double issue = share->machine->reached.issue * (double)program->count, sum = 0;
     for (size_t i = 0; i < program->count; i++) {
         tr_work_kind kind;
         double seconds = kernel_seconds(share, &program->instructions[i], &kind);
         work.of[kind] += seconds;
+        work.variance += spread * spread * seconds * seconds;
         sum += seconds;
     }
     work.of[TR_WORK_OTHER] += fmax(0, issue - sum);

@@ -68,6 +68,29 @@ static void test_stage_0(void **state) {
     tr_model_destroy(model);
 }
 
+// As above, but a kernel's time varies by a tenth of it. The first reduction, at 4,
+// waits for the slower of two ranks, which is 2 tenths apart after four kernels;
+// meanwhile the backward goes on. All later ones are behind it, until 16. Then ranks
+// are together: the record waits once more, after one kernel.
+static void test_spread(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 2, 0);
+    double late = 0.1 * tr__reached_slowest(2);
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_clockwork(TEST_LINK ", \"reached\": {\"spread\": 0.1}");
+    tr_simulated *simulated = test_simulate(plan, machine);
+    const tr_simulation *r = tr_simulated_result(simulated);
+    assert_near(r->seconds, 22 + 3 * late, nearly);
+    assert_near(r->exposed_seconds, 9 + 2 * late, nearly);
+    assert_near(r->slower_seconds, late, nearly);
+    assert_near(r->compute_seconds, 13, nearly);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 // Gathers 1 to 3, 3 to 5, 5 to 7, 7 to 9 are each waited for: the forwards run 3 to 4
 // and 5 to 6, the backwards 7 to 8, 9 to 12 and 12 to 14. Reductions 9 to 11, 12 to 14,
 // 14 to 16; norm to 17, record to 19, updates to 22.
@@ -643,6 +666,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_stage_0),
+        cmocka_unit_test(test_spread),
         cmocka_unit_test(test_stage_3),
         cmocka_unit_test(test_no_overlap),
         cmocka_unit_test(test_four_ranks),
