@@ -82,9 +82,13 @@ row() { # CELL...
     printf '\n'
 }
 
-# The cluster with the exchange that is built, as $work/direct.json.
-direct() {
-    sed 's/"hierarchical"/"direct"/' examples/machines/dgx-h100.json >"$work/direct.json"
+# The cluster with the exchanges that MPI carries, as $work/direct.json and
+# $work/hierarchical.json.
+by_messages() {
+    for exchange in direct hierarchical; do
+        sed "s/\"nccl\"/\"$exchange\"/" examples/machines/dgx-h100.json \
+            >"$work/$exchange.json"
+    done
 }
 
 # ---- docs/memory.md
@@ -234,14 +238,15 @@ bench_gpt3() {
             "$(calculate "100 * $(value model_utilisation)" %.1f)%"
     done
     echo
-    direct
-    columns ranks wave '"exchange": "direct", s a step' "waiting for messages"
-    for case in "400 4" "800 2" "1600 1"; do
+    by_messages
+    columns exchange ranks wave "s a step" "waiting for messages"
+    for case in "direct 400 4" "direct 800 2" "direct 1600 1" "hierarchical 400 4" \
+        "hierarchical 800 2" "hierarchical 1600 1"; do
         # shellcheck disable=SC2086
         set -- $case
-        simulate "$work/direct.json" "$1" 1600 1 bf16.enabled=true $stage=3 $units=97 \
-            "execution.wave=$2" || return
-        row "$(grouped "$1")" "$2" "$(calculate "$(value seconds)" %.1f)" \
+        simulate "$work/$1.json" "$2" 1600 1 bf16.enabled=true $stage=3 $units=97 \
+            "execution.wave=$3" || return
+        row "$1" "$(grouped "$2")" "$3" "$(calculate "$(value seconds)" %.1f)" \
             "$(calculate "100 * $(value exposed_seconds) / $(value seconds)" %.1f)%"
     done
 }
@@ -380,12 +385,14 @@ bench_ranks() {
             "$(percent "$(kind gather)" %.0f)" "$(calculate "$(planned device) / 1e9" %.1f)"
     done
     echo
-    direct
-    columns ranks '"exchange": "direct", s a step'
-    cluster=$work/direct.json
-    for n in 16 64 1024; do
-        large $n $((2 * n)) || return
-        row "$(grouped $n)" "$(calculate "$(value seconds)" %.1f)"
+    by_messages
+    columns exchange ranks "s a step"
+    for exchange in direct hierarchical; do
+        cluster=$work/$exchange.json
+        for n in 16 64 1024; do
+            large $n $((2 * n)) || return
+            row "$exchange" "$(grouped $n)" "$(calculate "$(value seconds)" %.1f)"
+        done
     done
     cluster=examples/machines/dgx-h100.json
 }

@@ -50,6 +50,17 @@ llama8() {
 END
 }
 
+# megatron LAYERS WIDTH HEADS: GPT as Megatron-LM trains it, layers shared by 8 ranks
+megatron() {
+    cat >"$work/run.json" <<END
+{"model": {"model_type": "gpt2", "n_layer": $1, "n_embd": $2, "n_head": $3,
+           "n_positions": 2048, "vocab_size": 51200,
+           "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1},
+ "data": {"format": "tokens", "max_length": 2048}, "fp16": {"enabled": true},
+ "tensor_parallel": {"size": 8}}
+END
+}
+
 # field NAME: of the step simulated last
 field() {
     sed -n "s/^ *\"$1\": \([0-9.e+-]*\),*/\1/p" "$work/step.json" | head -n 1
@@ -187,14 +198,19 @@ row "Llama 3.1 8B, 8 H100 of 500 W and 2.4 TB/s, T = 16, m = 2" 2.457 "$work/tit
 row "Llama 3 8B in fp8, 8 H100, T = 128, m = 1" 9.07 $h100 8 128 1 \
     "what is recomputed; clocks" "$bridge" fp8.enabled=true
 
-tensor="tensor ranks" both="tensor and pipeline ranks"
-missing "GPT 22B, 8 A100, t = 8, T = 4, m = 4" 1.10 "$tensor" "$korthikanti"
-missing "the same, all recomputed, no sequence parallelism" 1.42 "$tensor" "$korthikanti"
+sequence="ranks that share norms and dropout, too" both="tensor and pipeline ranks"
+whole="its head is shared by the ranks, too; here each has all of it"
+missing "GPT 22B, 8 A100, t = 8, T = 4, m = 4" 1.10 "$sequence" "$korthikanti"
+megatron 48 6144 64
+row "the same, all recomputed, no sequence parallelism" 1.42 $a100 8 4 4 "$whole" \
+    "$korthikanti" "$all"
 missing "GPT 175B, 64 A100, t = 8, p = 8, v = 3, T = 64, m = 1" 13.75 "$both" "$korthikanti"
 missing "the same, all recomputed, no sequence parallelism" 18.13 "$both" "$korthikanti"
 missing "GPT 530B, 2,240 A100, t = 8, p = 35, v = 3, T = 2240, m = 1" 39.15 "$both" \
     "$korthikanti"
-missing "GPT 18.4B, 256 A100, t = 8, T = 1024" 9.4 "$tensor" "$narayanan"
+megatron 40 6144 48
+row "GPT 18.4B, 256 A100, t = 8, T = 1024" 9.4 $a100 256 1024 4 \
+    "its micro-batch: 4 is a guess; $whole" "$narayanan" "$all"
 missing "GPT 145.6B, 1,536 A100, t = 8, p = 8, T = 2304" 24.8 "$both" "$narayanan"
 missing "GPT 530B, 2,520 A100, t = 8, p = 35, T = 2520" 54.1 "$both" "$narayanan"
 missing "GPT 1T, 3,072 A100, t = 8, p = 64, T = 3072" 102.6 "$both" "$narayanan"

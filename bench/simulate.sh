@@ -1,9 +1,9 @@
 #!/bin/sh
 # simulate.sh: simulated step times beside measured ones, for plans on one and two ranks of
 # this machine: GPT-2 124M without dropout in several cuts, recomputed, offloaded to the
-# host and to NVMe. First build/bench/machine measures the machine, once for each context
-# and number of ranks. Needs 6 GB of memory, 4 GB of disk and a quiet machine; about twenty
-# minutes on two cores. Ends with status 1 when a plan is off by more than 10 %.
+# host and to NVMe, with layers that ranks share. First build/bench/machine measures the
+# machine, once for each context and number of ranks. Needs 6 GB of memory, 4 GB of disk
+# and a quiet machine; about twenty minutes on two cores. Ends with status 1 when a plan is off by more than 10 %.
 #
 #     bench/simulate.sh [FOLDER]    a folder on the NVMe disk (one below /tmp)
 set -u
@@ -93,6 +93,7 @@ state=zero_optimization.offload_optimizer.device
 params=zero_optimization.offload_param.device
 zero3=zero_optimization.stage=3
 disk=memory.nvme.path=$nvme
+tensor=tensor_parallel.size=2
 echo "| GPT-2 124M                                                   | simulated |  measured |      off |"
 echo "|--------------------------------------------------------------|-----------|-----------|----------|"
 plan "1 rank, context 256, T = 4, m = 2" 1 256 4 2
@@ -128,6 +129,10 @@ if [ "$threads" -ge 2 ] && command -v "${MPIRUN:-mpirun}" >/dev/null; then
         zero_optimization.stage=1 $state=cpu
     plan "2 ranks, context 256, T = 8, m = 1, stage 3, wave 4, all on NVMe" 2 256 8 1 \
         $zero3 execution.wave=4 $state=nvme $params=nvme "$disk"
+    plan "2 ranks that share layers, context 256, T = 4, m = 2" 2 256 4 2 $tensor
+    plan "2 ranks that share layers, context 256, T = 8, m = 1" 2 256 8 1 $tensor
+    plan "2 ranks that share layers, context 256, T = 8, m = 4, recomputed" 2 256 8 4 \
+        $tensor $blocks
 fi
 awk -F'|' '{
     off = $5 + 0

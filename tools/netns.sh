@@ -11,7 +11,8 @@
 #         NETNS_A and NETNS_B, the namespaces, and NETNS_DELAY: DELAY, or nothing
 #         where the kernel cannot delay (sch_netem).
 #     netns.sh mpirun MPIRUN COMMAND...
-#         within: two ranks, one in each namespace, over TCP on the data link alone
+#         within: two ranks, one in each namespace, over TCP on the data link alone; with
+#         NETNS_EACH in the environment, so many in each
 #     netns.sh cut
 #         within: takes the data link down
 set -eu
@@ -124,7 +125,7 @@ remote() {
 }
 
 launch() {
-    mpirun=$1
+    mpirun=$1 each=${NETNS_EACH:-1}
     shift
     self=$(cd "$(dirname "$0")" && pwd)/netns.sh
     case $("$mpirun" --version 2>&1) in
@@ -133,7 +134,8 @@ launch() {
             OMPI_MCA_orte_execute_quiet=1
         export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
             OMPI_MCA_orte_execute_quiet
-        inside "$NETNS_A" "$mpirun" -n 2 --host "$control.1:1,$control.2:1" \
+        inside "$NETNS_A" "$mpirun" -n $((2 * each)) \
+            --host "$control.1:$each,$control.2:$each" \
             --bind-to none --mca plm_rsh_agent "$self" \
             --mca oob_tcp_if_include "$control.0/24" \
             --mca btl_tcp_if_include "$data.0/24" --mca pml ob1 --mca btl tcp,self "$@"
@@ -142,7 +144,8 @@ launch() {
         # Two hosts by their addresses: MPICH's own shared memory is for one host.
         UCX_TLS=tcp,self UCX_NET_DEVICES=data
         export UCX_TLS UCX_NET_DEVICES
-        inside "$NETNS_A" "$mpirun" -n 2 -hosts "$control.1,$control.2" -iface control \
+        inside "$NETNS_A" "$mpirun" -n $((2 * each)) -ppn "$each" \
+            -hosts "$control.1,$control.2" -iface control \
             -launcher ssh -launcher-exec "$self" "$@"
         ;;
     esac

@@ -176,6 +176,12 @@ typedef struct tr_simulation {
     // Model FLOPs utilisation, of the machine's operations a second in the run's type:
     // attention in full, causal; and with what is recomputed (hardware FLOPs).
     double mfu, mfu_causal, hfu, hfu_causal;
+    // Of computing, the update; it is not in other_seconds. And what this rank waits
+    // for slower ones, because the times of kernels vary, before their messages begin;
+    // it is not in exposed_seconds.
+    double update_seconds, slower_seconds;
+    int64_t
+        between_bytes; // of those in gathers and reductions, what goes to other nodes
 } tr_simulation;
 
 typedef struct tr_simulated tr_simulated; // the prediction and its timeline

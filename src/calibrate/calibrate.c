@@ -92,6 +92,9 @@ static tr_status measure_all(tr_measuring *m, const tr_calibration *how) {
         status = tr__measure_kernels(m);
     }
     if (status == TR_OK) {
+        status = tr__measure_spread(m);
+    }
+    if (status == TR_OK) {
         status = tr__measure_copies(m);
     }
     if (status == TR_OK && m->comm) {
@@ -207,12 +210,19 @@ static void describe_memory(const tr_measuring *m, tr_machine *machine) {
     }
 }
 
+static int ranks_on_node(const tr_measuring *m) {
+    if (!m->comm) {
+        return (int)tr_mesh_ranks(&m->request->mesh);
+    }
+    int near = tr__measure_near(m);
+    return near > 0 ? near : tr__comm_local_ranks(m->comm);
+}
+
 static tr_status describe(tr_measuring *m, char **fingerprint, const char *nvme,
                           tr_error *err) {
     tr_machine *machine = m->machine;
     bool many = m->request->threads != 1;
-    int ranks =
-        m->comm ? tr__comm_local_ranks(m->comm) : (int)tr_mesh_ranks(&m->request->mesh);
+    int ranks = ranks_on_node(m);
     for (int i = 0; i < TR_RATED_OPS; i++) {
         machine->op_launch[i] = -1;
     }

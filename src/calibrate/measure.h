@@ -75,6 +75,8 @@ void tr__measure_bring(tr_measuring *m, tr_arena *to, const void *from, size_t b
 // kernels.c: rates of ops, and of the machine's products.
 tr_status tr__measure_kernels(tr_measuring *m);
 void tr__measure_usual(tr_measuring *m, int times); // computes for a while
+// spread.c: of the usual kernel's time, on all ranks at once.
+tr_status tr__measure_spread(tr_measuring *m);
 // memory.c: launches, memory, cache, the update.
 tr_status tr__measure_memory(tr_measuring *m);
 // copies.c: between device and host, and NVMe.
@@ -83,6 +85,7 @@ tr_status
 tr__measure_device_copies(tr_measuring *m); // device_copies.c: a discrete one's
 tr_status tr__measure_nvme(tr_measuring *m, const char *folder);
 // links.c: between ranks.
+int tr__measure_near(const tr_measuring *m); // ranks on each node; 0: nodes differ
 tr_status tr__measure_links(tr_measuring *m);
 
 // cache.c: the text of the machine file that holds for `fingerprint`, NULL: none. The

@@ -2,7 +2,7 @@
 // calling thread, when it is started. Who sends to whom, and in which order sums are
 // made, is as over MPI (mpi_move.h), so that results have the same bits.
 #include "comm/add.h"
-#include "comm/transport.h"
+#include "comm/stages.h"
 
 #include "base/arguments.h"
 #include "base/checked.h"
@@ -28,32 +28,22 @@ static callback_comm *of(const tr_comm *comm) {
 
 // ---- one operation
 
-// A task that is under way, by the group of its ranks.
+// A stage that is under way.
 typedef struct work {
     callback_comm *comm;
-    const tr_task *task;
-    tr_comm_group group;
-    int member;
+    tr_stage stage;
     int64_t element; // bytes
 } work;
 
 // The part of a member, in bytes.
 static void part_of(const work *w, int member, int64_t *first, int64_t *bytes) {
-    tr__task_part(w->task, member, first, bytes);
+    tr__task_part(&w->stage.task, member, first, bytes);
     *first *= w->element;
     *bytes *= w->element;
 }
 
 static int rank_of(const work *w, int member) {
-    return w->group.first + w->group.stride * member;
-}
-
-static void count_sent(const work *w, int64_t bytes) {
-    tr_comm *base = &w->comm->base;
-    atomic_fetch_add(w->task->record                      ? &base->record_bytes
-                     : w->task->op.kind == TR_COMM_GATHER ? &base->gather_bytes
-                                                          : &base->reduce_bytes,
-                     bytes);
+    return w->stage.group.first + w->stage.group.stride * member;
 }
 
 // One message each way, of which one may be empty.
@@ -65,9 +55,9 @@ typedef struct message {
 
 static tr_status exchange(const work *w, int step, const message *m, tr_error *err) {
     const tr_comm_functions *f = &w->comm->functions;
-    int members = w->group.count;
-    int to = rank_of(w, (w->member + step) % members);
-    int from = rank_of(w, (w->member + members - step) % members);
+    int members = w->stage.group.count;
+    int to = rank_of(w, (w->stage.member + step) % members);
+    int from = rank_of(w, (w->stage.member + members - step) % members);
     tr_error mine = {0};
     if (m->out_bytes == 0 && m->in_bytes == 0) {
         return TR_OK;
@@ -75,7 +65,7 @@ static tr_status exchange(const work *w, int step, const message *m, tr_error *e
     tr_status status = f->exchange(f->user, to, m->out, (size_t)m->out_bytes, from,
                                    m->in, (size_t)m->in_bytes, &mine);
     if (status == TR_OK) {
-        count_sent(w, m->out_bytes);
+        tr__comm_count_sent(&w->comm->base, &w->stage.task, to, m->out_bytes);
         return TR_OK;
     }
     return tr_fail(err, status, "%s",
@@ -84,11 +74,11 @@ static tr_status exchange(const work *w, int step, const message *m, tr_error *e
 
 // A step of a gather: this member's part goes out, another's comes in.
 static tr_status gather_step(const work *w, int step, tr_error *err) {
-    const tr_comm_op *op = &w->task->op;
-    int sender = (w->member + w->group.count - step) % w->group.count;
+    const tr_comm_op *op = &w->stage.task.op;
+    int sender = (w->stage.member + w->stage.group.count - step) % w->stage.group.count;
     int64_t own, first;
     message m = {0};
-    part_of(w, w->member, &own, &m.out_bytes);
+    part_of(w, w->stage.member, &own, &m.out_bytes);
     part_of(w, sender, &first, &m.in_bytes);
     m.out = op->send ? op->send : (char *)op->recv + own;
     m.in = (char *)op->recv + first;
@@ -97,9 +87,9 @@ static tr_status gather_step(const work *w, int step, tr_error *err) {
 
 // The first to come is added to this rank's own part; the result takes its place.
 static void add_piece(const work *w, int step, int64_t offset, int64_t bytes) {
-    const tr_comm_op *op = &w->task->op;
+    const tr_comm_op *op = &w->stage.task.op;
     int64_t first, part, elements = bytes / w->element;
-    part_of(w, w->member, &first, &part);
+    part_of(w, w->stage.member, &first, &part);
     const char *own = (const char *)op->send + first + offset;
     const void *from = w->comm->base.staging;
     char *to = (char *)op->recv + offset;
@@ -115,12 +105,12 @@ static void add_piece(const work *w, int step, int64_t offset, int64_t bytes) {
 
 // A step of a reduction: another's part goes out, this member's comes in, in pieces.
 static tr_status reduce_step(const work *w, int step, tr_error *err) {
-    const tr_comm_op *op = &w->task->op;
-    int receiver = (w->member + step) % w->group.count;
+    const tr_comm_op *op = &w->stage.task.op;
+    int receiver = (w->stage.member + step) % w->stage.group.count;
     int64_t first, out, own, in;
     tr_status status = TR_OK;
     part_of(w, receiver, &first, &out);
-    part_of(w, w->member, &own, &in);
+    part_of(w, w->stage.member, &own, &in);
     for (int64_t at = 0; at < tr__max_i64(out, in) && status == TR_OK; at += PIECE) {
         const message m = {.out = (const char *)op->send + first + at,
                            .in = w->comm->base.staging,
@@ -137,13 +127,13 @@ static tr_status reduce_step(const work *w, int step, tr_error *err) {
 // A gather's own part goes to its place; and so does a reduction's where there is no
 // other.
 static void copy_own(const work *w) {
-    const tr_comm_op *op = &w->task->op;
+    const tr_comm_op *op = &w->stage.task.op;
     int64_t first, bytes;
-    part_of(w, w->member, &first, &bytes);
+    part_of(w, w->stage.member, &first, &bytes);
     bool gathers = op->kind == TR_COMM_GATHER;
     char *to = (char *)op->recv + (gathers ? first : 0);
     if (!op->send || op->send == to || bytes == 0 ||
-        !(gathers || w->group.count == 1)) {
+        !(gathers || w->stage.group.count == 1)) {
         return;
     }
     if (!gathers && op->add) {
@@ -153,14 +143,19 @@ static void copy_own(const work *w) {
     }
 }
 
-static tr_status begin(work *w, tr_error *err) {
-    const tr_comm_op *op = &w->task->op;
-    const tr_comm *base = &w->comm->base;
-    const tr_comm_group all = {0, 1, base->ranks};
-    w->group = op->group.count > 0 ? op->group : all;
-    w->member =
-        (base->rank - w->group.first) / (w->group.stride != 0 ? w->group.stride : 1);
-    w->element = (int64_t)tr__comm_type_bytes(op->type);
+static tr_status run_stage(const work *w, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int step = 1; status == TR_OK && step < w->stage.group.count; step++) {
+        status = w->stage.task.op.kind == TR_COMM_GATHER ? gather_step(w, step, err)
+                                                         : reduce_step(w, step, err);
+    }
+    if (status == TR_OK) {
+        copy_own(w);
+    }
+    return status;
+}
+
+static tr_status check_op(const tr_comm *base, const tr_comm_op *op, tr_error *err) {
     if (op->away) {
         return tr_fail(err, TR_USAGE,
                        "ranks of the program's own functions exchange memory of the "
@@ -173,14 +168,21 @@ static tr_status begin(work *w, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status run(work *w, tr_error *err) {
-    tr_status status = begin(w, err);
-    for (int step = 1; status == TR_OK && step < w->group.count; step++) {
-        status = w->task->op.kind == TR_COMM_GATHER ? gather_step(w, step, err)
-                                                    : reduce_step(w, step, err);
-    }
+static tr_status run(callback_comm *comm, const tr_task *task, tr_error *err) {
+    const tr_comm_op *op = &task->op;
+    const tr_comm_group all = {0, 1, comm->base.ranks};
+    const tr_comm_group *group = op->group.count > 0 ? &op->group : &all;
+    int from_first = comm->base.rank - group->first;
+    tr_stage whole = {*task, *group,
+                      from_first / (group->stride != 0 ? group->stride : 1)};
+    work w = {.comm = comm, .element = (int64_t)tr__comm_type_bytes(op->type)};
+    tr_stages stages;
+    tr_status status = check_op(&comm->base, op, err);
     if (status == TR_OK) {
-        copy_own(w);
+        status = tr__stages_begin(&stages, &comm->base, &whole, err);
+    }
+    while (status == TR_OK && tr__stages_next(&stages, &w.stage)) {
+        status = run_stage(&w, err);
     }
     return status;
 }
@@ -198,10 +200,9 @@ static void abandon(tr_comm *comm, const tr_error *error) {
 static int64_t start(tr_comm *comm, const tr_task *task) {
     callback_comm *own = of(comm);
     tr_error mine = {0};
-    work w = {.comm = own, .task = task};
     int64_t at = comm->newest++ - own->span_from;
     tr_task_span span = {tr__seconds(), 0};
-    if (own->error.status == TR_OK && run(&w, &mine) != TR_OK) {
+    if (own->error.status == TR_OK && run(own, task, &mine) != TR_OK) {
         tr_comm_abandon(comm, &mine);
     }
     span.end = tr__seconds();

@@ -72,10 +72,16 @@ bool tr__comm_is_broken(const tr_comm *comm) {
     return comm->transport->is_broken(comm);
 }
 
+int tr__comm_node_ranks(const tr_comm *comm) {
+    return comm->node_ranks;
+}
+
 tr_comm_totals tr__comm_totals(const tr_comm *comm) {
-    return (tr_comm_totals){atomic_load(&comm->gather_bytes),
-                            atomic_load(&comm->reduce_bytes), comm->waited,
-                            atomic_load(&comm->record_bytes)};
+    return (tr_comm_totals){.gather_bytes = atomic_load(&comm->gather_bytes),
+                            .reduce_bytes = atomic_load(&comm->reduce_bytes),
+                            .between_bytes = atomic_load(&comm->between_bytes),
+                            .wait_seconds = comm->waited,
+                            .record_bytes = atomic_load(&comm->record_bytes)};
 }
 
 // ---- operations
@@ -103,6 +109,7 @@ void tr__comm_part(int64_t count, int64_t shard, int member, int64_t *first,
 void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *part) {
     if (task->root < 0) {
         tr__comm_part(task->op.count, task->op.shard, member, first, part);
+        *first = task->pitch > 0 ? member * task->pitch : *first;
         return;
     }
     *first = 0;
@@ -113,14 +120,37 @@ int64_t tr__comm_slot_bytes(int64_t ranks) {
     return tr__max_i64(TR_COMM_SLOT, (ranks + 1) * TR_COMM_SLICE_LEAST * 8);
 }
 
-int64_t tr__comm_staging_bytes(int64_t ranks, bool ferries) {
-    int64_t chunks = (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK;
-    int64_t slots = ferries ? TR_COMM_SLOTS * tr__comm_slot_bytes(ranks) : 0;
-    return ranks > 1 ? chunks + slots : 0;
+// With many nodes, a chunk of each.
+int64_t tr__comm_sums_bytes(const tr_comm_room *room) {
+    int64_t nodes = room->node_ranks > 0 ? room->ranks / room->node_ranks : 1;
+    return room->by_nodes ? tr__max_i64(TR_COMM_SLOT, nodes * TR_COMM_CHUNK) : 0;
 }
 
-void tr__comm_staging(tr_comm *comm, void *memory) {
+int64_t tr__comm_staging_bytes(const tr_comm_room *room) {
+    int64_t chunks = (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK;
+    int64_t slot = room->ferries ? tr__comm_slot_bytes(room->ranks) : 0;
+    return room->ranks > 1 ? chunks + tr__comm_sums_bytes(room) + TR_COMM_SLOTS * slot
+                           : 0;
+}
+
+void tr__comm_staging(tr_comm *comm, const tr_comm_room *room, void *memory) {
+    char *sums =
+        memory ? (char *)memory + (size_t)TR_COMM_WINDOW * TR_COMM_CHUNK : NULL;
+    comm->room = *room;
     comm->staging = memory;
+    comm->sums = room->by_nodes ? sums : NULL;
+    comm->slots = room->ferries && sums ? sums + tr__comm_sums_bytes(room) : NULL;
+}
+
+void tr__comm_count_sent(tr_comm *comm, const tr_task *task, int to, int64_t bytes) {
+    int64_t node = comm->room.node_ranks;
+    atomic_fetch_add(task->record                      ? &comm->record_bytes
+                     : task->op.kind == TR_COMM_GATHER ? &comm->gather_bytes
+                                                       : &comm->reduce_bytes,
+                     bytes);
+    if (!task->record && node > 0 && to / node != comm->rank / node) {
+        atomic_fetch_add(&comm->between_bytes, bytes);
+    }
 }
 
 void tr__comm_ferry(tr_comm *comm, const tr_comm_ferry *ferry) {
@@ -128,7 +158,7 @@ void tr__comm_ferry(tr_comm *comm, const tr_comm_ferry *ferry) {
 }
 
 int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op) {
-    return comm->transport->start(comm, &(tr_task){*op, -1, false});
+    return comm->transport->start(comm, &(tr_task){.op = *op, .root = -1});
 }
 
 tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err) {
@@ -169,7 +199,8 @@ void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
 // ---- small calls
 
 static tr_status do_at_once(tr_comm *comm, tr_comm_op op, int root, tr_error *err) {
-    int64_t ticket = comm->transport->start(comm, &(tr_task){op, root, true});
+    int64_t ticket = comm->transport->start(
+        comm, &(tr_task){.op = op, .root = root, .record = true});
     return comm->transport->wait(comm, ticket, err);
 }
 

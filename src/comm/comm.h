@@ -33,7 +33,7 @@ typedef enum tr_comm_kind {
     // Every member gets its part of the sum over members. send: [count]; recv: this
     // rank's
     // part, which may lie inside of send at its own place. The order of additions is
-    // fixed by the number of members.
+    // fixed by the number of members, and by how many of them are near.
     TR_COMM_REDUCE,
 } tr_comm_kind;
 
@@ -54,6 +54,10 @@ typedef struct tr_comm_op {
     bool add;            // reduce: recv += the sum, instead of =
     bool away;           // send or recv is where messages do not reach (tr_comm_ferry)
     tr_comm_group group; // this rank is one of it
+    // Members that follow each other and share a node; it divides the group. They
+    // exchange among themselves, and nodes once among each other (stages.h). 0, 1, or
+    // all: every member exchanges with every other.
+    int near;
 } tr_comm_op;
 
 // Elements [*first, *first + *part) are member `member`'s; *part may be 0.
@@ -65,11 +69,27 @@ int tr__comm_local_ranks(const tr_comm *comm);
 // And this rank's number among them, from 0.
 int tr__comm_local_rank(const tr_comm *comm);
 
+// Ranks on each node: they follow each other, and all nodes have as many. 0: that is
+// not so.
+int tr__comm_node_ranks(const tr_comm *comm);
+
+// What the staging is for.
+typedef struct tr_comm_room {
+    int64_t ranks;
+    int64_t node_ranks; // on each node, they follow each other; 0: all are on one
+    bool by_nodes;      // there are operations with members that are near
+    bool ferries;       // there are some whose memory is away
+} tr_comm_room;
+
 // Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way,
-// and, with `ferries`, for slices of operations whose memory is away. 0 with one rank.
-int64_t tr__comm_staging_bytes(int64_t ranks, bool ferries);
+// for the sums of nodes, and for slices of operations whose memory is away. 0 with one
+// rank.
+int64_t tr__comm_staging_bytes(const tr_comm_room *room);
+// Of these, those for the sums of nodes.
+int64_t tr__comm_sums_bytes(const tr_comm_room *room);
 // Borrowed until the comm is closed, or given another (NULL: none). 64-byte aligned.
-void tr__comm_staging(tr_comm *comm, void *memory);
+// The room also says which bytes are counted as sent between nodes.
+void tr__comm_staging(tr_comm *comm, const tr_comm_room *room, void *memory);
 
 // Carries bytes between the staging and memory that messages do not reach: copies are
 // done one after the other, in the order in which they are put in. The communication
@@ -149,6 +169,7 @@ void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count);
 // how long its tr__comm_wait calls have waited.
 typedef struct tr_comm_totals {
     int64_t gather_bytes, reduce_bytes; // of tr__comm_start
+    int64_t between_bytes;              // those of both that went to other nodes
     double wait_seconds;
     int64_t record_bytes; // of the calls for records
 } tr_comm_totals;

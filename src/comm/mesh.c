@@ -125,6 +125,32 @@ int64_t tr__mesh_stride(const tr_mesh *mesh, tr_axes axes) {
                : 1;
 }
 
+// Groups of these axes begin at multiples of their extent, and so of a node's.
+int64_t tr__mesh_near(const tr_mesh *mesh, tr_axes axes, int64_t node_ranks) {
+    int64_t members = tr__mesh_members(mesh, axes);
+    int64_t stride = tr__mesh_stride(mesh, axes);
+    int64_t near = node_ranks > 0 ? node_ranks / stride : members;
+    bool even =
+        tr__mesh_rank_of(mesh, axes, members - 1) - tr__mesh_rank_of(mesh, axes, 0) ==
+        stride * (members - 1);
+    if (node_ranks > 0 && node_ranks % stride != 0) {
+        return 1;
+    }
+    return near >= members                           ? members
+           : even && near > 1 && members % near == 0 ? near
+                                                     : 1;
+}
+
+bool tr__mesh_has_nodes(const tr_mesh *mesh, int64_t node_ranks) {
+    for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
+        int64_t near = tr__mesh_near(mesh, axes, node_ranks);
+        if (near > 1 && near < tr__mesh_members(mesh, axes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group,
                          tr_error *err) {
     int64_t members = tr__mesh_members(mesh, axes);

@@ -33,6 +33,12 @@ int64_t tr__mesh_member(const tr_mesh *mesh, tr_axes axes); // this rank's numbe
 int64_t tr__mesh_rank_of(const tr_mesh *mesh, tr_axes axes, int64_t member);
 // By how much the ranks of its first two members differ; 1: it has one.
 int64_t tr__mesh_stride(const tr_mesh *mesh, tr_axes axes);
+// Its members that are near each other, on one node of so many ranks each (0: all ranks
+// are on one node): they follow each other, and all nodes have as many. 1: it is not
+// so.
+int64_t tr__mesh_near(const tr_mesh *mesh, tr_axes axes, int64_t node_ranks);
+// Are there groups of several nodes, each with several members that are near?
+bool tr__mesh_has_nodes(const tr_mesh *mesh, int64_t node_ranks);
 // The same for comm. TR_USAGE: its ranks are not evenly apart (of the tensor and the
 // pipeline axis together, where there are several ranks on each of all three).
 tr_status tr__mesh_group(const tr_mesh *mesh, tr_axes axes, tr_comm_group *group,

@@ -13,24 +13,26 @@ enum { TAG = 1 };
 
 // The member that a step sends to or receives from.
 static int peer_of(const tr_mpi_mover *m, const tr_lane *lane, int step) {
-    int members = m->group.count;
-    return (m->member + (lane == &m->out ? step : members - step)) % members;
+    int members = m->stage.group.count;
+    return (m->stage.member + (lane == &m->out ? step : members - step)) % members;
 }
 
 // The part of the task that goes over `lane` in `step`, in bytes.
 static void part_of(const tr_mpi_mover *m, const tr_lane *lane, int step,
                     int64_t *first, int64_t *bytes) {
-    bool gather = m->task.op.kind == TR_COMM_GATHER;
+    const tr_stage *stage = &m->stage;
+    bool gather = stage->task.op.kind == TR_COMM_GATHER;
     bool own = gather == (lane == &m->out);
-    int64_t size = (int64_t)tr__comm_type_bytes(m->task.op.type);
-    tr__task_part(&m->task, own ? m->member : peer_of(m, lane, step), first, bytes);
+    int64_t size = (int64_t)tr__comm_type_bytes(stage->task.op.type);
+    tr__task_part(&stage->task, own ? stage->member : peer_of(m, lane, step), first,
+                  bytes);
     *first *= size;
     *bytes *= size;
 }
 
 // Where in the caller's memory the part is that begins at byte `first` of the whole.
 static char *place_of(const tr_mpi_mover *m, const tr_lane *lane, int64_t first) {
-    const tr_comm_op *op = &m->task.op;
+    const tr_comm_op *op = &m->stage.task.op;
     if (lane == &m->out) {
         if (op->kind == TR_COMM_REDUCE) {
             return (char *)(uintptr_t)op->send + first;
@@ -42,7 +44,7 @@ static char *place_of(const tr_mpi_mover *m, const tr_lane *lane, int64_t first)
 
 // Takes the next piece; false: there is none.
 static bool next_piece(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece) {
-    for (; lane->step < m->group.count; lane->step++, lane->offset = 0) {
+    for (; lane->step < m->stage.group.count; lane->step++, lane->offset = 0) {
         int64_t first, bytes;
         part_of(m, lane, lane->step, &first, &bytes);
         if (lane->offset < bytes) {
@@ -62,28 +64,21 @@ static char *staging_of(const tr_mpi_mover *m, int64_t number) {
     return (char *)m->base->staging + number % TR_COMM_WINDOW * TR_COMM_CHUNK;
 }
 
-static void count(tr_mpi_mover *m, int bytes) {
-    tr_comm *base = m->base;
-    atomic_fetch_add(m->task.record                      ? &base->record_bytes
-                     : m->task.op.kind == TR_COMM_GATHER ? &base->gather_bytes
-                                                         : &base->reduce_bytes,
-                     bytes);
-}
-
 static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
                       tr_error *err) {
     int64_t slot = lane->posted % TR_LANE;
-    int peer = m->group.first + m->group.stride * peer_of(m, lane, piece->step);
+    const tr_comm_group *group = &m->stage.group;
+    int peer = group->first + group->stride * peer_of(m, lane, piece->step);
     MPI_Request *request = &lane->requests[slot];
     lane->pieces[slot] = *piece;
     if (lane == &m->out) {
-        count(m, piece->bytes);
+        tr__comm_count_sent(m->base, &m->stage.task, peer, piece->bytes);
         return tr__mpi_check(
             MPI_Isend(piece->at, piece->bytes, MPI_BYTE, peer, TAG, m->comm, request),
             "MPI_Isend", err);
     }
-    void *to =
-        m->task.op.kind == TR_COMM_GATHER ? piece->at : staging_of(m, lane->posted);
+    bool gathers = m->stage.task.op.kind == TR_COMM_GATHER;
+    void *to = gathers ? piece->at : staging_of(m, lane->posted);
     return tr__mpi_check(
         MPI_Irecv(to, piece->bytes, MPI_BYTE, peer, TAG, m->comm, request), "MPI_Irecv",
         err);
@@ -92,10 +87,10 @@ static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
 // The first to come is added to this rank's own part; the result takes its place.
 static void add_piece(const tr_mpi_mover *m, const tr_mpi_piece *piece,
                       const char *from) {
-    const tr_comm_op *op = &m->task.op;
+    const tr_comm_op *op = &m->stage.task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
     int64_t elements = piece->bytes / size;
-    tr__task_part(&m->task, m->member, &first, &part);
+    tr__task_part(&m->stage.task, m->stage.member, &first, &part);
     const char *own = (const char *)op->send + first * size + piece->offset;
     if (piece->step == 1 && op->add) {
         tr__add(op->type, piece->at, own, elements);
@@ -116,7 +111,7 @@ static tr_status complete(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error 
         if (status != TR_OK || !flag) {
             return status;
         }
-        if (lane == &m->in && m->task.op.kind == TR_COMM_REDUCE) {
+        if (lane == &m->in && m->stage.task.op.kind == TR_COMM_REDUCE) {
             add_piece(m, &lane->pieces[slot], staging_of(m, lane->done));
         }
         lane->done++;
@@ -127,7 +122,7 @@ static tr_status complete(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error 
 
 static tr_status advance(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
     tr_mpi_piece piece;
-    bool staged = lane == &m->in && m->task.op.kind == TR_COMM_REDUCE;
+    bool staged = lane == &m->in && m->stage.task.op.kind == TR_COMM_REDUCE;
     int window = staged ? TR_COMM_WINDOW : TR_LANE;
     tr_status status = complete(m, lane, moved, err);
     while (status == TR_OK && lane->posted - lane->done < window &&
@@ -139,27 +134,29 @@ static tr_status advance(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *
     return status;
 }
 
-tr_status tr__mover_advance(tr_mpi_mover *m, bool *moved, bool *finished,
-                            tr_error *err) {
+static tr_status advance_stage(tr_mpi_mover *m, bool *moved, bool *finished,
+                               tr_error *err) {
+    int members = m->stage.group.count;
     *moved = *finished = false;
     tr_status status = advance(m, &m->in, moved, err);
     if (status == TR_OK) {
         status = advance(m, &m->out, moved, err);
     }
     *finished = m->in.done == m->in.posted && m->out.done == m->out.posted &&
-                m->in.step == m->group.count && m->out.step == m->group.count;
+                m->in.step == members && m->out.step == members;
     return status;
 }
 
 // A gather's own part goes to its place while the first messages are under way; and so
 // does a reduction's where there is no other.
 static void copy_own(const tr_mpi_mover *m) {
-    const tr_comm_op *op = &m->task.op;
+    const tr_comm_op *op = &m->stage.task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
-    tr__task_part(&m->task, m->member, &first, &part);
+    tr__task_part(&m->stage.task, m->stage.member, &first, &part);
     bool gathers = op->kind == TR_COMM_GATHER;
     char *to = (char *)op->recv + (gathers ? first * size : 0);
-    if (!op->send || op->send == to || part == 0 || !(gathers || m->group.count == 1)) {
+    if (!op->send || op->send == to || part == 0 ||
+        !(gathers || m->stage.group.count == 1)) {
         return;
     }
     if (!gathers && op->add) {
@@ -167,6 +164,29 @@ static void copy_own(const tr_mpi_mover *m) {
     } else {
         memcpy(to, op->send, (size_t)(part * size));
     }
+}
+
+static tr_status begin_stage(tr_mpi_mover *m, tr_error *err) {
+    bool moved, finished;
+    m->in = m->out = (tr_lane){.step = 1};
+    tr_status status = advance_stage(m, &moved, &finished, err);
+    if (status == TR_OK) {
+        copy_own(m);
+    }
+    return status;
+}
+
+tr_status tr__mover_advance(tr_mpi_mover *m, bool *moved, bool *finished,
+                            tr_error *err) {
+    bool over = false;
+    *finished = false;
+    tr_status status = advance_stage(m, moved, &over, err);
+    if (status != TR_OK || !over) {
+        return status;
+    }
+    *moved = true;
+    *finished = !tr__stages_next(&m->stages, &m->stage);
+    return *finished ? TR_OK : begin_stage(m, err);
 }
 
 static bool is_rank(const tr_mpi_mover *m, int rank) {
@@ -190,20 +210,21 @@ tr_status tr__mover_join(tr_mpi_mover *m, const tr_comm_group *group, tr_error *
 }
 
 tr_status tr__mover_begin(tr_mpi_mover *m, const tr_task *task, tr_error *err) {
-    bool moved, finished;
-    m->task = *task;
-    m->in = m->out = (tr_lane){.step = 1};
     if (task->op.kind == TR_COMM_REDUCE && !m->base->staging) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its chunks");
     }
     tr_status status = tr__mover_join(m, &task->op.group, err);
     if (status == TR_OK) {
-        status = tr__mover_advance(m, &moved, &finished, err);
+        const tr_stage whole = {*task, m->group, m->member};
+        status = tr__stages_begin(&m->stages, m->base, &whole, err);
     }
-    if (status == TR_OK) {
-        copy_own(m);
+    if (status != TR_OK) {
+        return status;
     }
-    return status;
+    if (!tr__stages_next(&m->stages, &m->stage)) { // nothing is exchanged
+        m->stage = (tr_stage){.group = {0, 1, 1}};
+    }
+    return begin_stage(m, err);
 }
 
 static void cancel(tr_lane *lane) {

@@ -1,8 +1,8 @@
-// Gather and reduce over point-to-point messages. In step i = 1 .. W - 1 a member of a
-// group of W sends to member + i and receives from member - i (both modulo W), so that
-// at any time every one sends to one and receives from one. Parts go in chunks, a few
-// of each direction under way at once. Nothing here waits: tr__mover_advance is called
-// again and again.
+// Gather and reduce over point-to-point messages, stage by stage (stages.h). In step
+// i = 1 .. W - 1 of a stage a member of a group of W sends to member + i and receives
+// from member - i (both modulo W), so that at any time every one sends to one and
+// receives from one. Parts go in chunks, a few of each direction under way at once.
+// Nothing here waits: tr__mover_advance is called again and again.
 //
 // A reduction adds to a member's own part that of member - 1, then that of member - 2,
 // and so on. Bytes that a rank sends: gather: W - 1 times its own part; reduce: the
@@ -10,7 +10,7 @@
 #ifndef TR_COMM_MPI_MOVE_H
 #define TR_COMM_MPI_MOVE_H
 
-#include "comm/transport.h"
+#include "comm/stages.h"
 
 #include <mpi.h>
 
@@ -37,10 +37,11 @@ typedef struct tr_lane {
 typedef struct tr_mpi_mover {
     tr_comm *base;
     MPI_Comm comm;
-    tr_task task;        // under way
-    tr_comm_group group; // its own, with all ranks where it says none
+    tr_comm_group group; // of the task under way, all ranks where it says none
     int member;          // this rank's number in it
-    tr_lane out, in;
+    tr_stages stages;    // of the task
+    tr_stage stage;      // under way
+    tr_lane out, in;     // of the stage
 } tr_mpi_mover;
 
 // Sets the mover's group, all ranks where `group` says none, and this rank's number in

@@ -96,6 +96,7 @@ tr_status tr__self_open(tr_comm **out, tr_error *err) {
         return status;
     }
     comm->threads = tr__parallel_threads();
+    comm->node_ranks = 1;
     *out = comm;
     return TR_OK;
 }

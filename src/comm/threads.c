@@ -82,6 +82,21 @@ static int count_local(const seat *seats, int ranks, uint64_t machine) {
     return count;
 }
 
+// 0: nodes are not alike, or their ranks do not follow each other.
+static int node_ranks(const seat *seats, int ranks) {
+    int on_first = 1;
+    while (on_first < ranks && seats[on_first].machine == seats[0].machine) {
+        on_first++;
+    }
+    for (int r = 1; r < ranks; r++) {
+        bool same = seats[r].machine == seats[r - 1].machine;
+        if (same == (r % on_first == 0)) {
+            return 0;
+        }
+    }
+    return ranks % on_first == 0 ? on_first : 0;
+}
+
 tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err) {
     tr_error mine = {0};
     seat own, *all = tr__calloc((size_t)comm->ranks, sizeof *all);
@@ -97,6 +112,7 @@ tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err) {
         comm->threads = least_threads(all, comm->ranks);
         comm->local = count_local(all, comm->ranks, own.machine);
         comm->local_rank = count_local(all, comm->rank, own.machine);
+        comm->node_ranks = node_ranks(all, comm->ranks);
     }
     tr__free(all);
     return status;

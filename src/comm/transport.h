@@ -10,9 +10,11 @@
 // An operation as the transports get it. They see broadcasts and records too.
 typedef struct tr_task {
     tr_comm_op op;
-    int root;    // >= 0: all elements are this rank's part (a broadcast is a gather
-                 // of all ranks)
-    bool record; // outside of the step's traffic
+    int root;      // >= 0: all elements are this rank's part (a broadcast is a gather
+                   // of all ranks)
+    bool record;   // outside of the step's traffic
+    int64_t pitch; // elements from a member's part of the whole to the next one's; 0: a
+                   // shard's
 } tr_task;
 
 typedef struct tr_transport {
@@ -39,16 +41,21 @@ struct tr_comm {
     int rank, ranks, threads;
     int local;            // ranks on this machine
     int local_rank;       // this one's number among them
+    int node_ranks;       // ranks on each node, as found; 0: not so many on each
     int64_t newest;       // ticket
     double waited;        // seconds in tr__comm_wait
     tr_word *words;       // [ranks], for the small calls
-    void *staging;        // [tr__comm_staging_bytes]
+    tr_comm_room room;    // of the staging
+    void *staging;        // [tr__comm_staging_bytes]; in it, behind the chunks:
+    void *sums;           // of nodes, [tr__comm_sums_bytes]; NULL: no room for them
+    void *slots;          // of ferried operations; likewise
     tr_comm_ferry ferry;  // without functions: none
     int64_t notice_epoch; // clears so far
     // Epochs up to the latest in which a notice was given; 0: never. Also written by
     // the transport's thread.
     _Atomic int64_t noticed;
-    _Atomic int64_t gather_bytes, reduce_bytes, record_bytes; // by the transport
+    // By the transport.
+    _Atomic int64_t gather_bytes, reduce_bytes, record_bytes, between_bytes;
 };
 
 // Common part of a new comm of `ranks` ranks. TR_MEMORY.
@@ -59,6 +66,9 @@ void tr__comm_release(tr_comm *comm);
 // A notice was given in the last of so many epochs.
 void tr__comm_note(tr_comm *comm, int64_t epochs);
 
+// A message of a task has been sent to that rank.
+void tr__comm_count_sent(tr_comm *comm, const tr_task *task, int to, int64_t bytes);
+
 // Elements of each member's part that a slice of a ferried operation has at least, and
 // the bytes of staging of one slice.
 enum { TR_COMM_SLICE_LEAST = 64 };
@@ -67,8 +77,8 @@ int64_t tr__comm_slot_bytes(int64_t ranks);
 // The part of a task that is member `member`'s.
 void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *part);
 
-// Finds who shares this rank's machine, and sets `local`, `local_rank` and `threads`,
-// the threads that each rank has to itself. Collective.
+// Finds who shares this rank's machine, and sets `local`, `local_rank`, `node_ranks`
+// and `threads`, the threads that each rank has to itself. Collective.
 tr_status tr__comm_count_threads(tr_comm *comm, tr_error *err);
 
 #endif

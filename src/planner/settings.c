@@ -83,6 +83,22 @@ static void set_overlap(tr_point *p, int64_t value) {
     p->plan.no_overlap = !value;
 }
 
+static int64_t get_node_ranks(const tr_point *p) {
+    return p->plan.node_ranks;
+}
+
+static void set_node_ranks(tr_point *p, int64_t value) {
+    p->plan.node_ranks = value;
+}
+
+static int64_t get_hierarchical(const tr_point *p) {
+    return p->plan.hierarchical;
+}
+
+static void set_hierarchical(tr_point *p, int64_t value) {
+    p->plan.hierarchical = value != 0;
+}
+
 // ---- placement
 
 static void say_placement(const char *what, tr_space placement, char *dst,
@@ -305,6 +321,10 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
     [TR_SETTING_ACCUMULATION_STEPS] = {"gradient_accumulation_steps", TR_COUNT,
                                        FIELD(accumulation_steps), CUT},
     [TR_SETTING_OVERLAP] = {ZERO "overlap_comm", TR_YES, FIELD(overlap)},
+    [TR_SETTING_NODE_RANKS] = {"execution.ranks_per_node", TR_COUNT, FIELD(node_ranks),
+                               .agreed = true},
+    [TR_SETTING_HIERARCHICAL] = {"execution.hierarchical", TR_YES, FIELD(hierarchical),
+                                 .agreed = true},
     [TR_SETTING_REPRODUCIBLE] = {"execution.reproducible", TR_YES, FIELD(reproducible)},
     [TR_SETTING_THREADS] = {"execution.threads", TR_COUNT, FIELD(threads),
                             .decided = "the size of the work, and the cores"},

@@ -168,12 +168,14 @@ static double pack_seconds(const tr_share *share, const tr_plan *plan,
 // Kernels are issued ahead, one after the other: a program takes as long as that, if
 // its kernels are shorter.
 tr_work_seconds tr__program_work(const tr_share *share, const tr_program *program) {
-    tr_work_seconds work = {{0}};
+    tr_work_seconds work = {{0}, 0};
+    double spread = share->machine->reached.spread;
     double issue = share->machine->reached.issue * (double)program->count, sum = 0;
     for (size_t i = 0; i < program->count; i++) {
         tr_work_kind kind;
         double seconds = kernel_seconds(share, &program->instructions[i], &kind);
         work.of[kind] += seconds;
+        work.variance += spread * spread * seconds * seconds;
         sum += seconds;
     }
     work.of[TR_WORK_OTHER] += fmax(0, issue - sum);
@@ -268,6 +270,23 @@ static double direct(const tr_share *share, const tr_transfer *t) {
            direct_way(share, TR_WAY_BETWEEN, t->members - near, part);
 }
 
+// Stage after stage (comm/stages.h): in a gather, parts go to other nodes and then,
+// those of each node after those of another, on each node; in a reduction, slice by
+// slice, the other way round.
+static double by_nodes(const tr_share *share, const tr_transfer *t) {
+    const tr_comm_room room = {
+        .ranks = share->ranks, .node_ranks = t->node_ranks, .by_nodes = true};
+    int64_t nodes = t->members / t->near;
+    int64_t longest = tr__min_i64(t->shard, t->count) * t->bytes, slices = 1;
+    if (t->kind == TR_COMM_REDUCE && longest > 0) {
+        slices = tr__ceil_div(longest, tr__comm_sums_bytes(&room) / nodes);
+    }
+    double some = (double)longest / (double)slices;
+    double inside = direct_way(share, TR_WAY_INSIDE, t->near - 1, some);
+    double between = direct_way(share, TR_WAY_BETWEEN, nodes - 1, some);
+    return (double)slices * ((double)nodes * inside + between);
+}
+
 static double halvings(double count) {
     return ceil(log2(count));
 }
@@ -283,10 +302,10 @@ static double collective(const tr_share *share, tr_way way, double members,
     return sent / fmax(around, across);
 }
 
-// What the best libraries come near to. Ranks of the same place in their nodes exchange
-// a node's share of the whole among them; then, or at the same time for what is there
-// already, each node completes its own. Latencies are those of trees.
-static double hierarchical(const tr_share *share, const tr_transfer *t) {
+// What libraries of collectives come near to. Ranks of the same place in their nodes
+// exchange a node's share of the whole among them; then, or at the same time for what
+// is there already, each node completes its own. Latencies are those of trees.
+static double by_library(const tr_share *share, const tr_transfer *t) {
     const tr_machine *m = share->machine;
     double whole = (double)t->count * (double)t->bytes;
     int64_t near = on_node(share, t);
@@ -317,9 +336,10 @@ static double ferried(const tr_share *share, const tr_transfer *t) {
 }
 
 double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) {
-    if (share->machine->exchange != TR_EXCHANGE_DIRECT) {
-        return hierarchical(share, transfer);
+    if (share->machine->exchange == TR_EXCHANGE_NCCL) {
+        return by_library(share, transfer);
     }
-    double messages = direct(share, transfer);
+    double messages =
+        transfer->near > 1 ? by_nodes(share, transfer) : direct(share, transfer);
     return transfer->away ? fmax(messages, ferried(share, transfer)) : messages;
 }

@@ -23,9 +23,10 @@ typedef enum tr_work_kind {
     TR_WORK_KINDS
 } tr_work_kind;
 
-// Seconds of a program, by what its kernels do.
+// Seconds of a program, by what its kernels do, and the variance of their sum.
 typedef struct tr_work_seconds {
     double of[TR_WORK_KINDS];
+    double variance;
 } tr_work_seconds;
 
 tr_work_seconds tr__program_work(const tr_share *share, const tr_program *program);

@@ -20,7 +20,7 @@ static const char *const op_names[TR_RATED_OPS] = {
 #undef TR_RATED_OP_NAME
 };
 
-static const char *const exchanges[] = {"direct", "hierarchical", NULL};
+static const char *const exchanges[] = {"auto", "direct", "hierarchical", "nccl", NULL};
 
 #define PER_SECOND .types = TR_KEY_NUMBER | TR_KEY_SIZE, .min = 1, .max = 1e30
 #define SECONDS    .types = TR_KEY_NUMBER, .min = 0, .max = 3600, .fallback = "0"
@@ -75,7 +75,7 @@ static const tr_key fixed_keys[] = {
     {.path = "link.exchange",
      .types = TR_KEY_TEXT,
      .choices = exchanges,
-     .fallback = "\"direct\"",
+     .fallback = "\"auto\"",
      .doc = "how ranks exchange"},
     {.path = "host.bytes", PER_SECOND, .doc = "a node's host memory, bytes/s"},
     {.path = "host.is_device",
@@ -168,6 +168,14 @@ static void read_rates(const tr_config *config, tr_machine *m) {
     }
 }
 
+static tr_exchange_method exchange_of(const char *name) {
+    int method = 0;
+    while (strcmp(exchanges[method], name) != 0) {
+        method++;
+    }
+    return (tr_exchange_method)method;
+}
+
 static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err) {
     m->ranks_per_node = tr__config_int(config, "ranks_per_node");
     m->capacity[TR_SPACE_DEVICE] = tr__config_size(config, "memory.device");
@@ -176,8 +184,7 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
     m->link_interference = tr__config_number(config, "link.interference");
     m->copy_interference = tr__config_number(config, "copy.interference");
     m->nvme_interference = tr__config_number(config, "nvme.interference");
-    bool direct = strcmp(tr__config_text(config, "link.exchange"), exchanges[0]) == 0;
-    m->exchange = direct ? TR_EXCHANGE_DIRECT : TR_EXCHANGE_HIERARCHICAL;
+    m->exchange = exchange_of(tr__config_text(config, "link.exchange"));
     bool known = tr__config_is_set(config, "fingerprint");
     m->host_is_device = tr__config_is_set(config, "host.is_device")
                             ? tr__config_bool(config, "host.is_device")
@@ -300,6 +307,10 @@ double tr__machine_flops(const tr_machine *machine, tr_dtype compute) {
 
 const char *tr__rated_op_name(tr_rated_op op) {
     return op_names[op];
+}
+
+const char *tr__exchange_name(tr_exchange_method method) {
+    return exchanges[method];
 }
 
 tr_rated_op tr__rated_op_find(const char *name) {

@@ -47,8 +47,11 @@ typedef enum tr_rated_op {
 
 // How ranks exchange what all of them need.
 typedef enum tr_exchange_method {
+    TR_EXCHANGE_OPEN,         // as the plan has it, which is free to choose
     TR_EXCHANGE_DIRECT,       // every rank with every other (comm/mpi_move.h)
-    TR_EXCHANGE_HIERARCHICAL, // once between nodes, then inside of them
+    TR_EXCHANGE_HIERARCHICAL, // on a node, then once between nodes (comm/stages.h)
+    TR_EXCHANGE_NCCL,         // by a library of collectives
+    TR_EXCHANGE_METHODS
 } tr_exchange_method;
 
 #define TR_INTERFERENCE_MOST 0.9 // of what one thing may take from another
@@ -104,6 +107,7 @@ tr_status tr__machine_print(const tr_machine *machine, const char *const *source
 // Matrix products a second of one rank in that type.
 double tr__machine_flops(const tr_machine *machine, tr_dtype compute);
 const char *tr__rated_op_name(tr_rated_op op);
+const char *tr__exchange_name(tr_exchange_method method); // "direct"
 // The op of that name; TR_RATED_OPS: none of them.
 tr_rated_op tr__rated_op_find(const char *name);
 

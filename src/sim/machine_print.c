@@ -84,9 +84,7 @@ static void write_ways(const tr_machine *m, const char *group, double interferen
     }
     if (first_way == TR_WAY_INSIDE) {
         tr__json_line(to, 8);
-        tr__json_put_text(to, "exchange",
-                          m->exchange == TR_EXCHANGE_DIRECT ? "direct"
-                                                            : "hierarchical");
+        tr__json_put_text(to, "exchange", tr__exchange_name(m->exchange));
     }
     tr__json_close(to, '}');
 }

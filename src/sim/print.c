@@ -28,8 +28,12 @@ static void print_times(const tr_simulation *r, FILE *to) {
     print_part("  products of matrices", r->product_seconds, r->seconds, to);
     print_part("  attention", r->attention_seconds, r->seconds, to);
     print_part("  other kernels", r->other_seconds, r->seconds, to);
+    print_part("  the update", r->update_seconds, r->seconds, to);
     print_part("slowed by what moves", r->slowed_seconds, r->seconds, to);
     print_part("waiting for messages", r->exposed_seconds, r->seconds, to);
+    if (r->slower_seconds > 0) {
+        print_part("waiting for slower ranks", r->slower_seconds, r->seconds, to);
+    }
     if (r->copied_bytes > 0) {
         print_part("waiting for copies", r->exposed_copy_seconds, r->seconds, to);
     }
@@ -91,7 +95,12 @@ static void print_traffic(const tr_simulation *r, FILE *to) {
     }
     tr__print_size(gather, sizeof gather, r->gather_bytes);
     tr__print_size(reduce, sizeof reduce, r->reduce_bytes);
-    fprintf(to, "    a rank sends %s in gathers, %s in reductions\n", gather, reduce);
+    fprintf(to, "    a rank sends %s in gathers, %s in reductions", gather, reduce);
+    if (r->between_bytes > 0) {
+        tr__print_size(gather, sizeof gather, r->between_bytes);
+        fprintf(to, ", %s of it to other nodes", gather);
+    }
+    fprintf(to, "\n");
 }
 
 static void print_copies(const tr_simulation *r, FILE *to) {
@@ -181,6 +190,8 @@ static void write_times(const tr_simulation *r, tr_json_writer *to) {
         {"product_seconds", r->product_seconds},
         {"attention_seconds", r->attention_seconds},
         {"other_seconds", r->other_seconds},
+        {"update_seconds", r->update_seconds},
+        {"slower_seconds", r->slower_seconds},
         {"tokens_per_second_per_rank", r->tokens_per_second_per_rank},
         {"tflops_per_rank", r->tflops_per_rank},
         {"mfu", r->mfu},
@@ -199,6 +210,7 @@ static void write_traffic(const tr_simulation *r, tr_json_writer *to) {
     tr__json_put_open(to, "traffic_bytes", '{');
     tr__json_put_integer(to, "gather", r->gather_bytes);
     tr__json_put_integer(to, "reduce", r->reduce_bytes);
+    tr__json_put_integer(to, "between_nodes", r->between_bytes);
     tr__json_put_integer(to, "device_host", r->copied_bytes);
     tr__json_put_integer(to, "nvme", r->stored_bytes);
     tr__json_close(to, '}');

@@ -64,6 +64,9 @@ static const tr_key fixed_keys[] = {
      VALUE(issue),
      .max = 1,
      .doc = "seconds that the host takes to issue a kernel"},
+    {.path = "reached.spread",
+     SHARE(spread),
+     .doc = "standard deviation of a kernel's time, as a part of it"},
 };
 
 typedef char path_text[TR_REACHED_PATH];
@@ -208,4 +211,19 @@ double tr__reached_power(const tr_reached *r, double watts) {
         return 1;
     }
     return own > 0 ? pow(own / sheet, r->power.exponent) : 0.01;
+}
+
+// The mean of the largest of n values that are distributed normally lies where a share
+// of about (n - 3/8) / (n + 1/4) is below it (Blom, "Statistical estimates and
+// transformed beta-variables", 1958).
+double tr__reached_slowest(int64_t ranks) {
+    double n = (double)ranks, below = (n - 0.375) / (n + 0.25);
+    double low = 0, high = 16;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        bool beyond = 0.5 * erfc(-middle / sqrt(2)) > below;
+        low = beyond ? low : middle;
+        high = beyond ? middle : high;
+    }
+    return ranks > 1 ? low : 0;
 }

@@ -31,6 +31,9 @@ typedef struct tr_reached {
         double sheet, idle, exponent;
     } power;
     double issue; // seconds that the host takes to issue a kernel
+    // The time of a kernel varies, from rank to rank and from one time to the next: its
+    // standard deviation, as a part of its mean.
+    double spread;
     // Of the way's rate; `half`: bytes of a message that reaches half of that.
     struct {
         double share, half;
@@ -58,6 +61,9 @@ double tr__reached_shape(const tr_reached *reached, double processors,
 // The part of attention's share that a head of `depth` columns with so many keys
 // reaches.
 double tr__reached_attention(const tr_reached *reached, double context, double depth);
+// By how many standard deviations the slowest of so many ranks is expected to take
+// longer than their mean.
+double tr__reached_slowest(int64_t ranks);
 // The part of the rates that `watts` allow; 0 watts: those of the data sheet.
 double tr__reached_power(const tr_reached *reached, double watts);
 

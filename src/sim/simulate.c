@@ -5,6 +5,10 @@
 // computed, until a step waits. Where the host's processors are the device, the host's
 // steps are of the compute stream.
 //
+// Kernels of other ranks take longer or less: an exchange begins when the slowest of
+// its group is expected to come to it, by how much was computed since ranks last waited
+// for each other.
+//
 // While a kernel and a message are at work at the same time, each goes on at 1 - i of
 // its speed, where i is the machine's interference of the two; so do a kernel and a
 // copy, and a kernel and NVMe.
@@ -14,6 +18,8 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
+#include <math.h>
+
 enum { QUEUE = TR_COMM_QUEUE }; // so many may wait on a stream
 
 #define LEAST_SPEED 0.1 // of computing, whatever goes on beside it
@@ -22,13 +28,17 @@ enum { QUEUE = TR_COMM_QUEUE }; // so many may wait on a stream
 typedef struct job {
     int32_t step;
     double left;  // seconds of work
-    double begin; // when it came to the front
+    double begin; // when it came to the front, or could begin
+    // When the slowest rank of its group comes to it; 0: it has.
+    double ready;
+    double variance; // of what this rank had computed until then
 } job;
 
 typedef struct stream {
     job queue[QUEUE]; // a ring
     size_t first, count;
     int64_t done;         // steps
+    double variance;      // of the last of them
     double interference;  // with computing
     double busy, exposed; // seconds at work; in which nothing was computed
 } stream;
@@ -38,6 +48,8 @@ typedef struct walk {
     const tr_plan *plan;
     tr_share share;
     double now;
+    double variance;            // of the time of what has been computed
+    double together;            // the same when ranks last waited for each other
     stream streams[TR_STREAMS]; // those that work beside the walk
     struct {
         const tr_program *program;
@@ -73,31 +85,68 @@ static void finish_job(walk *w, tr_stream on) {
     add_span(w, front->step, on, front->begin);
     w->out->verb_seconds[step->label.verb] += took;
     s->busy += took;
+    s->variance = front->variance;
     s->done++;
     s->first = (s->first + 1) % QUEUE;
     s->count--;
     s->queue[s->first].begin = w->now;
 }
 
+// Does it wait for slower ranks?
+static bool is_late(const walk *w, const stream *s) {
+    return s->count > 0 && s->queue[s->first].ready > w->now;
+}
+
 // The speed of computing beside what is under way.
 static double compute_speed(const walk *w) {
     double speed = 1;
     for (int i = 0; i < TR_STREAMS; i++) {
-        speed -= w->streams[i].count > 0 ? w->streams[i].interference : 0;
+        const stream *s = &w->streams[i];
+        speed -= s->count > 0 && !is_late(w, s) ? s->interference : 0;
     }
     return speed > LEAST_SPEED ? speed : LEAST_SPEED;
 }
 
-// Until something is done: the front of a stream, or `*compute` seconds of computing
-// (NULL: nothing is computed). Returns the time that it took.
+// What the front of a stream needs to be ready, or to be done.
+typedef struct need {
+    double seconds; // negative: nothing is there
+    double speed;   // of its own
+    bool late;
+} need;
+
+static need need_of(const walk *w, const stream *s, bool beside) {
+    const job *front = &s->queue[s->first];
+    need n = {-1, beside ? 1 - s->interference : 1, is_late(w, s)};
+    if (s->count > 0) {
+        n.seconds = n.late ? front->ready - w->now : front->left / n.speed;
+    }
+    return n;
+}
+
+// The front of a stream goes on for `step` seconds.
+static void advance_job(walk *w, tr_stream on, double step, const need *n) {
+    job *front = &w->streams[on].queue[w->streams[on].first];
+    if (n->late) {
+        front->ready = n->seconds <= step ? 0 : front->ready;
+        front->begin = w->now;
+        return;
+    }
+    front->left -= step * n->speed;
+    if (n->seconds <= step) {
+        finish_job(w, on);
+    }
+}
+
+// Until something is done, or ready: the front of a stream, or `*compute` seconds of
+// computing (NULL: nothing is computed). Returns the time that it took.
 static double advance(walk *w, double *compute) {
     double speed = compute ? compute_speed(w) : 1,
            step = compute ? *compute / speed : -1;
+    need needs[TR_STREAMS];
     for (int i = 0; i < TR_STREAMS; i++) {
-        const stream *s = &w->streams[i];
-        double own = compute ? 1 - s->interference : 1;
-        double needs = s->count > 0 ? s->queue[s->first].left / own : -1;
-        step = needs >= 0 && (step < 0 || needs < step) ? needs : step;
+        needs[i] = need_of(w, &w->streams[i], compute != NULL);
+        double seconds = needs[i].seconds;
+        step = seconds >= 0 && (step < 0 || seconds < step) ? seconds : step;
     }
     w->now += step;
     if (compute) {
@@ -105,16 +154,8 @@ static double advance(walk *w, double *compute) {
         *compute = ends ? 0 : *compute - step * speed;
     }
     for (int i = 0; i < TR_STREAMS; i++) {
-        stream *s = &w->streams[i];
-        double own = compute ? 1 - s->interference : 1;
-        if (s->count == 0) {
-            continue;
-        }
-        job *front = &s->queue[s->first];
-        bool ends = front->left / own <= step;
-        front->left -= step * own;
-        if (ends) {
-            finish_job(w, (tr_stream)i);
+        if (needs[i].seconds >= 0) {
+            advance_job(w, (tr_stream)i, step, &needs[i]);
         }
     }
     return step;
@@ -123,8 +164,13 @@ static double advance(walk *w, double *compute) {
 // Waits until `done` steps of a stream are done, or nothing is left on it.
 static void wait_for(walk *w, tr_stream on, int64_t done) {
     stream *s = &w->streams[on];
+    bool waits = s->done < done && s->count > 0;
     while (s->done < done && s->count > 0) {
-        s->exposed += advance(w, NULL);
+        double *spent = is_late(w, s) ? &w->out->result.slower_seconds : &s->exposed;
+        *spent += advance(w, NULL);
+    }
+    if (waits && (on == TR_STREAM_COMM || on == TR_STREAM_DATA)) {
+        w->together = fmax(w->together, s->variance);
     }
 }
 
@@ -133,7 +179,20 @@ static void add_job(walk *w, tr_stream on, int32_t step, double seconds) {
     if (s->count == QUEUE) {
         wait_for(w, on, s->done + 1);
     }
-    s->queue[(s->first + s->count++) % QUEUE] = (job){step, seconds, w->now};
+    s->queue[(s->first + s->count++) % QUEUE] =
+        (job){step, seconds, w->now, 0, w->variance};
+}
+
+// It begins when the last rank of its group has come to it.
+static void add_exchange(walk *w, tr_stream on, int32_t step,
+                         const tr_transfer *transfer) {
+    double apart = sqrt(fmax(0, w->variance - w->together));
+    stream *s = &w->streams[on];
+    add_job(w, on, step, tr__transfer_seconds(&w->share, transfer));
+    if (apart > 0) {
+        s->queue[(s->first + s->count - 1) % QUEUE].ready =
+            w->now + tr__reached_slowest(transfer->members) * apart;
+    }
 }
 
 // The walk waits for what it exchanges itself.
@@ -145,7 +204,8 @@ static void start_transfer(walk *w, int32_t step) {
         bool gather = transfer.kind == TR_COMM_GATHER;
         *(gather ? &result->gather_bytes : &result->reduce_bytes) +=
             tr__transfer_sent(&transfer);
-        add_job(w, on, step, tr__transfer_seconds(&w->share, &transfer));
+        result->between_bytes += tr__transfer_between(&transfer);
+        add_exchange(w, on, step, &transfer);
     }
     if (on == TR_STREAM_DATA) {
         wait_for(w, on, INT64_MAX);
@@ -188,13 +248,17 @@ static void compute(walk *w, double seconds) {
 static double seconds_of(walk *w, const tr_plan_step *step) {
     const tr_program *program = tr__payload_program(step);
     if (!program) {
-        return tr__step_seconds(&w->share, w->plan, step);
+        double seconds = tr__step_seconds(&w->share, w->plan, step);
+        double apart = w->share.machine->reached.spread * seconds;
+        w->variance += apart * apart;
+        return seconds;
     }
     if (w->known[program->variant].program != program) {
         w->known[program->variant].program = program;
         w->known[program->variant].work = tr__program_work(&w->share, program);
     }
     const double *of = w->known[program->variant].work.of;
+    w->variance += w->known[program->variant].work.variance;
     w->out->result.product_seconds += of[TR_WORK_PRODUCTS];
     w->out->result.attention_seconds += of[TR_WORK_ATTENTION];
     return of[TR_WORK_PRODUCTS] + of[TR_WORK_ATTENTION] + of[TR_WORK_OTHER];
@@ -223,9 +287,10 @@ static void run_step(walk *w, int32_t index) {
         start_transfer(w, index);
         return;
     }
-    double begin = w->now;
-    compute(w, seconds_of(w, step));
+    double begin = w->now, seconds = seconds_of(w, step);
+    compute(w, seconds);
     count_flops(w, step);
+    w->out->result.update_seconds += step->label.verb == TR_VERB_update ? seconds : 0;
     w->out->verb_seconds[step->label.verb] += w->now - begin;
     add_span(w, index, step->stream, begin);
 }
@@ -287,7 +352,8 @@ static void conclude(const walk *w) {
         r->samples_per_second * (double)tr_model_targets(request->model);
     r->utilisation = r->flops / possible;
     r->model_utilisation = r->model_flops / possible;
-    r->other_seconds = r->compute_seconds - r->product_seconds - r->attention_seconds;
+    r->other_seconds = r->compute_seconds - r->product_seconds - r->attention_seconds -
+                       r->update_seconds;
     conclude_literature(w, possible);
     for (int s = 0; s < TR_SPACES; s++) {
         bool own = s == TR_SPACE_DEVICE && !machine->shared;

@@ -142,11 +142,88 @@ static void test_pipeline(void **state) {
               LIST("pipeline.stages is 2, which is not yet simulated"));
 }
 
+// ---- nodes
+
+// Two nodes of two ranks, with messages of these rates and latencies on a node and
+// between nodes.
+static void write_machine(void *const *state, const char *exchange, const char *inside,
+                          const char *between) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"name\": \"nodes\", \"ranks_per_node\": 2, \"compute\": "
+             "{\"flops\": 1e12, \"bytes\": 1e11}, \"link\": {\"exchange\": "
+             "\"%s\", \"inside\": {%s}, \"between\": {%s}}}",
+             exchange, inside, between);
+    file_text(state, "machine.json", text);
+}
+
+// How four ranks exchange, with an option and its value; "": there are no nodes.
+// `hierarchical`: as that key says. *between: bytes that go to other nodes.
+static void exchange_of(void *const *state, const char *hierarchical,
+                        const char *option, const char *value, char exchange[32],
+                        int64_t *between) {
+    char set[64];
+    snprintf(set, sizeof set, "execution.hierarchical=%s", hierarchical);
+    json_t *json = succeed_json(state, LIST("plan", "run.json", "--json", "--ranks",
+                                            "4", "--set", "zero_optimization.stage=3",
+                                            "--set", set, option, value));
+    const json_t *said = json_object_get(json, "exchange");
+    snprintf(exchange, 32, "%s", said ? json_string_value(said) : "");
+    *between = number(json_object_get(json, "traffic_bytes"), "between_nodes");
+    assert_int_equal(said != NULL, json_object_get(json, "ranks_per_node") != NULL);
+    json_decref(json);
+}
+
+static void test_nodes_of_the_run(void **state) {
+    char exchange[32];
+    int64_t none, by_nodes, direct;
+    write_run(state);
+    exchange_of(state, "auto", "--set", "execution.threads=1", exchange, &none);
+    assert_string_equal(exchange, "");
+    assert_int_equal(none, 0);
+    exchange_of(state, "auto", "--set", "execution.ranks_per_node=2", exchange,
+                &by_nodes);
+    assert_string_equal(exchange, "hierarchical");
+    exchange_of(state, "false", "--set", "execution.ranks_per_node=2", exchange,
+                &direct);
+    assert_string_equal(exchange, "direct");
+    assert_about(by_nodes, direct, 0.5);
+    // Not as many on each.
+    exchange_of(state, "auto", "--set", "execution.ranks_per_node=3", exchange,
+                &by_nodes);
+    assert_string_equal(exchange, "direct");
+}
+
+// The faster of both, unless the machine's file says one.
+static void test_nodes_of_the_machine(void **state) {
+    static const char slow[] = "\"bytes\": 1e8", fast[] = "\"bytes\": 1e11",
+                      late[] = "\"bytes\": 1e11, \"latency\": 0.01";
+    static const struct {
+        const char *says, *inside, *between, *wanted;
+    } cases[] = {
+        {"auto", fast, slow, "hierarchical"},
+        {"auto", late, fast, "direct"},
+        {"direct", fast, slow, "direct"},
+        {"nccl", fast, slow, ""},
+        {"hierarchical", late, fast, "hierarchical"},
+    };
+    char exchange[32];
+    int64_t between;
+    write_run(state);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_machine(state, cases[i].says, cases[i].inside, cases[i].between);
+        exchange_of(state, "auto", "--machine", "machine.json", exchange, &between);
+        assert_string_equal(exchange, cases[i].wanted);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_alone),
         TEST(test_stages),
         TEST(test_waves),
+        TEST(test_nodes_of_the_run),
+        TEST(test_nodes_of_the_machine),
         TEST(test_for_people),
         TEST(test_pipeline),
     };

@@ -131,6 +131,31 @@ static void what_is_no_mesh_is_refused(void **state) {
     refuse(bad, "possible are 1 to 1048576 ranks");
 }
 
+static void near_ranks_share_a_node(void **state) {
+    // 4 x 2 ranks: data ranks are two apart.
+    static const tr_mesh wide = {
+        .size = {[TR_AXIS_DATA] = 4, [TR_AXIS_TENSOR] = 2, [TR_AXIS_PIPELINE] = 1}};
+    static const struct {
+        tr_axes axes;
+        int64_t node_ranks, near;
+    } cases[] = {
+        {TR_ON_DATA, 0, 4},   {TR_ON_DATA, 8, 4}, {TR_ON_DATA, 4, 2},
+        {TR_ON_DATA, 2, 1},   {TR_ON_DATA, 3, 1}, {TR_ON_DATA, 6, 1},
+        {TR_ON_TENSOR, 4, 2}, {TR_ON_ALL, 4, 4},  {TR_ON_ALL, 2, 2},
+        {TR_ON_ALL, 3, 1},    {TR_ON_ALL, 1, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(tr__mesh_near(&wide, cases[i].axes, cases[i].node_ranks),
+                         cases[i].near);
+    }
+    assert_true(tr__mesh_has_nodes(&wide, 4));
+    assert_true(tr__mesh_has_nodes(&wide, 2)); // all ranks, two on each
+    assert_false(tr__mesh_has_nodes(&wide, 1));
+    assert_false(tr__mesh_has_nodes(&wide, 8));
+    assert_false(tr__mesh_has_nodes(&wide, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_numbered_by_tensor_then_data_then_pipeline),
@@ -139,6 +164,7 @@ int main(void) {
         cmocka_unit_test(ranks_that_are_not_evenly_apart_are_no_group),
         cmocka_unit_test(along_the_data_axis_a_coordinate_is_a_rank),
         cmocka_unit_test(what_is_no_mesh_is_refused),
+        cmocka_unit_test(near_ranks_share_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

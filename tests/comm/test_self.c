@@ -31,8 +31,14 @@ static void test_facts(void **state) {
     assert_true(tr_comm_threads(comm) >= 1);
     assert_true(tr_comm_speaks(comm));
     assert_false(tr__comm_is_broken(comm));
-    assert_int_equal(tr__comm_staging_bytes(1, true), 0);
-    assert_true(tr__comm_staging_bytes(2, false) > 0);
+    tr_comm_room alone = {.ranks = 1, .ferries = true}, room = {.ranks = 4};
+    assert_int_equal(tr__comm_staging_bytes(&alone), 0);
+    int64_t bytes = tr__comm_staging_bytes(&room);
+    assert_true(bytes > 0);
+    room.node_ranks = 2;
+    assert_int_equal(tr__comm_staging_bytes(&room), bytes);
+    room.by_nodes = true;
+    assert_true(tr__comm_staging_bytes(&room) > bytes);
 }
 
 static void test_parts(void **state) {
@@ -65,7 +71,8 @@ static void test_gather(void **state) {
     tr_comm *comm = *state;
     const int64_t own[3] = {1, -2, INT64_MAX};
     int64_t all[3] = {7, 8, 9};
-    tr_comm_op op = {TR_COMM_GATHER, TR_COMM_I64, 3, 3, NULL, all, false, false, {0}};
+    tr_comm_op op = {TR_COMM_GATHER, TR_COMM_I64, 3,   3, NULL, all,
+                     false,          false,       {0}, 1};
     int64_t before = tr__comm_newest(comm);
     assert_int_equal(tr__comm_start(comm, &op), before + 1);
     assert_int_equal(all[0], 7); // in place: it lies there already
@@ -79,7 +86,8 @@ static void test_gather(void **state) {
 static void test_reduce(void **state) {
     tr_comm *comm = *state;
     float send[5] = {1, 2, 3, 4, 5}, recv[6] = {10, 10, 10, 10, 10, 99};
-    tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_F32, 5, 8, send, recv, true, false, {0}};
+    tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_F32, 5,     8,   send,
+                     recv,           true,        false, {0}, 1};
     tr__comm_start(comm, &op);
     assert_true(recv[0] == 11 && recv[4] == 15 && recv[5] == 99);
     op.add = false;
@@ -95,7 +103,8 @@ static void test_reduce(void **state) {
 
 static void test_integers_wrap(void **state) {
     int64_t send = INT64_MAX, recv = 1;
-    tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_I64, 1, 1, &send, &recv, true, false, {0}};
+    tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_I64, 1,     1,   &send,
+                     &recv,          true,        false, {0}, 1};
     tr__comm_start(*state, &op);
     assert_true(recv == INT64_MIN);
 }
@@ -127,7 +136,7 @@ static void test_halves_round(void **state) {
         }
         tr__add_to(cases[c].type, sum, send, recv, RUN);
         tr_comm_op op = {TR_COMM_REDUCE, cases[c].type, RUN,   RUN, send,
-                         recv,           true,          false, {0}};
+                         recv,           true,          false, {0}, 1};
         tr__comm_start(*state, &op);
         for (int i = 0; i < RUN; i++) {
             assert_int_equal(recv[i], cases[c].sum);
@@ -143,7 +152,8 @@ static void test_halves_stay_infinite(void **state) {
     for (int t = 0; t < 2; t++) {
         uint16_t send[2] = {infinite[t], infinite[t]};
         uint16_t recv[2] = {0, infinite[t] | 0x8000};
-        tr_comm_op op = {TR_COMM_REDUCE, types[t], 2, 2, send, recv, true, false, {0}};
+        tr_comm_op op = {TR_COMM_REDUCE, types[t], 2,     2,   send,
+                         recv,           true,     false, {0}, 1};
         tr__comm_start(*state, &op);
         assert_int_equal(recv[0], infinite[t]);
         assert_true((recv[1] & 0x7FFF) > infinite[t]); // not a number

@@ -110,7 +110,7 @@ static void json_says_what_the_plan_is(void **state) {
             assert_int_equal(json_integer_value(number), want[k]);
         }
         assert_true(json_number_value(json_object_get(root, "flops")) > 0);
-        assert_int_equal(json_object_size(json_object_get(root, "traffic_bytes")), 5);
+        assert_int_equal(json_object_size(json_object_get(root, "traffic_bytes")), 6);
         assert_json_ledger(plan, root);
         assert_json_steps(plan, root, i ? TR_SEQUENCE_INFERENCE : TR_SEQUENCE_TRAIN);
         json_decref(root);

@@ -9,7 +9,7 @@
 // else any time; `more` (", \"link\": {...}") is put into its object, or "".
 tr_machine *test_clockwork(const char *more);
 #define TEST_LINK                                                                      \
-    ", \"link\": {\"exchange\": \"hierarchical\", "                                    \
+    ", \"link\": {\"exchange\": \"nccl\", "                                            \
     "\"inside\": {\"bytes\": 1e30, \"latency\": 2}}"
 
 // Fails the test when the text is no machine.

@@ -99,8 +99,10 @@ static void test_json(void **state) {
     assert_true(number(root, "model_flops") < number(root, "flops"));
     tr_model_flops f = tr_plan_model_flops(s->plan);
     assert_near(number(root, "product_seconds") + number(root, "attention_seconds") +
-                    number(root, "other_seconds"),
+                    number(root, "other_seconds") + number(root, "update_seconds"),
                 r->compute_seconds, nearly);
+    assert_true(number(root, "update_seconds") > 0);
+    assert_near(number(root, "slower_seconds"), 0, 0);
     assert_near(number(root, "tokens_per_second_per_rank") * r->seconds, 8, nearly);
     assert_near(number(root, "tflops_per_rank"), f.full / r->seconds / 1e12, nearly);
     assert_near(number(root, "mfu"), f.full / r->seconds / 1e9, nearly);

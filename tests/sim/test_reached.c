@@ -115,9 +115,18 @@ static void test_power(void **state) {
     assert_true(tr__reached_power(&r, 50) > 0);
 }
 
+// Against the means of the largest of 2, 10 and 1,000 normal values.
+static void test_slowest(void **state) {
+    (void)state;
+    assert_near(tr__reached_slowest(1), 0, 0);
+    assert_near(tr__reached_slowest(2), 0.5642, 0.03);
+    assert_near(tr__reached_slowest(10), 1.5388, 0.02);
+    assert_near(tr__reached_slowest(1000), 3.2414, 0.02);
+}
+
 static const char cluster[] =
     "{\"name\": \"m\", \"ranks_per_node\": 4, \"compute\": {\"flops\": 1e30, "
-    "\"bytes\": 1e30}, \"link\": {\"exchange\": \"hierarchical\", \"inside\": "
+    "\"bytes\": 1e30}, \"link\": {\"exchange\": \"nccl\", \"inside\": "
     "{\"bytes\": 1000}, \"between\": {\"bytes\": 100}}, \"reached\": {\"link\": "
     "{\"inside\": {\"share\": 0.5, \"half\": 1000}, \"between\": {\"half\": 1e6}}}}";
 
@@ -157,11 +166,17 @@ static void test_larger_messages(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_said),  cmocka_unit_test(test_waves),
-        cmocka_unit_test(test_depth),         cmocka_unit_test(test_splits),
-        cmocka_unit_test(test_smaller_tiles), cmocka_unit_test(test_more_takes_longer),
-        cmocka_unit_test(test_attention),     cmocka_unit_test(test_power),
-        cmocka_unit_test(test_messages),      cmocka_unit_test(test_larger_messages),
+        cmocka_unit_test(test_nothing_said),
+        cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_smaller_tiles),
+        cmocka_unit_test(test_more_takes_longer),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_power),
+        cmocka_unit_test(test_slowest),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_larger_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

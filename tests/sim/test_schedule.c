@@ -62,9 +62,32 @@ static void test_stage_0(void **state) {
     // Where both take half of each other's speed, the backward of the second layer
     // needs 6 s from 4 on, that of the first 4 s; 7 s of messages are left then.
     assert_times(&request,
-                 ", \"link\": {\"exchange\": \"hierarchical\", \"interference\": 0.5, "
+                 ", \"link\": {\"exchange\": \"nccl\", \"interference\": 0.5, "
                  "\"inside\": {\"bytes\": 1e30, \"latency\": 2}}",
                  (expected){27, 13, 9, 5});
+    tr_model_destroy(model);
+}
+
+// As above, but a kernel's time varies by a tenth of it. The first reduction, at 4,
+// waits for the slower of two ranks, which is 2 tenths apart after four kernels;
+// meanwhile the backward goes on. All later ones are behind it, until 16. Then ranks
+// are together: the record waits once more, after one kernel.
+static void test_spread(void **state) {
+    (void)state;
+    tr_model *model = test_model_mlp();
+    tr_plan_request request = layers(model, 2, 0);
+    double late = 0.1 * tr__reached_slowest(2);
+    tr_plan *plan = test_plan(&request);
+    tr_machine *machine = test_clockwork(TEST_LINK ", \"reached\": {\"spread\": 0.1}");
+    tr_simulated *simulated = test_simulate(plan, machine);
+    const tr_simulation *r = tr_simulated_result(simulated);
+    assert_near(r->seconds, 22 + 3 * late, nearly);
+    assert_near(r->exposed_seconds, 9 + 2 * late, nearly);
+    assert_near(r->slower_seconds, late, nearly);
+    assert_near(r->compute_seconds, 13, nearly);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(machine);
+    tr_plan_destroy(plan);
     tr_model_destroy(model);
 }
 
@@ -348,7 +371,7 @@ static void test_exchanges(void **state) {
                                  "\"between\": {\"bytes\": 100}}";
     static const char late[] = ", \"link\": {\"inside\": {\"bytes\": 1000, "
                                "\"latency\": 8}}";
-    static const char tree[] = ", \"link\": {\"exchange\": \"hierarchical\", "
+    static const char tree[] = ", \"link\": {\"exchange\": \"nccl\", "
                                "\"inside\": {\"bytes\": 1000}, "
                                "\"between\": {\"bytes\": 100}}";
     // 8 ranks, 4 on a node; 250 elements of 4 bytes each: 1,000 bytes to 3 ranks inside
@@ -362,6 +385,22 @@ static void test_exchanges(void **state) {
     // three quarters inside.
     assert_near(transfer_seconds(tree, 8, even), 10, nearly);
     assert_near(transfer_seconds(tree, 4, even), 6, nearly);
+    // By nodes: 1,000 bytes to the other node, and for each of the two to 3 ranks
+    // inside.
+    tr_transfer by_nodes = even;
+    by_nodes.near = by_nodes.node_ranks = 4;
+    assert_near(transfer_seconds(direct, 8, by_nodes), 10 + 2 * 3, nearly);
+    by_nodes.kind = TR_COMM_GATHER;
+    assert_near(transfer_seconds(direct, 8, by_nodes), 10 + 2 * 3, nearly);
+    // Sums of nodes go 2 MiB of each part at a time: in three slices, each of which
+    // waits for its first messages, and then for a quarter of every latency.
+    static const char slow[] = ", \"link\": {\"inside\": {\"bytes\": 1e30}, "
+                               "\"between\": {\"bytes\": 1e30, \"latency\": 8}}";
+    tr_transfer slices = by_nodes;
+    slices.kind = TR_COMM_REDUCE;
+    slices.shard = 3 << 19;
+    slices.count = 8 * slices.shard;
+    assert_near(transfer_seconds(slow, 8, slices), 3 * (8 + 8 * 2), nearly);
     // Shorter than a shard: the first rank has it all.
     tr_transfer small = {
         .kind = TR_COMM_GATHER, .count = 250, .shard = 1024, .bytes = 4};
@@ -412,6 +451,8 @@ static tr_plan_request some_request(const tr_model *model, int index) {
     request.recomputed_units = index % 3;
     request.reproducible = index == 5;
     request.sums = index == 4 ? TR_BF16 : TR_NONE;
+    request.node_ranks = 3;
+    request.hierarchical = index % 4 == 0;
     return request;
 }
 
@@ -436,7 +477,7 @@ static void test_better_is_faster(void **state) {
     // flops, bytes, launch, interference, inside, its latency, between, its latency
     static const double usual[FIGURES] = {1e9, 1e9, 1e-6, 0.25, 1e8, 2e-6, 1e7, 5e-6};
     static const double better[FIGURES] = {2, 2, 0.5, 0.5, 2, 0.5, 2, 0.5};
-    static const char *const exchanges[] = {"direct", "hierarchical"};
+    static const char *const exchanges[] = {"direct", "nccl"};
     tr_model *model = test_model_small_gpt2(0);
     for (int p = 0; p < PLANS; p++) {
         tr_plan_request request = some_request(model, p);
@@ -497,6 +538,36 @@ static double sent_by_all(const tr_plan *plan) {
         }
     }
     return bytes * (double)(tr_mesh_ranks(&plan->request.mesh) - 1);
+}
+
+// What all ranks of a plan send to other nodes.
+static double sent_between(tr_plan_request one) {
+    double bytes = 0;
+    int64_t ranks = tr__data_ranks(&one);
+    for (int64_t rank = 0; rank < ranks; rank++) {
+        one.mesh = tr_mesh_of_data(ranks, rank);
+        tr_plan *plan = test_plan(&one);
+        bytes += (double)plan->traffic.between;
+        tr_plan_destroy(plan);
+    }
+    return bytes;
+}
+
+// By nodes, every part comes to another node once, and not to each of its ranks.
+static void test_between_nodes(void **state) {
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    for (int index = 0; index < PLANS; index += 2) {
+        tr_plan_request request = some_request(model, index);
+        request.hierarchical = true;
+        double by_nodes = sent_between(request);
+        request.hierarchical = false;
+        assert_true(by_nodes > 0);
+        assert_near(sent_between(request), 3 * by_nodes, 0);
+        request.node_ranks = 0;
+        assert_near(sent_between(request), 0, 0);
+    }
+    tr_model_destroy(model);
 }
 
 // What each rank's simulation sends is what its plan says, and in all what must be
@@ -595,12 +666,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_stage_0),
+        cmocka_unit_test(test_spread),
         cmocka_unit_test(test_stage_3),
         cmocka_unit_test(test_no_overlap),
         cmocka_unit_test(test_four_ranks),
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_better_is_faster),
         cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_between_nodes),
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_nvme),

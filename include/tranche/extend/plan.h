@@ -154,6 +154,13 @@ typedef struct tr_plan_request {
     // The ranks' devices, which are discrete, exchange by themselves, in a queue of
     // theirs.
     bool peers;
+    // Ranks on each node, which follow each other: between two nodes messages are slow.
+    // 0: all are on one.
+    int64_t node_ranks;
+    // Groups of ranks on several nodes, as many on each, exchange on their nodes first,
+    // and then once between nodes; else every member exchanges with every other. Where
+    // the run is reproducible, floating-point sums of ranks are not made so.
+    bool hierarchical;
     bool elsewhere;         // planned for another machine, not to be run: what the
                             // backend cannot run yet is planned, too
     int threads;            // workers of the backend; 0: those of the machine

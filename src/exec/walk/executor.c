@@ -130,7 +130,8 @@ static void bind_plan(tr_executor *ex, const tr_plan *plan,
     ex->micros[0].data = tr__memory(ex, plan->data_ring[1]); // where inference is asked
     ex->micros[0].rows = plan->request.micro_batch;
     if (ex->comm) {
-        tr__comm_staging(ex->comm, tr__memory(ex, plan->staging));
+        tr_comm_room room = tr__plan_room(plan);
+        tr__comm_staging(ex->comm, &room, tr__memory(ex, plan->staging));
     }
     if (ex->queue[TR_STREAM_COMPUTE]) {
         lend_scratch(ex);
@@ -208,7 +209,7 @@ static void rest_queues(const tr_executor *ex) {
 // No exchange is under way, or none will ever be.
 static void leave_ranks(tr_executor *ex) {
     rest_queue(ex, ex->ferry);
-    tr__comm_staging(ex->comm, NULL);
+    tr__comm_staging(ex->comm, &(tr_comm_room){0}, NULL);
     tr__comm_ferry(ex->comm, NULL);
     if (ex->ferry) {
         ex->backend->queues->destroy(ex->ferry);

@@ -34,7 +34,8 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .send = sent_from(ex, step),
                      .recv = tr__operand_reached(ex, recv),
                      .add = recv->mode == TR_ACCESS_ADD,
-                     .away = tr__exchange_is_away(ex->plan, step)};
+                     .away = tr__exchange_is_away(ex->plan, step),
+                     .near = (int)tr__exchange_near(ex->plan, step)};
     const tr_mesh *mesh = &ex->plan->request.mesh;
     tr_status status = TR_OK;
     if (tr__exchange_is_pair(e)) {

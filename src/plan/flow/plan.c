@@ -1,6 +1,8 @@
 // What others ask of a plan.
 #include "plan/flow/plan.h"
 
+#include "backend/backend.h"
+#include "base/checked.h"
 #include "base/memory.h"
 
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err) {
@@ -48,6 +50,20 @@ int64_t tr__data_ranks(const tr_plan_request *request) {
 
 int64_t tr__data_rank(const tr_plan_request *request) {
     return request->mesh.at[TR_AXIS_DATA];
+}
+
+int64_t tr__plan_nodes(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return r->node_ranks > 0 ? tr__ceil_div(tr_mesh_ranks(&r->mesh), r->node_ranks) : 1;
+}
+
+tr_comm_room tr__plan_room(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    return (tr_comm_room){
+        .ranks = tr_mesh_ranks(&r->mesh),
+        .node_ranks = r->node_ranks,
+        .by_nodes = r->hierarchical && tr__mesh_has_nodes(&r->mesh, r->node_ranks),
+        .ferries = !r->peers && tr__backend_is_apart(tr__backend(r->backend))};
 }
 
 bool tr__plan_exchanges_inside(const tr_plan *plan) {

@@ -34,6 +34,7 @@ typedef struct tr_plan_state {
 // Bytes that this rank sends in one optimizer step.
 typedef struct tr_traffic {
     int64_t gather, reduce;
+    int64_t between;     // of both, what goes to other nodes
     int64_t device_host; // both ways
     int64_t reached;     // tr_reach of all steps
     int64_t nvme;        // read and written, whole blocks
@@ -120,6 +121,10 @@ tr_status tr__plan_operand(tr_plan *plan, tr_step_operand operand, tr_error *err
 tr_space tr__plan_shared_space(const tr_plan *plan);
 // Do ranks exchange inside of units?
 bool tr__plan_exchanges_inside(const tr_plan *plan);
+// How many nodes its ranks are on; the last may have fewer of them.
+int64_t tr__plan_nodes(const tr_plan *plan);
+// What plan->staging is for.
+tr_comm_room tr__plan_room(const tr_plan *plan);
 // How often a training step goes through its micro-batches (tr_plan_request.passes): up
 // to the loss, through the loss, and on from it; or all at once.
 int64_t tr__plan_rounds(const tr_plan *plan);

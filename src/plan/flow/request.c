@@ -95,6 +95,13 @@ static tr_status check_length(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_nodes(const tr_plan_request *r, tr_error *err) {
+    return r->node_ranks >= 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE, "%lld ranks on each node; it must be 1 or more",
+                         (long long)r->node_ranks);
+}
+
 // Sizes that something on NVMe is cut and staged in.
 static tr_status check_staging(const tr_plan_request *r, tr_error *err) {
     if (r->update_elements < 0 || r->update_elements % TR_SHARD_ELEMENTS != 0) {
@@ -271,6 +278,7 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_tensor_ranks(r, err) : status;
     status = status == TR_OK ? check_stages(r, err) : status;
+    status = status == TR_OK ? check_nodes(r, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_placements(r, err) : status;
     status = status == TR_OK ? check_staging(r, err) : status;

@@ -1,6 +1,7 @@
 #include "plan/flow/work.h"
 
 #include "backend/backend.h"
+#include "base/checked.h"
 #include "ops/flat/zero/zero.h"
 
 // ---- memory
@@ -123,27 +124,86 @@ static int64_t stride_of(const tr_plan *plan, const tr_exchange *e) {
                                     : apart;
 }
 
+// A sum of integers has the same bits in every order; others keep the one that a run on
+// any nodes has.
+int64_t tr__exchange_near(const tr_plan *plan, const tr_plan_step *step) {
+    const tr_plan_request *r = &plan->request;
+    const tr_exchange *e = &step->payload.exchange;
+    bool by_devices = r->peers && step->stream == TR_STREAM_COMM;
+    bool rounds = e->kind == TR_COMM_REDUCE && e->type != TR_COMM_I64;
+    if (!r->hierarchical || tr__exchange_is_pair(e) || by_devices ||
+        (r->reproducible && rounds)) {
+        return 1;
+    }
+    int64_t near = tr__mesh_near(&r->mesh, e->group, r->node_ranks);
+    return near < tr__mesh_members(&r->mesh, e->group) ? near : 1;
+}
+
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
                        tr_transfer *out) {
     const tr_exchange *e = &step->payload.exchange;
+    const tr_mesh *mesh = &plan->request.mesh;
     if (step->shape != TR_STEP_IS_EXCHANGE) {
         return false;
     }
-    *out = (tr_transfer){.kind = e->kind,
-                         .count = e->count,
-                         .shard = e->shard,
-                         .bytes = (int64_t)tr__comm_type_bytes(e->type),
-                         .away = tr__exchange_is_away(plan, step),
-                         .members = tr__exchange_members(plan, e),
-                         .member = tr__exchange_member(plan, e),
-                         .stride = stride_of(plan, e)};
+    *out = (tr_transfer){
+        .kind = e->kind,
+        .count = e->count,
+        .shard = e->shard,
+        .bytes = (int64_t)tr__comm_type_bytes(e->type),
+        .away = tr__exchange_is_away(plan, step),
+        .members = tr__exchange_members(plan, e),
+        .member = tr__exchange_member(plan, e),
+        .stride = stride_of(plan, e),
+        .first = tr__mesh_rank_of(mesh, e->group, tr__min_i64(e->from, e->to)),
+        .near = tr__exchange_near(plan, step),
+        .node_ranks = plan->request.node_ranks};
     return true;
 }
 
+// Elements of the parts of members [from, to).
+static int64_t parts_of(const tr_transfer *t, int64_t from, int64_t to) {
+    return tr__min_i64(t->count, to * t->shard) -
+           tr__min_i64(t->count, from * t->shard);
+}
+
+static int64_t own_part(const tr_transfer *t) {
+    return parts_of(t, t->member, t->member + 1);
+}
+
+// And of those in this member's place on their nodes.
+static int64_t parts_in_place(const tr_transfer *t) {
+    int64_t elements = 0;
+    for (int64_t m = t->member % t->near; m < t->members; m += t->near) {
+        elements += parts_of(t, m, m + 1);
+    }
+    return elements;
+}
+
+// On its node, a member with near ones hands on what all of its place have.
 int64_t tr__transfer_sent(const tr_transfer *t) {
-    int64_t first = 0, own = 0;
-    tr__comm_part(t->count, t->shard, (int)t->member, &first, &own);
-    int64_t elements =
-        t->kind == TR_COMM_GATHER ? (t->members - 1) * own : t->count - own;
+    int64_t elements = t->kind == TR_COMM_GATHER
+                           ? (t->members / t->near - 1) * own_part(t) +
+                                 (t->near - 1) * parts_in_place(t)
+                           : t->count - own_part(t);
+    return elements * t->bytes;
+}
+
+int64_t tr__transfer_between(const tr_transfer *t) {
+    int64_t node = t->node_ranks, elements = 0;
+    if (node == 0) {
+        return 0;
+    }
+    if (t->near > 1) {
+        elements = t->kind == TR_COMM_GATHER ? (t->members / t->near - 1) * own_part(t)
+                                             : parts_in_place(t) - own_part(t);
+        return elements * t->bytes;
+    }
+    int64_t begin = (t->first + t->member * t->stride) / node * node;
+    int64_t from = tr__ceil_div(tr__max_i64(0, begin - t->first), t->stride);
+    int64_t to = tr__ceil_div(begin + node - t->first, t->stride);
+    to = tr__min_i64(to, t->members);
+    elements = t->kind == TR_COMM_GATHER ? (t->members - (to - from)) * own_part(t)
+                                         : t->count - parts_of(t, from, to);
     return elements * t->bytes;
 }

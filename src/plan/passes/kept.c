@@ -84,7 +84,7 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
 // The statistics of the step, of all ranks, and what moves between them on its way.
 static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    bool ferries = !r->peers && tr__backend_is_apart(tr__backend(r->backend));
+    tr_comm_room room = tr__plan_room(plan);
     int64_t ranks = tr_mesh_ranks(&r->mesh), bytes = 0;
     if (r->inference) {
         plan->statistics.buffer = plan->staging = -1;
@@ -98,10 +98,9 @@ static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
     tr_status status =
         keep(plan, ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes,
              &plan->statistics.buffer, err);
-    return status == TR_OK
-               ? keep(plan, TR_LEDGER_communication,
-                      tr__comm_staging_bytes(ranks, ferries), &plan->staging, err)
-               : status;
+    return status == TR_OK ? keep(plan, TR_LEDGER_communication,
+                                  tr__comm_staging_bytes(&room), &plan->staging, err)
+                           : status;
 }
 
 static tr_status keep_scratch(tr_plan *plan, tr_error *err) {

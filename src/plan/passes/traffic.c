@@ -9,6 +9,7 @@ static void count_transfer(tr_plan *plan, const tr_plan_step *step) {
         bool gather = transfer.kind == TR_COMM_GATHER;
         *(gather ? &plan->traffic.gather : &plan->traffic.reduce) +=
             tr__transfer_sent(&transfer);
+        plan->traffic.between += tr__transfer_between(&transfer);
     }
 }
 

@@ -283,6 +283,9 @@ static void print_traffic(const tr_plan *plan, FILE *to) {
                 tr_mesh_rank(&plan->request.mesh));
         print_bytes("gathered", plan->traffic.gather, to);
         print_bytes("reduced", plan->traffic.reduce, to);
+        if (tr__plan_nodes(plan) > 1) {
+            print_bytes("of both, between nodes", plan->traffic.between, to);
+        }
         print_bytes("boundary, in memory",
                     plan->ledger.bytes[TR_SPACE_DEVICE][TR_LEDGER_boundary], to);
     }
@@ -360,6 +363,18 @@ static void print_request(const tr_plan *plan, FILE *to) {
             tr__plural(r->threads));
 }
 
+// Between which ranks messages go first, where there are nodes of them.
+static void print_nodes(const tr_plan *plan, FILE *to) {
+    int64_t nodes = tr__plan_nodes(plan), ranks = plan->request.node_ranks;
+    if (nodes > 1) {
+        fprintf(to, "%" PRId64 " nodes of %" PRId64 " rank%s exchange: %s\n", nodes,
+                ranks, tr__plural(ranks),
+                tr__plan_room(plan).by_nodes
+                    ? "on each node, then once between nodes (hierarchical)"
+                    : "each rank with every other (direct)");
+    }
+}
+
 // As papers count the operations of a model.
 static void print_literature(const tr_plan *plan, FILE *to) {
     const tr_model_flops *f = &plan->model_flops;
@@ -379,6 +394,7 @@ tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     int slices = tr__plan_slices(plan);
     print_request(plan, to);
     print_literature(plan, to);
+    print_nodes(plan, to);
     if (slices > 1) {
         fprintf(to, "vocabulary in %d slices\n", slices);
     }

@@ -269,11 +269,22 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
     }
 }
 
+static void write_nodes(const tr_plan *plan, tr_json_writer *to) {
+    if (tr__plan_nodes(plan) > 1) {
+        tr__json_line(to, 2);
+        tr__json_put_integer(to, "nodes", tr__plan_nodes(plan));
+        tr__json_put_integer(to, "ranks_per_node", plan->request.node_ranks);
+        tr__json_put_text(to, "exchange",
+                          tr__plan_room(plan).by_nodes ? "hierarchical" : "direct");
+    }
+}
+
 static void write_traffic(const tr_plan *plan, tr_json_writer *to) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "traffic_bytes", '{');
     tr__json_put_integer(to, "gather", plan->traffic.gather);
     tr__json_put_integer(to, "reduce", plan->traffic.reduce);
+    tr__json_put_integer(to, "between_nodes", plan->traffic.between);
     tr__json_put_integer(to, "device_host", plan->traffic.device_host);
     tr__json_put_integer(to, "reached", plan->traffic.reached);
     tr__json_put_integer(to, "nvme", plan->traffic.nvme);
@@ -298,6 +309,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     write_request(plan, to);
     write_ledger(plan, to);
     tr__stages_write(plan, to);
+    write_nodes(plan, to);
     write_traffic(plan, to);
     tr__json_line(to, 2);
     tr__json_put_whole(to, "flops", plan->flops);

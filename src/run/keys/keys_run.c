@@ -322,6 +322,21 @@ static const tr_key keys[] = {
      .choices = exchanges,
      .doc = "ranks exchange what is on GPUs by \"nccl\", or by way of the \"host\"; "
             "\"auto\": by NCCL where it is installed and each rank has its own GPU"},
+    {.path = "execution.ranks_per_node",
+     .types = TR_KEY_INT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .min = 1,
+     .max = TR_KEY_COUNT_MAX,
+     .doc = "ranks on each node, which follow each other; \"auto\": those that share a "
+            "machine, or the machine file's"},
+    {.path = "execution.hierarchical",
+     .types = TR_KEY_BOOL,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .doc =
+         "ranks exchange on their nodes first, and then once between nodes, in place "
+         "of each with every other; \"auto\": where that is faster"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

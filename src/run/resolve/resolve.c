@@ -192,6 +192,7 @@ static tr_status resolve(tr_run *run, tr_error *err) {
         status = tr__run_resolve_plan(run, err);
     }
     if (status == TR_OK) {
+        tr__run_choose_exchange(run);
         status = tr__config_settle(run->config, &mine);
         status = tr__agree(comm, status, &mine, err);
     }

@@ -176,6 +176,7 @@ tr_status tr__run_resolve_batch(tr_run *run, tr_error *err) {
     }
     r->model = run->model;
     tr__run_read_plan_settings(run);
+    tr__run_resolve_nodes(run);
     if (run->comm) {
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }

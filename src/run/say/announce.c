@@ -55,6 +55,11 @@ static void say_ranks(const tr_run *run, const tr_plan_request *r) {
     tr__note(&run->log, "%lld ranks%s of %d thread%s, ZeRO stage %d, wave %lld%s%s",
              (long long)ranks, mesh, r->threads, tr__plural(r->threads), r->stage,
              (long long)r->wave, by ? "; they exchange by " : "", by ? by : "");
+    if (r->hierarchical && tr__mesh_has_nodes(&r->mesh, r->node_ranks)) {
+        tr__note(&run->log,
+                 "they exchange on nodes of %lld ranks, then once between %lld nodes",
+                 (long long)r->node_ranks, (long long)(ranks / r->node_ranks));
+    }
     if (r->threads > room) {
         tr__warn(&run->log,
                  "execution.threads is %d, but each rank has cores for %d: ranks will "

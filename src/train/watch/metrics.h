@@ -16,7 +16,7 @@ typedef struct tr_metrics {
     int64_t missing;   // lines since the disk is full for which there was no room there
     bool stopped;      // the last line could not be written, which was said
     const tr_log *log; // is told of that
-    double flops_limit; // of this machine, for utilisation; 0: not known
+    double flops_limit;   // of this machine, for utilisation; 0: not known
     tr_monitors monitors; // which get the same values
 } tr_metrics;
 

@@ -3,6 +3,8 @@
 # NETNS, tools/netns.sh, makes; status 77 where it is not permitted).
 #     same   they train to the parameters of one process, to the last bit, and what the
 #            plan says goes over the link, and hardly more
+#     nodes  the same of four ranks, two on each side: by nodes, half as much goes over the
+#            link as directly
 #     cut    the link goes down in the middle: within ten seconds all ranks have ended,
 #            with status 6 and a message that names who is silent (both may speak: each
 #            knows of the other only that); the last checkpoint is good
@@ -34,7 +36,7 @@ fails() {
 }
 
 on_link() { # OPTION...
-    sh "$netns" mpirun "$mpirun" "$copy" train "$dir/run.json" --out "$dir/out" "$@" \
+    sh "$netns" mpirun "$mpirun" "$copy" train "$dir/run.json" --out "${out:-$dir/out}" "$@" \
         >"$dir/log" 2>&1
 }
 
@@ -73,6 +75,41 @@ check_same() {
     "$copy" diff "$dir/one/checkpoints/latest" "$dir/out/checkpoints/latest" ||
         fails "not the parameters of one process"
     echo "two steps, $moved bytes over the link, $planned planned"
+}
+
+# Bytes that two ranks of a node send to the other in two steps, as the plan has it.
+planned_between() { # OPTION...
+    "$copy" plan "$dir/run.json" --ranks 4 --json --set steps=2 \
+        --set execution.ranks_per_node=2 "$@" |
+        sed -n 's/.*"between_nodes": \([0-9]*\).*/\1/p' | awk '{ print 4 * $1 }'
+}
+
+# nodes NAME OPTION...: trains, and leaves in $moved what went over the link
+nodes() {
+    name=$1
+    shift
+    before=$(sent)
+    out=$dir/$name NETNS_EACH=2
+    export NETNS_EACH
+    on_link --steps 2 --set execution.ranks_per_node=2 "$@" ||
+        fails "status $? of the ranks"
+    moved=$(($(sent) - before))
+    planned=$(planned_between "$@")
+    # The last rank's parts are shorter than the first one's, whose plan it is.
+    [ "$moved" -ge $((planned - planned / 10)) ] &&
+        [ "$moved" -le $((planned + planned / 10)) ] ||
+        fails "$moved bytes over the link, the plan of \"$name\" has $planned"
+}
+
+check_nodes() {
+    nodes by-nodes
+    by_nodes=$moved
+    nodes direct --set execution.hierarchical=false
+    [ $((2 * by_nodes)) -le $((moved + moved / 20)) ] ||
+        fails "by nodes $by_nodes bytes go over the link, directly $moved"
+    "$copy" diff "$dir/by-nodes/checkpoints/latest" "$dir/direct/checkpoints/latest" ||
+        fails "by nodes and directly they train to other parameters"
+    echo "two steps, $by_nodes bytes over the link by nodes, $moved directly"
 }
 
 check_cut() {

@@ -1,5 +1,6 @@
-// Run on W ranks: gathers and reduces of every shape, small calls, totals. Each rank
-// checks what it got against what it can compute alone; the first difference ends all.
+// exchange W [N], on W ranks: gathers and reduces of every shape, small calls, totals;
+// as if N ranks were on each node, by way of nodes. Each rank checks what it got
+// against what it can compute alone; the first difference ends all.
 #include "base/half.h"
 #include "comm/comm.h"
 
@@ -13,6 +14,7 @@ static tr_comm *comm;
 static int rank, ranks;
 static tr_comm_group group; // of the operations that are tried now
 static int member;          // this rank's number in it
+static int near = 1;        // ranks on each node; 1: there are no nodes
 
 static int rank_of(int which) {
     return group.first + group.stride * which;
@@ -172,7 +174,9 @@ static tr_status look(void *user, int64_t ticket, bool *done, tr_error *err) {
 
 static int64_t start(const tr_comm_op *op) {
     tr_comm_op mine = *op;
+    bool all = op->group.count == 0 || op->group.count == ranks;
     mine.away = away;
+    mine.near = all ? near : 1;
     if (away) {
         mine.send = op->send ? toggled(op->send) : NULL;
         mine.recv = toggled(op->recv);
@@ -191,7 +195,7 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     size_t size = size_of(type);
     int64_t first, part, bytes = count * (int64_t)size;
     tr_comm_op op = {TR_COMM_GATHER, type,  count, shard, NULL,
-                     take(bytes),    false, false, group};
+                     take(bytes),    false, false, group, 1};
     memset(op.recv, 0, (size_t)bytes);
     memset((char *)op.recv + bytes, 0xA5, 8);
     tr__comm_part(count, shard, member, &first, &part);
@@ -229,7 +233,8 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     if (!in_place) {
         memset(recv + part * (int64_t)size, 0xA5, 8);
     }
-    tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send, recv, add, false, group};
+    tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send,
+                     recv,           add,  false, group, 1};
     must(tr__comm_wait(comm, start(&op), &err), &err);
     for (int64_t i = 0; i < part; i++) {
         int64_t sum = add ? 5 : 0;
@@ -328,10 +333,17 @@ static void many(void) {
     }
     int64_t before = tr__comm_newest(comm);
     for (int k = 0; k < MANY; k++) {
-        tr_comm_op g = {TR_COMM_GATHER,       TR_COMM_F32, count, SHARD, NULL,
-                        gathered + k * count, false,       false, {0}};
-        tr_comm_op r = {TR_COMM_REDUCE,   TR_COMM_F32, count, SHARD, sent + k * count,
-                        sums + k * SHARD, false,       false, {0}};
+        tr_comm_op g = {.kind = TR_COMM_GATHER,
+                        .type = TR_COMM_F32,
+                        .count = count,
+                        .shard = SHARD,
+                        .recv = gathered + k * count};
+        tr_comm_op r = {.kind = TR_COMM_REDUCE,
+                        .type = TR_COMM_F32,
+                        .count = count,
+                        .shard = SHARD,
+                        .send = sent + k * count,
+                        .recv = sums + k * SHARD};
         if (start(k % 2 ? &g : &r) != before + k + 1) {
             fail("tickets do not count from 1");
         }
@@ -356,57 +368,113 @@ static void many(void) {
     free(sums);
 }
 
-// The order of additions is the same every time: equal bits.
-static void repeated(void) {
+// ---- the order of additions
+
+static float fraction(int r, int64_t i) {
+    return 1.0f / (float)(value(r, i) + 1);
+}
+
+// A member's own, and then those of the members before it, around the circle.
+static float sum_around(int from, int count, int first, int64_t i) {
+    float sum = fraction(first + from, i);
+    for (int step = 1; step < count; step++) {
+        sum += fraction(first + (from + count - step) % count, i);
+    }
+    return sum;
+}
+
+// The sum that this rank gets of element `i`: its node's, then those of the nodes
+// before it.
+static float sum_in_order(int64_t i) {
+    int nodes = ranks / near, node = rank / near, place = rank % near;
+    if (near == 1) {
+        return sum_around(rank, ranks, 0, i);
+    }
+    float sum = sum_around(place, near, node * near, i);
+    for (int step = 1; step < nodes; step++) {
+        sum += sum_around(place, near, (node + nodes - step) % nodes * near, i);
+    }
+    return sum;
+}
+
+// The order of additions is the same every time: the bits are known.
+static void ordered(void) {
     enum { COUNT = 300001 };
     tr_error err = {0};
-    float *send = take(COUNT * 4), *first = take(COUNT * 4), *again = take(COUNT * 4);
+    float *send = take(COUNT * 4), *sum = take(COUNT * 4);
     int64_t shard = (COUNT + ranks - 1) / ranks, at, part;
     for (int64_t i = 0; i < COUNT; i++) {
-        send[i] = 1.0f / (float)(value(rank, i) + 1);
+        send[i] = fraction(rank, i);
     }
     tr__comm_part(COUNT, shard, rank, &at, &part);
     for (int round = 0; round < 5; round++) {
         away = ranks > 1 && round > 2;
-        tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_F32, COUNT,
-                         shard,          send,        round == 0 ? first : again,
-                         false,          false,       {0}};
+        tr_comm_op op = {.kind = TR_COMM_REDUCE,
+                         .type = TR_COMM_F32,
+                         .count = COUNT,
+                         .shard = shard,
+                         .send = send,
+                         .recv = sum};
         must(tr__comm_wait(comm, start(&op), &err), &err);
-        if (round > 0 && memcmp(first, again, (size_t)part * 4) != 0) {
-            fail("the bits of a sum change");
+        for (int64_t i = 0; i < part; i++) {
+            float wanted = sum_in_order(at + i);
+            if (sum[i] != wanted) {
+                fail("element %" PRId64 " of a sum is %a, not %a", i, (double)sum[i],
+                     (double)wanted);
+            }
         }
     }
     away = false;
     free(send);
-    free(first);
-    free(again);
+    free(sum);
 }
 
 // ---- totals
 
+// What a rank sends in a gather of so many bytes a part, and of them to other nodes.
+// `column`: bytes of all parts of its place on nodes.
+static void check_totals(const tr_comm_totals *before, int64_t part, int64_t column,
+                         int64_t whole) {
+    tr_comm_totals after = tr__comm_totals(comm);
+    int nodes = ranks / near;
+    int64_t gathered = after.gather_bytes - before->gather_bytes;
+    int64_t reduced = after.reduce_bytes - before->reduce_bytes;
+    int64_t between = after.between_bytes - before->between_bytes;
+    int64_t apart = (nodes - 1) * part + column - part;
+    if (gathered != (nodes - 1) * part + (near - 1) * column ||
+        reduced != whole - part || between != (near > 1 ? apart : 0)) {
+        fail("a gather of %" PRId64 " bytes and a reduce of %" PRId64 ", %" PRId64
+             " of them to other nodes",
+             gathered, reduced, between);
+    }
+}
+
 static void totals(void) {
     tr_error err = {0};
     int64_t count = 1000003, shard = (count / ranks + 1024) / 1024 * 1024;
-    int64_t first, part;
+    int64_t first, part, column = 0;
     shard = shard * ranks < count ? shard + 1024 : shard;
     float *whole = take(count * 4), *own = take(shard * 4);
     memset(whole, 0, (size_t)count * 4);
+    for (int r = rank % near; near > 1 && r < ranks; r += near) {
+        tr__comm_part(count, shard, r, &first, &part);
+        column += part;
+    }
     tr__comm_part(count, shard, member, &first, &part);
     tr_comm_totals before = tr__comm_totals(comm);
-    tr_comm_op g = {TR_COMM_GATHER, TR_COMM_F32, count, shard, NULL,
-                    whole,          false,       false, {0}};
-    tr_comm_op r = {TR_COMM_REDUCE, TR_COMM_F32, count, shard, whole, own,
-                    false,          false,       {0}};
+    tr_comm_op g = {.kind = TR_COMM_GATHER,
+                    .type = TR_COMM_F32,
+                    .count = count,
+                    .shard = shard,
+                    .recv = whole};
+    tr_comm_op r = g;
+    r.kind = TR_COMM_REDUCE;
+    r.send = whole;
+    r.recv = own;
     start(&g);
     must(tr__comm_wait(comm, start(&r), &err), &err);
     must(tr__comm_barrier(comm, &err), &err);
-    tr_comm_totals after = tr__comm_totals(comm);
-    if (after.gather_bytes - before.gather_bytes != (ranks - 1) * part * 4 ||
-        after.reduce_bytes - before.reduce_bytes != (count - part) * 4) {
-        fail("a gather of %" PRId64 " bytes and a reduce of %" PRId64,
-             after.gather_bytes - before.gather_bytes,
-             after.reduce_bytes - before.reduce_bytes);
-    }
+    check_totals(&before, 4 * part, 4 * column, 4 * count);
     free(whole);
     free(own);
 }
@@ -493,8 +561,13 @@ int main(int argc, char **argv) {
     if (tr_comm_threads(comm) < 1) {
         fail("no threads");
     }
-    void *staging = take(tr__comm_staging_bytes(ranks, true));
-    tr__comm_staging(comm, staging);
+    near = argc > 2 ? atoi(argv[2]) : 1;
+    const tr_comm_room room = {.ranks = ranks,
+                               .node_ranks = near > 1 ? near : 0,
+                               .by_nodes = near > 1,
+                               .ferries = true};
+    void *staging = take(tr__comm_staging_bytes(&room));
+    tr__comm_staging(comm, &room, staging);
     group = (tr_comm_group){0, 1, ranks};
     member = rank;
     tr__comm_ferry(comm, &(tr_comm_ferry){put_copy, mark, look, NULL});
@@ -505,7 +578,7 @@ int main(int argc, char **argv) {
         many();
         totals();
     }
-    repeated();
+    ordered();
     records();
     agreement();
     notices();

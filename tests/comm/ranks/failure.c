@@ -1,5 +1,6 @@
-// failure MODE RANK: W ranks work together until rank RANK ends it in the way MODE;
-// then each does what a program is to do. The driver looks at what is left of them.
+// failure MODE RANK: W ranks, four of them as if on two nodes, work together until rank
+// RANK ends it in the way MODE; then each does what a program is to do. The driver
+// looks at what is left of them.
 #include "comm/comm.h"
 #include "comm/launcher.h"
 
@@ -45,10 +46,17 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
 
 static tr_status step(tr_comm *comm, tr_error *err) {
     int64_t shard = (COUNT + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
-    tr_comm_op reduce = {TR_COMM_REDUCE, TR_COMM_F32, COUNT, shard, values,
-                         sums,           false,       false, {0}};
-    tr_comm_op gather = {TR_COMM_GATHER, TR_COMM_F32, COUNT, shard, NULL,
-                         values,         false,       false, {0}};
+    tr_comm_op reduce = {.kind = TR_COMM_REDUCE,
+                         .type = TR_COMM_F32,
+                         .count = COUNT,
+                         .shard = shard,
+                         .send = values,
+                         .recv = sums,
+                         .near = tr_comm_ranks(comm) == 4 ? 2 : 1};
+    tr_comm_op gather = reduce;
+    gather.kind = TR_COMM_GATHER;
+    gather.send = NULL;
+    gather.recv = values;
     tr__comm_start(comm, &reduce);
     return tr__comm_wait(comm, tr__comm_start(comm, &gather), err);
 }
@@ -94,11 +102,13 @@ int main(int argc, char **argv) {
     }
     tr_status status = tr_comm_open(&comm, &err);
     if (status == TR_OK) {
-        size_t bytes = (size_t)tr__comm_staging_bytes(tr_comm_ranks(comm), false);
+        const tr_comm_room room = {
+            .ranks = tr_comm_ranks(comm), .node_ranks = 2, .by_nodes = true};
+        size_t bytes = (size_t)tr__comm_staging_bytes(&room);
         if (posix_memalign(&staging, 64, bytes + 64) != 0) {
             return 1;
         }
-        tr__comm_staging(comm, staging);
+        tr__comm_staging(comm, &room, staging);
         status = work(comm, mode, argc > 2 ? atoi(argv[2]) : 0, &err);
     }
     if (status != TR_OK && tr_comm_speaks(comm)) {

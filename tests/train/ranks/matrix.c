@@ -4,7 +4,7 @@
 // And every step moves the bytes that the plan says. With "adapting": a few cuts with
 // each of the optimizers that need the norms of whole tensors; with "half": in bf16 and
 // fp16; with "sums": with gradients summed in these; with "frozen": with parameters
-// that are not trained.
+// that are not trained; with "nodes": as if two ranks were on each node.
 #include "base/memory.h"
 #include "on_ranks.h"
 #include "plan/flow/work.h"
@@ -29,6 +29,7 @@ enum {
 static double tolerance = 1e-4;
 
 static tr_comm *comm;
+static int node_ranks; // 0: as they are
 
 enum { DIVIDING, RAGGED, MASKED, DROPOUT, KINDS };
 static const char *const kind_names[] = {"dividing", "ragged", "masked", "dropout"};
@@ -104,7 +105,8 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              "{\"grad_accum_dtype\": \"%s\"}, \"steps\": %d, \"seed\": 5, "
              "\"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
-             "\"threads\": 1, \"reproducible\": %s, \"vocabulary_slices\": %d}, "
+             "\"threads\": 1, \"reproducible\": %s, \"vocabulary_slices\": %d, "
+             "\"ranks_per_node\": %s}, "
              "\"zero_optimization\": {\"stage\": "
              "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}}, "
              "\"activation_checkpointing\": "
@@ -113,7 +115,8 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              model, w->freeze ? w->freeze : "[]", w->precision ? w->precision : "bf16",
              w->precision ? "true" : "false", w->sums ? w->sums : "fp32", STEPS,
              (int)w->batch, (int)c->micro, (int)c->wave,
-             c->reproducible ? "true" : "false", c->slices ? c->slices : 1, c->stage,
+             c->reproducible ? "true" : "false", c->slices ? c->slices : 1,
+             node_ranks == 2 ? "2" : "\"auto\"", c->stage,
              c->overlap ? "true" : "false", c->offload ? "cpu" : "none", c->recomputed,
              optimizer_of(w));
 }
@@ -198,6 +201,9 @@ static void one_step(trial *t, const char *what, tr_step_result *result) {
         fail_msg("%s: gathered %lld of %lld bytes, reduced %lld of %lld", what,
                  (long long)gathered, (long long)expected, (long long)reduced,
                  (long long)planned->reduce);
+    }
+    if (!result->skipped) {
+        assert_int_equal(after.between_bytes - before.between_bytes, planned->between);
     }
 }
 
@@ -576,6 +582,15 @@ static int run(const char *which) {
         cmocka_unit_test(mlp),
         cmocka_unit_test(batch_mean),
     };
+    const struct CMUnitTest nodes[] = {
+        cmocka_unit_test(mlp),
+        cmocka_unit_test(lamb),
+        cmocka_unit_test(bf16_sums),
+    };
+    if (strcmp(which, "nodes") == 0) {
+        node_ranks = 2;
+        return cmocka_run_group_tests(nodes, NULL, NULL);
+    }
     if (strcmp(which, "adapting") == 0) {
         return cmocka_run_group_tests(adapting, NULL, NULL);
     }
