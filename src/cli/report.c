@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum { SETTINGS_MAX = 1 << 24 }; // bytes of a run.json
 
 // A run that is shown, and what is freed for it.
 typedef struct shown {
     plot_run *metrics;
+    plot_place place; // how far these have been read
     json_t *settings;
     tr_run *run;
     tr_plan *plan;
@@ -42,10 +44,47 @@ static json_t *read_settings(const char *file) {
     return settings;
 }
 
-static tr_status read_metrics(const char *path, shown *to, tr_error *err) {
+// What is asked of a report.
+typedef struct report_ask {
+    const char *const *paths;
+    size_t count;
+    const char *out;
+    bool watch;
+} report_ask;
+
+// That asked for an end; 0: none yet.
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+    caught = number;
+}
+
+static void wait_a_second(void) {
+    const struct timespec second = {1, 0};
+    nanosleep(&second, NULL);
+}
+
+// Where the run has no step yet, a watched one is waited for.
+static tr_status read_metrics(const char *path, bool watch, shown *to, tr_error *err) {
+    bool changed = false, told = false;
     to->metrics = calloc(1, sizeof *to->metrics);
-    return to->metrics ? plot_read(path, true, to->metrics, err)
-                       : tr_fail(err, TR_MEMORY, "no memory for the report");
+    if (!to->metrics) {
+        return tr_fail(err, TR_MEMORY, "no memory for the report");
+    }
+    if (!watch) {
+        return plot_read(path, true, to->metrics, err);
+    }
+    tr_status status = plot_read_on(path, to->metrics, &to->place, &changed, err);
+    while ((status == TR_IO || status == TR_DATA) && !caught) {
+        if (!told) {
+            cli_say(NULL, TR_MESSAGE_NOTE, err->message);
+            cli_say(NULL, TR_MESSAGE_NOTE, "waiting for its first step");
+        }
+        told = true;
+        wait_a_second();
+        status = plot_read_on(path, to->metrics, &to->place, &changed, err);
+    }
+    return status;
 }
 
 // How many ranks the run had, as its metrics say.
@@ -86,10 +125,10 @@ static tr_status make_plan(const char *file, const cli_run *asked, shown *to,
 }
 
 // A run's plan is shown where it can be made; a run file is of no use without.
-static tr_status read_folder(const char *path, shown *to, tr_error *err) {
+static tr_status read_folder(const char *path, bool watch, shown *to, tr_error *err) {
     cli_run asked = {.seed = -1};
     char *file = NULL;
-    tr_status status = read_metrics(path, to, err);
+    tr_status status = read_metrics(path, watch, to, err);
     if (status == TR_OK && asprintf(&file, "%s/run.json", path) < 0) {
         file = NULL;
         status = tr_fail(err, TR_MEMORY, "no memory for the report");
@@ -103,10 +142,10 @@ static tr_status read_folder(const char *path, shown *to, tr_error *err) {
     return status;
 }
 
-static tr_status read_run(const char *path, shown *to, tr_error *err) {
+static tr_status read_run(const char *path, bool watch, shown *to, tr_error *err) {
     cli_run asked = {.seed = -1};
     if (is_folder(path)) {
-        return read_folder(path, to, err);
+        return read_folder(path, watch, to, err);
     }
     to->settings = read_settings(path);
     return make_plan(path, &asked, to, err);
@@ -120,44 +159,104 @@ static void clear(shown *of) {
     *of = (shown){0};
 }
 
-static tr_status write_page(const char *const *paths, const shown *all, size_t count,
-                            const char *out, tr_error *err) {
+static tr_status write_page(const report_ask *ask, const shown *all, bool goes_on,
+                            tr_error *err) {
     page_run runs[PLOT_RUNS_MAX];
     cli_output to;
-    for (size_t i = 0; i < count; i++) {
-        runs[i] = (page_run){paths[i], all[i].metrics, all[i].settings, all[i].plan,
-                             all[i].no_plan.message};
+    for (size_t i = 0; i < ask->count; i++) {
+        runs[i] = (page_run){ask->paths[i], all[i].metrics, all[i].settings,
+                             all[i].plan, all[i].no_plan.message};
     }
-    tr_status status = cli_output_open(&to, out, err);
+    const page_all page = {runs, (int)ask->count, goes_on ? PAGE_RELOAD_SECONDS : 0};
+    tr_status status = cli_output_open(&to, ask->out, err);
     if (status == TR_OK) {
-        status = page_write(runs, (int)count, to.to, err);
+        status = page_write(&page, to.to, err);
     }
     return cli_output_close(&to, status, err);
 }
 
-static tr_status report(const char *const *paths, size_t count, const char *out,
-                        tr_error *err) {
-    shown all[PLOT_RUNS_MAX] = {{0}};
-    tr_status status = TR_OK;
-    for (size_t i = 0; i < count && status == TR_OK; i++) {
-        status = read_run(paths[i], &all[i], err);
-    }
-    if (status == TR_OK) {
-        status = write_page(paths, all, count, out, err);
-    }
+// ---- while runs go on
+
+// Has the run made the last of the steps that its settings name?
+static bool is_complete(const shown *run) {
+    json_int_t steps = json_integer_value(json_object_get(run->settings, "steps"));
+    return !run->metrics ||
+           (steps > 0 && run->metrics->series[PLOT_LOSS].last_step >= (double)steps);
+}
+
+static bool are_complete(const shown *all, size_t count) {
+    bool complete = true;
     for (size_t i = 0; i < count; i++) {
-        clear(&all[i]);
+        complete = complete && is_complete(&all[i]);
+    }
+    return complete;
+}
+
+// What has come; false: nothing has. A run that begins anew has no step for a while.
+static bool read_on(const report_ask *ask, shown *all) {
+    bool any = false, changed;
+    for (size_t i = 0; i < ask->count; i++) {
+        if (all[i].metrics && plot_read_on(ask->paths[i], all[i].metrics, &all[i].place,
+                                           &changed, NULL) == TR_OK) {
+            any = any || changed;
+        }
+    }
+    return any;
+}
+
+static tr_status watch(const report_ask *ask, shown *all, tr_error *err) {
+    tr_status status = TR_OK;
+    bool goes_on = !are_complete(all, ask->count);
+    while (goes_on && !caught && status == TR_OK) {
+        wait_a_second();
+        if (read_on(ask, all)) {
+            goes_on = !are_complete(all, ask->count);
+            status = write_page(ask, all, goes_on, err);
+        }
     }
     return status;
 }
 
+// Before runs are watched: others look at the page meanwhile.
+static void say_written(const report_ask *ask) {
+    char path[REPORT_WORD_MAX + 4];
+    printf("%s: %zu run%s\n", report_word(ask->out, path), ask->count,
+           ask->count == 1 ? "" : "s");
+    fflush(stdout);
+}
+
+static tr_status report(const report_ask *ask, tr_error *err) {
+    shown all[PLOT_RUNS_MAX] = {{0}};
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < ask->count && status == TR_OK && !caught; i++) {
+        status = read_run(ask->paths[i], ask->watch, &all[i], err);
+    }
+    if (status == TR_OK && !caught) {
+        status =
+            write_page(ask, all, ask->watch && !are_complete(all, ask->count), err);
+    }
+    if (status == TR_OK && !caught) {
+        say_written(ask);
+    }
+    if (status == TR_OK && ask->watch) {
+        status = watch(ask, all, err);
+    }
+    for (size_t i = 0; i < ask->count; i++) {
+        clear(&all[i]);
+    }
+    return caught ? TR_OK : status;
+}
+
 int cli_report(const cli_command *command, int argc, char **argv) {
-    const char *out = "report.html", *paths[PLOT_RUNS_MAX];
+    const char *paths[PLOT_RUNS_MAX];
+    report_ask ask = {.paths = paths, .out = "report.html"};
     tr_error err = {0};
     int exit_status;
     const cli_option options[] = {
-        {"--out", CLI_TEXT, &out, "FILE.html",
+        {"--out", CLI_TEXT, &ask.out, "FILE.html",
          "the page that is written (default: report.html)"},
+        {"--watch", CLI_FLAG, &ask.watch, NULL,
+         "writes the page anew while the runs go on; it reloads by itself"},
     };
     cli_operands operands = {paths, 1, PLOT_RUNS_MAX, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
@@ -165,7 +264,13 @@ int cli_report(const cli_command *command, int argc, char **argv) {
         return exit_status;
     }
     signal(SIGXFSZ, SIG_IGN); // a file over the size limit is an error of the write
-    if (report(paths, operands.count, out, &err) != TR_OK) {
+    ask.count = operands.count;
+    if (ask.watch) {
+        const struct sigaction action = {.sa_handler = on_signal};
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+    }
+    if (report(&ask, &err) != TR_OK) {
         return cli_fail(&err);
     }
     if (!page_has_charts()) {
@@ -173,8 +278,5 @@ int cli_report(const cli_command *command, int argc, char **argv) {
                 "this program was built without dygraphs (Debian: libjs-dygraphs): the "
                 "report has the picture of tranche plot in place of charts");
     }
-    char shown_path[REPORT_WORD_MAX + 4];
-    printf("%s: %zu run%s\n", report_word(out, shown_path), operands.count,
-           operands.count == 1 ? "" : "s");
     return cli_end(TR_OK);
 }

@@ -45,7 +45,9 @@ static void put_policy(FILE *to) {
     fputs("; base-uri 'none'; form-action 'none'\">\n", to);
 }
 
-static void put_head(const page_run *runs, int count, FILE *to) {
+static void put_head(const page_all *page, FILE *to) {
+    const page_run *runs = page->runs;
+    int count = page->count;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
           to);
     put_policy(to);
@@ -59,7 +61,11 @@ static void put_head(const page_run *runs, int count, FILE *to) {
     fputs(" - Tranche</title>\n", to);
     put_element("style", &page_charts_style, to);
     put_element("style", &page_style, to);
-    fputs("</head>\n<body>\n<header><h1>Training report</h1>\n<ul id=\"runs\">\n", to);
+    fputs("</head>\n<body", to);
+    if (page->reload > 0) {
+        fprintf(to, " data-reload=\"%d\"", page->reload);
+    }
+    fputs(">\n<header><h1>Training report</h1>\n<ul id=\"runs\">\n", to);
     for (int r = 0; r < count; r++) {
         fprintf(to, "<li><span class=\"swatch\" data-run=\"%d\"></span><code>", r);
         markup_text(runs[r].path, to);
@@ -121,6 +127,7 @@ static void put_curves(const page_run *runs, int count, FILE *to) {
     } else {
         put_picture(runs, count, to);
     }
+    page_passes(runs, count, to);
     fputs("</section>\n", to);
 }
 
@@ -179,8 +186,10 @@ static void put_foot(FILE *to) {
     fputs("</footer>\n", to);
 }
 
-tr_status page_write(const page_run *runs, int count, FILE *to, tr_error *err) {
-    put_head(runs, count, to);
+tr_status page_write(const page_all *page, FILE *to, tr_error *err) {
+    const page_run *runs = page->runs;
+    int count = page->count;
+    put_head(page, to);
     put_curves(runs, count, to);
     for (int r = 0; r < count; r++) {
         put_memory(&runs[r], r, to);

@@ -18,10 +18,18 @@ typedef struct page_run {
     const char *no_plan;     // why there is none, in words
 } page_run;
 
+// A page. reload: seconds after which it loads itself again; 0: it does not.
+enum { PAGE_RELOAD_SECONDS = 3 };
+typedef struct page_all {
+    const page_run *runs;
+    int count;
+    int reload;
+} page_all;
+
 // Writes the page: curves of all runs that have such, the memory of each plan, and the
-// settings. `count`: at least 1, at most PLOT_RUNS_MAX. TR_MEMORY. What cannot be
-// written shows in ferror(to).
-tr_status page_write(const page_run *runs, int count, FILE *to, tr_error *err);
+// settings. At least one run, at most PLOT_RUNS_MAX. TR_MEMORY. What cannot be written
+// shows in ferror(to).
+tr_status page_write(const page_all *page, FILE *to, tr_error *err);
 // Does this program have charts to put into pages (cmake/page.cmake)? Else they have
 // the picture of plot_svg.
 bool page_has_charts(void);
@@ -29,6 +37,11 @@ bool page_has_charts(void);
 // ---- page_curves.c
 // A JSON array: an object for each run, in their order.
 void page_curves(const page_run *runs, int count, FILE *to);
+
+// ---- page_passes.c
+// Tables of which run's loss is the lowest, and where it passes the others; nothing
+// where fewer than two runs have a loss.
+void page_passes(const page_run *runs, int count, FILE *to);
 
 // ---- page_map.c
 // The arenas of a plan over its steps, as a JSON object with at most so many buffers.

@@ -1,7 +1,7 @@
 // What the page does when it has come.
 
 (function start() {
-  const data = readData();
+  const data = readData(), restored = restoreState();
   const colorRuns = () => document.querySelectorAll("#runs .swatch").forEach((one) => {
     one.style.backgroundColor = runColor(Number(one.dataset.run));
   });
@@ -10,7 +10,7 @@
   if (document.getElementById("charts") && window.Dygraph) {
     // Its legend makes markup of names, and asks for styles that the page does not allow.
     Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
-    new Curves(data.runs);
+    new Curves(data.runs, restored.curves);
   }
   for (const place of document.querySelectorAll(".map")) {
     const number = Number(place.dataset.run), plan = data.plans[number];
@@ -21,5 +21,7 @@
       new ArenaMap(box, plan, space, peak ? Math.max(...(peak.most || peak.y)) : 0);
     }
   }
+  openAgain(restored.open || []);
+  reloadLater();
   document.documentElement.dataset.ready = "yes";
 })();

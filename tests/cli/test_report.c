@@ -228,6 +228,148 @@ static void test_beside(void **state) {
     free(said);
 }
 
+// Which loss is the lowest, and since when.
+static void test_passes(void **state) {
+    char a[8000] = "", b[8000] = "", c[200] = "";
+    for (int i = 1; i <= 100; i++) { // b is above until step 50
+        snprintf(a + strlen(a), sizeof a - strlen(a),
+                 "{\"step\": %d, \"loss\": %g, \"lr\": 1}\n", i, 2 - 0.001 * i);
+        snprintf(b + strlen(b), sizeof b - strlen(b),
+                 "{\"step\": %d, \"loss\": %g, \"lr\": 1}\n", i, 2.5 - 0.011 * i);
+    }
+    snprintf(c, sizeof c, "{\"step\": 1000, \"loss\": 3}\n");
+    metrics(state, "a", a);
+    metrics(state, "b", b);
+    metrics(state, "<i>", c);
+    file_text(state, "a/run.json", "{\"data\": {\"train\": [\"x\"]}}");
+    file_text(state, "b/run.json", "{\"data\": {\"train\": [\"y\"]}}");
+    char *said = succeed(state, LIST("report", "a", "b", "<i>", "--out", "p.html"));
+    char *page = page_of(state, "p.html");
+    char *table = strstr(page, "<table class=\"passes\">");
+    assert_non_null(table);
+    *strstr(table, "</table>") = '\0';
+    assert_says(table, "loss, smoothed: b ends lowest</caption>");
+    const char *row = strstr(table, "<th scope=\"row\">a</th><td>100</td><td>1.9");
+    assert_non_null(row);
+    int step = 0;
+    const char *from = strstr(row, "below it from step ");
+    assert_non_null(from);
+    assert_int_equal(
+        sscanf(from, "below it from step %d on; the curves cross 1 time", &step), 1);
+    assert_true(step >= 48 && step <= 52);
+    assert_says(row, "the data settings differ");
+    assert_says(table, "&#60;i&#62;</th><td>-</td>");
+    assert_says(table, "no step in common</td><td>the settings of one are not known");
+    free(page);
+    free(said);
+}
+
+// ---- runs that go on
+
+static outcome shell(void **state, const char *script) {
+    static const setting sh = {.program = "/bin/sh"};
+    return run_with(state, &sh, LIST("-c", script, "sh", TR_PROGRAM));
+}
+
+#define AWAIT(words)                                                                   \
+    "i=0; until grep -qF '" words "' p.html 2>/dev/null; do sleep 0.1; i=$((i+1)); "   \
+    "[ $i -lt 300 ] || exit 9; done\n"
+
+// A watched page has what comes, and what was read is not read again. A file that was
+// cut back is read anew. At the end of the run it no longer reloads.
+static void test_watch(void **state) {
+    char lines[1000] = "";
+    for (int i = 1; i <= 9; i++) {
+        snprintf(lines + strlen(lines), sizeof lines - strlen(lines),
+                 "{\"step\": %d, \"loss\": %d}\n", i, i);
+    }
+    metrics(state, "out", lines);
+    file_text(state, "out/run.json", "{\"steps\": 20}");
+    outcome o = shell(
+        state,
+        "\"$1\" report out --out p.html --watch & p=$!\n" AWAIT(
+            "\"count\":9,") "grep -q 'data-reload=' p.html || exit 8\n"
+                            "printf X | dd of=out/metrics.jsonl bs=1 count=1 "
+                            "conv=notrunc 2>/dev/null\n"
+                            "printf '{\"step\": 10, \"loss\": 3}\\n{\"step\": 11, "
+                            "\"lo' >>out/metrics.jsonl\n" AWAIT(
+                                "\"count\":10,") "grep -q 'passed over' p.html && exit "
+                                                 "7\n"
+                                                 "echo 'ss\": 3}' "
+                                                 ">>out/metrics.jsonl\n" AWAIT(
+                                                     "\"count\":11,") "grep -q 'passed "
+                                                                      "over' p.html && "
+                                                                      "exit 6\n"
+                                                                      "echo "
+                                                                      "'{\"step\": 1, "
+                                                                      "\"loss\": 5}' "
+                                                                      ">out/"
+                                                                      "metrics."
+                                                                      "jsonl\n" AWAIT(
+                                                                          "\"count\":"
+                                                                          "1,") "echo "
+                                                                                "'{"
+                                                                                "\"step"
+                                                                                "\": "
+                                                                                "20, "
+                                                                                "\"loss"
+                                                                                "\": "
+                                                                                "5}' "
+                                                                                ">>out/"
+                                                                                "metric"
+                                                                                "s."
+                                                                                "jsonl"
+                                                                                "\n"
+                                                                                "wait "
+                                                                                "$p || "
+                                                                                "exit "
+                                                                                "5\n"
+                                                                                "grep "
+                                                                                "-qF "
+                                                                                "'\"cou"
+                                                                                "nt\":"
+                                                                                "2,' "
+                                                                                "p."
+                                                                                "html "
+                                                                                "|| "
+                                                                                "exit "
+                                                                                "4\n"
+                                                                                "grep "
+                                                                                "-q "
+                                                                                "'data-"
+                                                                                "reload"
+                                                                                "=' "
+                                                                                "p."
+                                                                                "html "
+                                                                                "&& "
+                                                                                "exit "
+                                                                                "3\n"
+                                                                                "exit "
+                                                                                "0\n");
+    if (o.status != 0) {
+        fail_msg("status %d: %s%s", o.status, o.out, o.err);
+    }
+    assert_string_equal(o.out, "p.html: 1 run\n");
+    outcome_free(&o);
+}
+
+// Whoever watches may stop; and a run that has not begun is waited for.
+static void test_watch_ends(void **state) {
+    mkdir(file_path(state, "out"), 0777);
+    outcome o =
+        shell(state,
+              "\"$1\" report out --out p.html --watch & p=$!\n"
+              "sleep 0.5; echo '{\"step\": 1, \"loss\": 5}' >out/metrics.jsonl\n" AWAIT(
+                  "\"count\":1,") "kill -TERM $p; wait $p\n");
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "waiting for its first step");
+    outcome_free(&o);
+    metrics(state, "good", "{\"step\": 1, \"loss\": 0.1}\n");
+    file_text(state, "good/run.json", "{\"steps\": 1}");
+    char *said = succeed(state, LIST("report", "good", "--watch"));
+    free(said); // a run that is complete
+}
+
 // Many steps: the least and the most of each point stay.
 static void test_thinned(void **state) {
     enum { STEPS = 30000, HIGH = 12345, LOW = 23456 };
@@ -288,8 +430,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_run),    TEST(test_plan_alone), TEST(test_hostile),
-        TEST(test_beside), TEST(test_thinned),    TEST(test_refused),
+        TEST(test_run),        TEST(test_plan_alone), TEST(test_hostile),
+        TEST(test_beside),     TEST(test_passes),     TEST(test_watch),
+        TEST(test_watch_ends), TEST(test_thinned),    TEST(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

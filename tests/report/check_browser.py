@@ -16,7 +16,7 @@ import browser as chromium
 
 PROGRAM, SOURCE, FOLDER = (os.path.abspath(path) for path in sys.argv[1:4])
 HOSTILE = "<img src=x onerror=document.title=1>"
-READY = "document.documentElement.dataset.ready === 'yes'"
+READY = "document.documentElement?.dataset.ready === 'yes'"
 RUN = {
     "model": {"model_type": "gpt2", "n_layer": 2, "n_embd": 16, "n_head": 2,
               "n_positions": 16, "vocab_size": 256},
@@ -185,6 +185,53 @@ def check_looks(browser, name):
         quiet(page)
 
 
+def check_reload(browser):
+    """A page of a run that goes on: it loads itself again, as its reader has left it."""
+    folder = os.path.join(FOLDER, "going")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "run.json"), "w", encoding="utf-8") as to:
+        to.write('{"steps": 100}')
+
+    def write(first, last, mode):
+        with open(os.path.join(folder, "metrics.jsonl"), mode, encoding="utf-8") as to:
+            to.writelines('{"step": %d, "loss": %g, "samples": %d}\n' % (s, 9 / s, 8 * s)
+                          for s in range(first, last + 1))
+
+    write(1, 20, "w")
+    watch = subprocess.Popen([PROGRAM, "report", "going", "--watch", "--out", "going.html"],
+                             cwd=FOLDER, stdout=subprocess.PIPE, text=True)
+    try:
+        watch.stdout.readline()
+        page = browser.open(os.path.join(FOLDER, "going.html"))
+        page.wait(READY)
+        choose(page, "axis", "samples")
+        choose(page, "scale", "log")
+        choose(page, "smoothing", "0.99")
+        page.evaluate("document.querySelector('.chart button').click()")
+        page.evaluate("document.querySelector('.plot').focus()")
+        page.key("+", "+")
+        seen = ("[...document.querySelectorAll('.plot')[0].querySelectorAll("
+                "'.dygraph-axis-label-x')].map((e) => e.textContent).join(' ')")
+        before = page.evaluate(seen)
+        write(21, 30, "a")
+        points = "document.querySelector('.chart')?.dataset.points"
+        page.wait(f"{READY} && {points} === '30'")
+        check(page.evaluate(seen) == before, f"the zoom stays: {before!r}")
+        kept = page.evaluate("['axis', 'scale', 'smoothing'].map((n) => "
+                             "document.getElementById(n).value).join(' ')")
+        check(kept == "samples log 0.99", f"choices stay: {kept}")
+        rows = page.evaluate("document.querySelectorAll('.chart table tr').length")
+        check(rows == 31, f"the table stays open: {rows}")
+        write(31, 100, "a")
+        check(watch.wait(timeout=20) == 0, "watching ends with the run")
+        page.wait(f"{READY} && {points} === '100'")
+        check(page.evaluate("document.body.dataset.reload") is None, "reloads no more")
+        quiet(page)
+    finally:
+        watch.kill()
+        watch.wait()
+
+
 def check_hostile(browser):
     page = browser.open(os.path.join(FOLDER, "hostile.html"))
     page.wait(READY)
@@ -222,6 +269,7 @@ def main():
         quiet(page)
         check_looks(browser, "page")
         check_hostile(browser)
+        check_reload(browser)
     print("check_browser: the pages are as they should be")
 
 
