@@ -1,6 +1,7 @@
 // tranche report: one page of HTML with the curves of runs, the memory of their plans
 // and their settings.
 #include "cli/files.h"
+#include "cli/report_time.h"
 #include "cli/run_options.h"
 #include "report/page.h"
 #include "report/terminal.h"
@@ -21,6 +22,7 @@ typedef struct shown {
     tr_run *run;
     tr_plan *plan;
     tr_error no_plan;
+    timeline planned, traced; // without spans: not known
 } shown;
 
 static bool is_folder(const char *path) {
@@ -50,6 +52,9 @@ typedef struct report_ask {
     size_t count;
     const char *out;
     bool watch;
+    cli_list traces;          // of the runs, in their order
+    const char *machine_file; // for which steps are simulated, or "here"; NULL: none
+    tr_machine *machine;      // that of the file; NULL: none, or this one
 } report_ask;
 
 // That asked for an end; 0: none yet.
@@ -95,8 +100,9 @@ static int64_t ranks_of(const plot_run *metrics) {
 
 // What the run had from no file is left open again, so that it resolves as it did; and
 // what was said then is not said once more.
-static tr_status as_then(const shown *of, tr_error *err) {
-    const tr_run_parts quiet = TR_RUN_PARTS_INIT;
+static tr_status as_then(const shown *of, const tr_machine *machine, tr_error *err) {
+    tr_run_parts quiet = TR_RUN_PARTS_INIT;
+    quiet.machine = machine;
     tr_status status = tr_run_give(of->run, &quiet, err);
     const char *key;
     json_t *origin;
@@ -109,11 +115,13 @@ static tr_status as_then(const shown *of, tr_error *err) {
     return status;
 }
 
-static tr_status make_plan(const char *file, const cli_run *asked, shown *to,
-                           tr_error *err) {
+static tr_status make_plan(const char *file, const cli_run *asked,
+                           const tr_machine *machine, shown *to, tr_error *err) {
     tr_status status = cli_make_run(asked, file, &to->run, err);
     if (status == TR_OK && to->metrics) {
-        status = as_then(to, err);
+        status = as_then(to, machine, err);
+    } else if (status == TR_OK) {
+        status = cli_give(to->run, asked, machine, NULL, NULL, err);
     }
     if (status == TR_OK) {
         status = tr_run_set(to->run, "plan_only", "true", err);
@@ -125,10 +133,11 @@ static tr_status make_plan(const char *file, const cli_run *asked, shown *to,
 }
 
 // A run's plan is shown where it can be made; a run file is of no use without.
-static tr_status read_folder(const char *path, bool watch, shown *to, tr_error *err) {
+static tr_status read_folder(const char *path, const report_ask *ask, shown *to,
+                             tr_error *err) {
     cli_run asked = {.seed = -1};
     char *file = NULL;
-    tr_status status = read_metrics(path, watch, to, err);
+    tr_status status = read_metrics(path, ask->watch, to, err);
     if (status == TR_OK && asprintf(&file, "%s/run.json", path) < 0) {
         file = NULL;
         status = tr_fail(err, TR_MEMORY, "no memory for the report");
@@ -136,25 +145,57 @@ static tr_status read_folder(const char *path, bool watch, shown *to, tr_error *
     if (status == TR_OK) {
         asked.ranks = ranks_of(to->metrics);
         to->settings = read_settings(file);
-        make_plan(file, &asked, to, &to->no_plan);
+        make_plan(file, &asked, ask->machine, to, &to->no_plan);
     }
     free(file);
     return status;
 }
 
-static tr_status read_run(const char *path, bool watch, shown *to, tr_error *err) {
+static tr_status read_run(const char *path, const report_ask *ask, shown *to,
+                          tr_error *err) {
     cli_run asked = {.seed = -1};
     if (is_folder(path)) {
-        return read_folder(path, watch, to, err);
+        return read_folder(path, ask, to, err);
     }
     to->settings = read_settings(path);
-    return make_plan(path, &asked, to, err);
+    return make_plan(path, &asked, ask->machine, to, err);
+}
+
+// The step as it is simulated, where that is asked for and there is a plan.
+static tr_status simulate(const report_ask *ask, shown *to, tr_error *err) {
+    tr_machine *here = NULL;
+    tr_status status = TR_OK;
+    if (!ask->machine_file || !to->plan) {
+        return TR_OK;
+    }
+    if (!ask->machine) {
+        status = tr_run_machine(to->run, &here, err);
+    }
+    if (status == TR_OK) {
+        status = cli_report_simulate(to->plan, here ? here : ask->machine, &to->planned,
+                                     err);
+    }
+    tr_machine_close(here);
+    return status;
+}
+
+static tr_status read_all(const report_ask *ask, size_t number, shown *to,
+                          tr_error *err) {
+    tr_status status = read_run(ask->paths[number], ask, to, err);
+    if (status == TR_OK) {
+        status = simulate(ask, to, err);
+    }
+    return status == TR_OK && number < ask->traces.count
+               ? cli_report_trace(ask->traces.items[number], &to->traced, err)
+               : status;
 }
 
 static void clear(shown *of) {
     tr_plan_destroy(of->plan);
     tr_run_destroy(of->run);
     json_decref(of->settings);
+    timeline_free(&of->planned);
+    timeline_free(&of->traced);
     free(of->metrics);
     *of = (shown){0};
 }
@@ -164,8 +205,13 @@ static tr_status write_page(const report_ask *ask, const shown *all, bool goes_o
     page_run runs[PLOT_RUNS_MAX];
     cli_output to;
     for (size_t i = 0; i < ask->count; i++) {
-        runs[i] = (page_run){ask->paths[i], all[i].metrics, all[i].settings,
-                             all[i].plan, all[i].no_plan.message};
+        runs[i] = (page_run){ask->paths[i],
+                             all[i].metrics,
+                             all[i].settings,
+                             all[i].plan,
+                             all[i].no_plan.message,
+                             all[i].planned.span_count > 0 ? &all[i].planned : NULL,
+                             all[i].traced.span_count > 0 ? &all[i].traced : NULL};
     }
     const page_all page = {runs, (int)ask->count, goes_on ? PAGE_RELOAD_SECONDS : 0};
     tr_status status = cli_output_open(&to, ask->out, err);
@@ -225,11 +271,20 @@ static void say_written(const report_ask *ask) {
     fflush(stdout);
 }
 
+static tr_status open_machine(report_ask *ask, tr_error *err) {
+    if (ask->traces.count > ask->count) {
+        return tr_fail(err, TR_USAGE, "--trace: %zu traces of %zu run%s",
+                       ask->traces.count, ask->count, ask->count == 1 ? "" : "s");
+    }
+    bool file = ask->machine_file && strcmp(ask->machine_file, "here") != 0;
+    return file ? tr_machine_open(ask->machine_file, &ask->machine, err) : TR_OK;
+}
+
 static tr_status report(const report_ask *ask, tr_error *err) {
     shown all[PLOT_RUNS_MAX] = {{0}};
     tr_status status = TR_OK;
     for (size_t i = 0; i < ask->count && status == TR_OK && !caught; i++) {
-        status = read_run(ask->paths[i], ask->watch, &all[i], err);
+        status = read_all(ask, i, &all[i], err);
     }
     if (status == TR_OK && !caught) {
         status =
@@ -257,6 +312,11 @@ int cli_report(const cli_command *command, int argc, char **argv) {
          "the page that is written (default: report.html)"},
         {"--watch", CLI_FLAG, &ask.watch, NULL,
          "writes the page anew while the runs go on; it reloads by itself"},
+        {"--trace", CLI_LIST, &ask.traces, "FILE",
+         "shows the step that train --trace has written: the first one is of the first "
+         "run"},
+        {"--machine", CLI_TEXT, &ask.machine_file, "FILE|here",
+         "shows the step as it is simulated for a machine file, or for this machine"},
     };
     cli_operands operands = {paths, 1, PLOT_RUNS_MAX, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
@@ -270,7 +330,12 @@ int cli_report(const cli_command *command, int argc, char **argv) {
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
     }
-    if (report(&ask, &err) != TR_OK) {
+    tr_status status = open_machine(&ask, &err);
+    if (status == TR_OK) {
+        status = report(&ask, &err);
+    }
+    tr_machine_close(ask.machine);
+    if (status != TR_OK) {
         return cli_fail(&err);
     }
     if (!page_has_charts()) {

@@ -148,6 +148,19 @@ static void put_memory(const page_run *run, int number, FILE *to) {
     fputs("</section>\n", to);
 }
 
+// ---- time
+
+static void put_time(const page_run *run, int number, FILE *to) {
+    if (run->planned || run->traced) {
+        fputs("<section class=\"time\"><h2>Time of a step: <code>", to);
+        markup_text(run->path, to);
+        fputs("</code></h2>\n", to);
+        page_time(run, to);
+        fprintf(to, "<div class=\"lanes\" data-run=\"%d\"></div>\n</section>\n",
+                number);
+    }
+}
+
 // ---- what the scripts read
 
 static tr_status put_maps(const page_run *runs, int count, FILE *to, tr_error *err) {
@@ -172,6 +185,10 @@ static tr_status put_data(const page_run *runs, int count, FILE *to, tr_error *e
     page_curves(runs, count, to);
     fputs(",\n\"plans\":", to);
     tr_status status = put_maps(runs, count, to, err);
+    fputs(",\n\"times\":", to);
+    if (status == TR_OK) {
+        status = page_times(runs, count, to, err);
+    }
     fputs("}</script>\n", to);
     return status;
 }
@@ -193,6 +210,7 @@ tr_status page_write(const page_all *page, FILE *to, tr_error *err) {
     put_curves(runs, count, to);
     for (int r = 0; r < count; r++) {
         put_memory(&runs[r], r, to);
+        put_time(&runs[r], r, to);
     }
     fputs("<section id=\"settings\"><h2>Settings</h2>\n", to);
     tr_status status = page_settings(runs, count, to, err);

@@ -4,6 +4,7 @@
 #define TR_REPORT_PAGE_H
 
 #include "report/plot.h"
+#include "report/timeline.h"
 
 #include <tranche/plan.h>
 
@@ -16,6 +17,8 @@ typedef struct page_run {
     const json_t *settings;  // its run.json: every value, and where it is from
     const tr_plan *plan;     // of its step
     const char *no_plan;     // why there is none, in words
+    // One step as it was simulated, and as it was traced.
+    const timeline *planned, *traced;
 } page_run;
 
 // A page. reload: seconds after which it loads itself again; 0: it does not.
@@ -50,6 +53,12 @@ tr_status page_map(const tr_plan *plan, int64_t buffers, FILE *to, tr_error *err
 // ---- page_memory.c
 // The ledger of a plan as a table, with the peak that was measured.
 void page_ledger(const page_run *run, FILE *to);
+
+// ---- page_time.c
+// What streams do in a step, and the critical path, as tables.
+void page_time(const page_run *run, FILE *to);
+// A JSON array: an object for each run, with its longest spans. TR_MEMORY.
+tr_status page_times(const page_run *runs, int count, FILE *to, tr_error *err);
 
 // ---- page_settings.c
 // What differs between the settings of runs, and all settings of each, as tables.

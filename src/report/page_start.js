@@ -12,6 +12,9 @@
     Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
     new Curves(data.runs, restored.curves);
   }
+  for (const place of document.querySelectorAll(".lanes")) {
+    new Lanes(place, data.times[Number(place.dataset.run)]);
+  }
   for (const place of document.querySelectorAll(".map")) {
     const number = Number(place.dataset.run), plan = data.plans[number];
     for (const space of plan.spaces.filter((one) => one.buffers.length > 0)) {

@@ -169,6 +169,130 @@ static void test_plan_alone(void **state) {
     free(said);
 }
 
+// ---- the time of a step
+
+// A timeline has the spans of the trace, none less, with their times.
+static void check_spans(const json_t *timeline, const json_t *trace) {
+    const json_t *spans = json_object_get(timeline, "spans"), *names;
+    size_t i, k, found = 0;
+    json_t *event, *span;
+    names = json_object_get(timeline, "names");
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0) {
+            continue;
+        }
+        bool there = false;
+        json_array_foreach(spans, k, span) {
+            const char *name =
+                json_string_value(json_array_get(names, (size_t)field(span, 1)));
+            there =
+                there ||
+                (strcmp(name, json_string_value(json_object_get(event, "name"))) == 0 &&
+                 json_number_value(json_array_get(span, 3)) ==
+                     json_number_value(json_object_get(event, "ts")) &&
+                 json_number_value(json_array_get(span, 4)) ==
+                     json_number_value(json_object_get(event, "dur")));
+        }
+        assert_true(there);
+        found++;
+    }
+    assert_int_equal(found, json_array_size(spans));
+    assert_true(found > 10);
+}
+
+// The path goes backwards in time without overlaps, and ends with the step.
+static void check_path(const json_t *timeline) {
+    double end = number_in(timeline, "end"), until = 0, sum = 0;
+    size_t k;
+    json_t *span;
+    json_array_foreach(json_object_get(timeline, "spans"), k, span) {
+        double begin = json_number_value(json_array_get(span, 3));
+        double length = json_number_value(json_array_get(span, 4));
+        if (field(span, 7) == 1) {
+            assert_true(begin >= until - 0.01);
+            until = begin + length;
+            sum += length;
+        }
+    }
+    assert_true(until > end - 0.01 && until < end + 0.01);
+    assert_true(sum > 0 && sum <= end + 1);
+}
+
+static void test_time(void **state) {
+    static const char machine[] = TR_SOURCE_DIR "/examples/machines/two-cores.json";
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--trace", "trace.json")));
+    free(succeed(state, LIST("simulate", "run.json", "--machine", machine, "--trace",
+                             "simulated.json")));
+    free(succeed(state,
+                 LIST("report", "out", "--trace", "trace.json", "--machine", machine)));
+    char *page = page_of(state, "report.html");
+    json_t *data = data_of(page), *traced = file_json(state, "trace.json"),
+           *simulated = file_json(state, "simulated.json");
+    const json_t *times = json_array_get(json_object_get(data, "times"), 0);
+    check_spans(json_object_get(times, "planned"), simulated);
+    check_spans(json_object_get(times, "traced"), traced);
+    check_path(json_object_get(times, "planned"));
+    check_path(json_object_get(times, "traced"));
+    // One stream computes all the time that is planned.
+    assert_says(page, "rank 0, compute</th><td>");
+    assert_says(page, "critical path, planned: ");
+    assert_says(page, "gaps between them</th><td>0.000</td><td>0.0 %</td>");
+    json_decref(data);
+    json_decref(traced);
+    json_decref(simulated);
+    free(page);
+    // Without either there is no section.
+    free(succeed(state, LIST("report", "out")));
+    page = page_of(state, "report.html");
+    assert_null(strstr(page, "Time of a step"));
+    free(page);
+}
+
+// A span waits for another stream's: that is on the path, and what nobody waited for is
+// not. The idle share of a stream is what it does not work of the step.
+static void test_critical(void **state) {
+    metrics(state, "out", "{\"step\": 1, \"loss\": 4}\n");
+    file_text(
+        state, "t.json",
+        "{\"traceEvents\": ["
+        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 3, \"tid\": 0, \"args\": "
+        "{\"name\": \"compute\"}},"
+        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 3, \"tid\": 1, \"args\": "
+        "{\"name\": \"<b>copy\"}},"
+        "{\"name\": \"a\", \"cat\": \"x\", \"ph\": \"X\", \"ts\": 0, \"dur\": 1000, "
+        "\"pid\": 3, \"tid\": 0, \"args\": {\"step\": 0}},"
+        "{\"name\": \"</script>\", \"cat\": \"y\", \"ph\": \"X\", \"ts\": 500, "
+        "\"dur\": 3500, \"pid\": 3, \"tid\": 1, \"args\": {\"step\": 1}},"
+        "{\"name\": \"c\", \"cat\": \"x\", \"ph\": \"X\", \"ts\": 4000, \"dur\": "
+        "6000, \"pid\": 3, \"tid\": 0, \"args\": {\"step\": 2}}]}");
+    free(succeed(state, LIST("report", "out", "--trace", "t.json")));
+    char *page = page_of(state, "report.html");
+    assert_says(page, "rank 3, compute</th><td>-</td><td>-</td><td>7.000</td><td>30.0 "
+                      "%</td>");
+    assert_says(page, "rank 3, &#60;b&#62;copy</th><td>-</td><td>-</td><td>3.500</td>"
+                      "<td>65.0 %</td>");
+    assert_says(page, "x, 1 of them</th><td>6.000</td><td>60.0 %</td>");
+    assert_says(page, "y, 1 of them</th><td>3.500</td><td>35.0 %</td>");
+    assert_says(page, "gaps between them</th><td>0.500</td><td>5.0 %</td>");
+    assert_null(strstr(page, "<b>copy"));
+    json_decref(data_of(page));
+    free(page);
+    static const char *const wrong[] = {"no", "{}", "{\"traceEvents\": [1]}",
+                                        "{\"traceEvents\": [{\"ph\": \"X\"}]}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        file_text(state, "t.json", wrong[i]);
+        fail_with(state, NULL, LIST("report", "out", "--trace", "t.json"), 4,
+                  LIST("t.json"));
+    }
+    fail_with(state, NULL, LIST("report", "out", "--trace", "a", "--trace", "b"), 2,
+              LIST("2 traces of 1 run"));
+    fail_with(state, NULL, LIST("report", "out", "--trace", "none.json"), 5,
+              LIST("none.json"));
+    fail_with(state, NULL, LIST("report", "out", "--machine", "none.json"), 2,
+              LIST("none.json"));
+}
+
 // ---- runs of others
 
 static void test_hostile(void **state) {
@@ -430,9 +554,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_run),        TEST(test_plan_alone), TEST(test_hostile),
-        TEST(test_beside),     TEST(test_passes),     TEST(test_watch),
-        TEST(test_watch_ends), TEST(test_thinned),    TEST(test_refused),
+        TEST(test_run),      TEST(test_plan_alone), TEST(test_time),
+        TEST(test_critical), TEST(test_hostile),    TEST(test_beside),
+        TEST(test_passes),   TEST(test_watch),      TEST(test_watch_ends),
+        TEST(test_thinned),  TEST(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,9 @@ def tranche(*arguments):
 def make_page():
     with open(os.path.join(FOLDER, "run.json"), "w", encoding="utf-8") as to:
         json.dump(RUN, to)
-    tranche("train", "run.json", "--resume", "never", "--out", "out")
-    tranche("report", "out", "--out", "page.html")
+    tranche("train", "run.json", "--resume", "never", "--out", "out", "--trace", "trace.json")
+    tranche("report", "out", "--out", "page.html", "--trace", "trace.json", "--machine",
+            os.path.join(SOURCE, "examples/machines/two-cores.json"))
 
 
 def make_hostile():
@@ -143,6 +144,33 @@ def check_map(page):
         "for (let i = 0; i < p.length; i += 4) { s.add(p[i] << 16 | p[i + 1] << 8 | "
         "p[i + 2]); } return s.size; })()")
     check(colors > 6, f"the map has {colors} colors")
+
+
+def check_lanes(page):
+    """Both timelines; keys go along a stream, to another one, and zoom."""
+    about = "document.querySelector('.lanes .about').textContent"
+    spans = page.evaluate("JSON.parse(document.getElementById('data').textContent)"
+                          ".times[0].planned.spans.length")
+    page.evaluate("document.querySelector('.lanes canvas').focus()")
+    said = set()
+    for _ in range(spans):
+        page.key("ArrowRight")
+        said.add(page.evaluate(about))
+    check(any(text.startswith("planned, rank 0, compute: clear (step 0): ") and
+              text.endswith("; on the critical path") for text in said), f"said: {said}")
+    check(any("forward h.1, micro-batch 3 (step" in text for text in said), f"said: {said}")
+    for _ in range(8):
+        page.key("ArrowDown")
+    check(page.evaluate(about).startswith("traced, rank 0, "), page.evaluate(about))
+    picture = "document.querySelector('.lanes canvas').toDataURL()"
+    before = page.evaluate(picture)
+    page.key("+", "+")
+    check(page.evaluate(picture) != before, "plus zooms")
+    page.key("0", "0")
+    check(page.evaluate(picture) == before, "0 shows all again")
+    page.evaluate("document.querySelector('.lanes button').click()")
+    rows = page.evaluate("document.querySelectorAll('.lanes table tr').length")
+    check(rows > spans, f"{rows} rows of spans")
 
 
 def luminance(color):
@@ -266,6 +294,7 @@ def main():
         check_zoom(page)
         check_switches(page)
         check_map(page)
+        check_lanes(page)
         quiet(page)
         check_looks(browser, "page")
         check_hostile(browser)
