@@ -6,9 +6,6 @@
 
 #include <inttypes.h>
 
-// Buffers of all maps of a page: some 50 bytes each.
-enum { MAP_BUFFERS = 6000, MAP_BUFFERS_LEAST = 60 };
-
 bool page_has_charts(void) {
     return page_charts.bytes > 0;
 }
@@ -163,28 +160,11 @@ static void put_time(const page_run *run, int number, FILE *to) {
 
 // ---- what the scripts read
 
-static tr_status put_maps(const page_run *runs, int count, FILE *to, tr_error *err) {
-    int64_t most = MAP_BUFFERS / count;
-    most = most > MAP_BUFFERS_LEAST ? most : MAP_BUFFERS_LEAST;
-    tr_status status = TR_OK;
-    fputc('[', to);
-    for (int r = 0; r < count && status == TR_OK; r++) {
-        fputs(r > 0 ? ",\n" : "", to);
-        if (runs[r].plan) {
-            status = page_map(runs[r].plan, most, to, err);
-        } else {
-            fputs("null", to);
-        }
-    }
-    fputc(']', to);
-    return status;
-}
-
 static tr_status put_data(const page_run *runs, int count, FILE *to, tr_error *err) {
     fputs("<script type=\"application/json\" id=\"data\">{\"runs\":", to);
     page_curves(runs, count, to);
     fputs(",\n\"plans\":", to);
-    tr_status status = put_maps(runs, count, to, err);
+    tr_status status = page_maps(runs, count, to, err);
     fputs(",\n\"times\":", to);
     if (status == TR_OK) {
         status = page_times(runs, count, to, err);

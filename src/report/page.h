@@ -47,8 +47,14 @@ void page_curves(const page_run *runs, int count, FILE *to);
 void page_passes(const page_run *runs, int count, FILE *to);
 
 // ---- page_map.c
-// The arenas of a plan over its steps, as a JSON object with at most so many buffers.
+// The arenas of a plan over its steps, as a JSON object with at most so many buffers (6
+// or more), and fewer points and steps.
 tr_status page_map(const tr_plan *plan, int64_t buffers, FILE *to, tr_error *err);
+// ---- page_maps.c
+// A JSON array of the maps of runs: an object; the number of a run before that has the
+// same; null: there is no plan, or there are PAGE_MAPS others already. TR_MEMORY.
+enum { PAGE_MAPS = 8 };
+tr_status page_maps(const page_run *runs, int count, FILE *to, tr_error *err);
 
 // ---- page_memory.c
 // The ledger of a plan as a table, with the peak that was measured.

@@ -16,7 +16,13 @@
     new Lanes(place, data.times[Number(place.dataset.run)]);
   }
   for (const place of document.querySelectorAll(".map")) {
-    const number = Number(place.dataset.run), plan = data.plans[number];
+    const number = Number(place.dataset.run), of = data.plans[number];
+    const plan = typeof of === "number" ? data.plans[of] : of;
+    if (!plan) {
+      place.append(element("p", {}, "A page has the maps of 8 different plans: for this one, " +
+                                    "report on its run alone."));
+      continue;
+    }
     for (const space of plan.spaces.filter((one) => one.buffers.length > 0)) {
       const peak = data.runs[number].series["peak_bytes." + space.name];
       const box = element("div");
@@ -26,5 +32,6 @@
   }
   openAgain(restored.open || []);
   reloadLater();
+  performance.mark("ready");
   document.documentElement.dataset.ready = "yes";
 })();

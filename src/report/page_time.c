@@ -160,7 +160,7 @@ static tr_status put_timeline(const timeline *of, int64_t most, FILE *to,
 }
 
 tr_status page_times(const page_run *runs, int count, FILE *to, tr_error *err) {
-    enum { SPANS = 4000, SPANS_LEAST = 60 };
+    enum { SPANS = 3000, SPANS_LEAST = 20 };
     int64_t most = SPANS / (2 * count);
     tr_status status = TR_OK;
     most = most > SPANS_LEAST ? most : SPANS_LEAST;

@@ -3,6 +3,8 @@
 #include "command.h"
 #include "runs.h"
 
+#include "report/plot.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -530,6 +532,40 @@ static void test_thinned(void **state) {
     free(said);
 }
 
+// As many runs as there may be, with all that runs have: the page stays small, a plan
+// that all of them share is in it once, and 8 of them have all their settings in it.
+static void test_many(void **state) {
+    static const char *words[PLOT_RUNS_MAX + 4] = {"report"};
+    static char names[PLOT_RUNS_MAX][16];
+    run_file(state, text_run, ", \"evaluation\": {\"every\": 10}");
+    free(succeed(state, LIST("train", "run.json", "--steps", "1500")));
+    outcome o = shell(state, "for i in $(seq 64); do mkdir r$i && cp out/metrics.jsonl "
+                             "out/run.json r$i/; done");
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+    for (int i = 0; i < PLOT_RUNS_MAX; i++) {
+        snprintf(names[i], sizeof names[i], "r%d", i + 1);
+        words[i + 1] = names[i];
+    }
+    free(succeed(state, words));
+    char *page = page_of(state, "report.html"); // of less than 1.5 MB
+    json_t *data = data_of(page);
+    const json_t *plans = json_object_get(data, "plans");
+    assert_int_equal(json_array_size(plans), PLOT_RUNS_MAX);
+    assert_true(json_is_object(json_array_get(plans, 0)));
+    for (size_t i = 1; i < PLOT_RUNS_MAX; i++) {
+        assert_true(json_is_integer(json_array_get(plans, i)));
+        assert_int_equal(field(plans, i), 0);
+        assert_true(number_in(series(data, i, "loss"), "count") == 1500);
+        assert_true(json_array_size(json_object_get(series(data, i, "loss"), "x")) >=
+                    30);
+    }
+    assert_says(page, "settings of r8<");
+    assert_null(strstr(page, "settings of r9<"));
+    json_decref(data);
+    free(page);
+}
+
 // ---- what goes wrong
 
 static void test_refused(void **state) {
@@ -557,7 +593,7 @@ int main(void) {
         TEST(test_run),      TEST(test_plan_alone), TEST(test_time),
         TEST(test_critical), TEST(test_hostile),    TEST(test_beside),
         TEST(test_passes),   TEST(test_watch),      TEST(test_watch_ends),
-        TEST(test_thinned),  TEST(test_refused),
+        TEST(test_thinned),  TEST(test_many),       TEST(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

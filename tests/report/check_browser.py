@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import browser as chromium
+import hostile
 
 PROGRAM, SOURCE, FOLDER = (os.path.abspath(path) for path in sys.argv[1:4])
 HOSTILE = "<img src=x onerror=document.title=1>"
@@ -213,6 +214,57 @@ def check_looks(browser, name):
         quiet(page)
 
 
+def write_run(name, metrics, settings):
+    folder = os.path.join(FOLDER, name)
+    os.makedirs(folder, exist_ok=True)
+    for file, text in (("metrics.jsonl", metrics), ("run.json", settings)):
+        if text is not None:
+            with open(os.path.join(folder, file), "wb") as to:
+                to.write(text)
+
+
+def looked_at(browser, other):
+    """What the page of the run "good" beside another one is made of."""
+    tranche("report", "good", other, "--out", "twenty.html")
+    page = browser.open(os.path.join(FOLDER, "twenty.html"))
+    page.wait(READY)
+    page.evaluate("document.querySelectorAll('button').forEach((b) => b.click());"
+                  "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    found = page.evaluate("""(() => {
+        const all = [...document.querySelectorAll("*")];
+        const rows = [...document.querySelectorAll(".chart table tr")].slice(1)
+            .map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent));
+        return {
+            tags: [...new Set(all.map((e) => e.tagName))],
+            attributes: [...new Set(all.flatMap((e) => e.getAttributeNames()))],
+            runs: document.querySelectorAll("#runs li").length,
+            sections: document.querySelectorAll("section").length,
+            good: rows.filter((row) => Number(row[0]) <= 5 && row[1] !== "-").slice(0, 5),
+            hacked: window.hacked || Object.prototype.hidden || null,
+            title: document.title}; })()""")
+    quiet(page)
+    page.call("Page.close")
+    return found
+
+
+def check_twenty(browser):
+    """No hostile run changes a node that is not its own."""
+    write_run("good", hostile.steps(5, lambda s: 4.5 - s / 2), None)
+    write_run("harmless", hostile.steps(9, more=', "skipped": true'), b'{"model": "x"}')
+    usual = looked_at(browser, "harmless")
+    check(len(usual["good"]) == 5, f"rows of the good run: {usual}")
+    check(len(hostile.RUNS) == 20, "20 runs")
+    for name, (metrics, settings) in hostile.RUNS.items():
+        write_run(name, metrics, settings)
+        seen = looked_at(browser, name)
+        for what in ("runs", "good", "hacked", "title"):
+            check(seen[what] == usual[what], f"{name!r}: {what}: {seen[what]!r}")
+        for what in ("tags", "attributes"):
+            check(set(seen[what]) <= set(usual[what]),
+                  f"{name!r}: {what}: {set(seen[what]) - set(usual[what])}")
+        check(seen["sections"] == usual["sections"], f"{name!r}: sections")
+
+
 def check_reload(browser):
     """A page of a run that goes on: it loads itself again, as its reader has left it."""
     folder = os.path.join(FOLDER, "going")
@@ -266,6 +318,10 @@ def check_hostile(browser):
     check(page.evaluate("document.querySelectorAll('img, b, i').length") == 0, "markup")
     check("img" in page.evaluate("document.title"), "the title is the run's name")
     check(page.evaluate("document.querySelectorAll('#runs li').length") == 64, "runs")
+    # A second on a quiet machine; this one may have other work.
+    ready = page.evaluate("performance.getEntriesByName('ready')[0].startTime")
+    print(f"check_browser: a page of 64 runs is usable after {ready:.0f} ms")
+    check(ready < 5000, f"usable after {ready} ms")
     page.evaluate("document.querySelector('.plot').focus()")
     page.key("ArrowRight")
     page.evaluate("document.querySelector('.chart button').click()")
@@ -298,6 +354,7 @@ def main():
         quiet(page)
         check_looks(browser, "page")
         check_hostile(browser)
+        check_twenty(browser)
         check_reload(browser)
     print("check_browser: the pages are as they should be")
 
