@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,9 +140,18 @@ void cli_doctor_processor(cli_findings *to) {
 
 // ---- threads
 
+// Bits of the mask of cores that this process may run on: "ff,ffffffff".
 static int cores_here(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    char mask[TEXT];
+    int cores = 0;
+    bool known = find_line("/proc/self/status", "Cpus_allowed:", mask);
+    for (const char *c = mask; known && *c; c++) {
+        const char digit[] = {*c, '\0'};
+        for (long bits = strtol(digit, NULL, 16); bits > 0; bits >>= 1) {
+            cores += bits & 1;
+        }
+    }
+    return cores > 0 ? cores : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 // Cores' worth of time that the control group gives; 0: as many as there are.
@@ -193,7 +201,7 @@ static void add_load(cli_findings *to, int cores) {
     cli_findings_add(to, "threads", &finding);
 }
 
-static void add_openmp(cli_findings *to, int cores) {
+static void add_threads_limit(cli_findings *to, int cores) {
     const char *threads = getenv("OMP_NUM_THREADS");
     bool less = threads && atoi(threads) < cores;
     const cli_finding finding = {
@@ -208,7 +216,7 @@ void cli_doctor_threads(cli_findings *to) {
     int cores = cores_here();
     add_cores(to, cores);
     add_load(to, cores);
-    add_openmp(to, cores);
+    add_threads_limit(to, cores);
 }
 
 // ---- limits

@@ -124,7 +124,7 @@ static bool first_line(const char *path, char text[TEXT]) {
 }
 
 // What a run on "cuda" says, up to its own advice.
-static bool can_use_cuda(char why[TEXT]) {
+static bool can_use_gpu(char why[TEXT]) {
     tr_error err = {0};
     tr_run *run = NULL;
     tr_status status = cli_doctor_run("cuda", &run, &err);
@@ -161,7 +161,7 @@ void cli_doctor_gpu(cli_findings *to) {
                        "processor",
         NULL};
     cli_findings_add(to, "GPU", &finding);
-    bool can = can_use_cuda(why);
+    bool can = can_use_gpu(why);
     bool could = has_driver || has_device;
     const cli_finding use = {can || !could ? CLI_HEALTHY : CLI_NOTE, "device \"cuda\"",
                              can ? "can be used" : "cannot be used",

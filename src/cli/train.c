@@ -2,6 +2,7 @@
 #include "cli/launch.h"
 #include "cli/run_options.h"
 #include "cli/train_events.h"
+#include "cli/waiting.h"
 #include "report/screen.h"
 
 #include <tranche/comm.h>
@@ -127,6 +128,22 @@ static void choose_words(cli_run *run, talk of) {
                                    : cli_say;
 }
 
+// Waits for all ranks, and says so where that takes long.
+static tr_status join(tr_comm **comm,
+                      void (*say)(void *user, tr_message_level level, const char *line),
+                      tr_error *err) {
+    cli_waiting waiting;
+    bool tells = tr_comm_launcher() && tr_comm_speaks(NULL);
+    if (tells) {
+        cli_waiting_begin(&waiting, "waiting for all ranks", say);
+    }
+    tr_status status = tr_comm_open(comm, err);
+    if (tells) {
+        cli_waiting_end(&waiting);
+    }
+    return status;
+}
+
 // err: NULL: there is none.
 static void say_end(int exit_status, const tr_error *err, talk of) {
     if (err) {
@@ -182,7 +199,7 @@ int cli_train(const cli_command *command, int argc, char **argv) {
     watch_signals();
     choose_words(&run, of);
     tr_comm *comm = NULL;
-    tr_status status = tr_comm_open(&comm, &err);
+    tr_status status = join(&comm, run.say, &err);
     if (status == TR_OK) {
         watch_signals(); // MPI may have loaded a library with handlers of its own
         status = train(&run, file, of, comm, &err);

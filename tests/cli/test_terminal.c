@@ -38,6 +38,8 @@ static void test_plain(void **state) {
     assert_says(o.err, "batch 5 = 2 x 3 accumulation steps; 6 optimizer steps");
     assert_says(o.err, "gradient_clipping 1 (default)");
     assert_says(o.err, "dropout: residual 0.1");
+    assert_true(count(o.err, "\n") <= 9); // and "ready": ten lines in all
+    assert_int_equal(strncmp(o.out, "ready in ", 9), 0);
     outcome_free(&o);
 }
 
