@@ -293,12 +293,16 @@ typedef struct tr_train_options {
     void (*stepped)(void *user, const tr_step_result *result,
                     const tr_evaluation *evaluation);
     void *stepped_user;
+    // Gets each line that metrics.jsonl gets, on rank 0 and the calling thread, without
+    // a newline; with no_files the same lines. NULL: nobody.
+    void (*metrics)(void *user, const char *line);
+    void *metrics_user;
 } tr_train_options;
 
 #define TR_TRAIN_OPTIONS_INIT                                                          \
     {                                                                                  \
         sizeof(tr_train_options), NULL, NULL, {NULL, NULL, NULL, NULL}, false, NULL,   \
-            NULL                                                                       \
+            NULL, NULL, NULL                                                           \
     }
 
 // Trains until the run's end, as `tranche train` does: writes run.json (the run as

@@ -78,6 +78,8 @@ int cli_merge(const cli_command *command, int argc, char **argv);
 int cli_diff(const cli_command *command, int argc, char **argv);
 int cli_check(const cli_command *command, int argc, char **argv);
 int cli_plot(const cli_command *command, int argc, char **argv);
+int cli_doctor(const cli_command *command, int argc, char **argv);
+int cli_init(const cli_command *command, int argc, char **argv);
 int cli_report(const cli_command *command, int argc, char **argv);
 int cli_evaluate(const cli_command *command, int argc, char **argv);
 int cli_tokenize_run(const cli_command *command, int argc, char **argv);

@@ -15,6 +15,15 @@ static const char asking[] =
     "files; 7 numbers (the model's logits are not finite)";
 
 static const cli_command commands[] = {
+    {"init", "DATA...",
+     "Looks at data and at this machine, and writes a run file that trains.", cli_init,
+     false,
+     "tranche init book.txt\n"
+     "tranche init samples.csv --out samples.json\n"
+     "tranche init chats.jsonl --model HuggingFaceTB/SmolLM2-135M-Instruct",
+     "0 done; 2 wrong usage; 3 no plan fits the memory; 4 data that cannot be trained "
+     "on;\n"
+     "5 files"},
     {"train", "RUN.json", "Trains the model that a run file describes.", cli_train,
      true,
      "tranche train run.json\n"
@@ -119,6 +128,10 @@ static const cli_command commands[] = {
      "tranche calibrate --out here.json\n"
      "tranche calibrate run.json --ranks 2 >here.json",
      "0 done; 2 wrong usage or run file; 4 wrong data; 5 files"},
+    {"doctor", "",
+     "Says what this machine has for training, what is in the way, and what mends it.",
+     cli_doctor, false, "tranche doctor\ntranche doctor --json",
+     "0 nothing is in the way; 1 something is; 2 wrong usage; 5 files"},
     {"check", "RUN.json",
      "Compares one step in several cuts and precisions; exit 1 if they differ.",
      cli_check, true,

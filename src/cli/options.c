@@ -198,7 +198,7 @@ int cli_fail(const tr_error *err) {
         bool bad = (unsigned char)*c < 0x20 || *c == 0x7f;
         *c = bad && !next_line ? '?' : *c;
     }
-    report_print_line(stderr, "tranche: ", line);
+    report_print_colored_line(stderr, REPORT_RED, "tranche: ", line);
     return tr_status_exit(err->status);
 }
 

@@ -37,7 +37,7 @@ static tr_status open_run(const cli_run *asked, const char *file,
                           tr_error *err) {
     tr_status status = cli_make_run(asked, file, run, err);
     if (status == TR_OK) {
-        status = cli_give(*run, machine, NULL, NULL, err);
+        status = cli_give(*run, asked, machine, NULL, NULL, err);
     }
     if (status == TR_OK) {
         status = tr_run_set(*run, "plan_only", "true", err);

@@ -2,6 +2,7 @@
 #include "report/plot.h"
 #include "cli/cli.h"
 #include "cli/files.h"
+#include "report/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static plot_look look_of_terminal(int runs) {
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         look.columns = size.ws_col;
     }
-    look.color = !variable("NO_COLOR");
+    look.color = report_has_color(stdout);
     look.braille = locale_is_utf8() && (look.color || runs == 1);
     return look;
 }

@@ -1,6 +1,7 @@
 // tranche report: one page of HTML with the curves of runs, the memory of their plans
 // and their settings.
 #include "cli/files.h"
+#include "cli/report_time.h"
 #include "cli/run_options.h"
 #include "report/page.h"
 #include "report/terminal.h"
@@ -9,16 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum { SETTINGS_MAX = 1 << 24 }; // bytes of a run.json
 
 // A run that is shown, and what is freed for it.
 typedef struct shown {
     plot_run *metrics;
+    plot_place place; // how far these have been read
     json_t *settings;
     tr_run *run;
     tr_plan *plan;
     tr_error no_plan;
+    timeline planned, traced; // without spans: not known
 } shown;
 
 static bool is_folder(const char *path) {
@@ -42,10 +46,50 @@ static json_t *read_settings(const char *file) {
     return settings;
 }
 
-static tr_status read_metrics(const char *path, shown *to, tr_error *err) {
+// What is asked of a report.
+typedef struct report_ask {
+    const char *const *paths;
+    size_t count;
+    const char *out;
+    bool watch;
+    cli_list traces;          // of the runs, in their order
+    const char *machine_file; // for which steps are simulated, or "here"; NULL: none
+    tr_machine *machine;      // that of the file; NULL: none, or this one
+} report_ask;
+
+// That asked for an end; 0: none yet.
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+    caught = number;
+}
+
+static void wait_a_second(void) {
+    const struct timespec second = {1, 0};
+    nanosleep(&second, NULL);
+}
+
+// Where the run has no step yet, a watched one is waited for.
+static tr_status read_metrics(const char *path, bool watch, shown *to, tr_error *err) {
+    bool changed = false, told = false;
     to->metrics = calloc(1, sizeof *to->metrics);
-    return to->metrics ? plot_read(path, true, to->metrics, err)
-                       : tr_fail(err, TR_MEMORY, "no memory for the report");
+    if (!to->metrics) {
+        return tr_fail(err, TR_MEMORY, "no memory for the report");
+    }
+    if (!watch) {
+        return plot_read(path, true, to->metrics, err);
+    }
+    tr_status status = plot_read_on(path, to->metrics, &to->place, &changed, err);
+    while ((status == TR_IO || status == TR_DATA) && !caught) {
+        if (!told) {
+            cli_say(NULL, TR_MESSAGE_NOTE, err->message);
+            cli_say(NULL, TR_MESSAGE_NOTE, "waiting for its first step");
+        }
+        told = true;
+        wait_a_second();
+        status = plot_read_on(path, to->metrics, &to->place, &changed, err);
+    }
+    return status;
 }
 
 // How many ranks the run had, as its metrics say.
@@ -56,8 +100,9 @@ static int64_t ranks_of(const plot_run *metrics) {
 
 // What the run had from no file is left open again, so that it resolves as it did; and
 // what was said then is not said once more.
-static tr_status as_then(const shown *of, tr_error *err) {
-    const tr_run_parts quiet = TR_RUN_PARTS_INIT;
+static tr_status as_then(const shown *of, const tr_machine *machine, tr_error *err) {
+    tr_run_parts quiet = TR_RUN_PARTS_INIT;
+    quiet.machine = machine;
     tr_status status = tr_run_give(of->run, &quiet, err);
     const char *key;
     json_t *origin;
@@ -70,11 +115,13 @@ static tr_status as_then(const shown *of, tr_error *err) {
     return status;
 }
 
-static tr_status make_plan(const char *file, const cli_run *asked, shown *to,
-                           tr_error *err) {
+static tr_status make_plan(const char *file, const cli_run *asked,
+                           const tr_machine *machine, shown *to, tr_error *err) {
     tr_status status = cli_make_run(asked, file, &to->run, err);
     if (status == TR_OK && to->metrics) {
-        status = as_then(to, err);
+        status = as_then(to, machine, err);
+    } else if (status == TR_OK) {
+        status = cli_give(to->run, asked, machine, NULL, NULL, err);
     }
     if (status == TR_OK) {
         status = tr_run_set(to->run, "plan_only", "true", err);
@@ -86,10 +133,11 @@ static tr_status make_plan(const char *file, const cli_run *asked, shown *to,
 }
 
 // A run's plan is shown where it can be made; a run file is of no use without.
-static tr_status read_folder(const char *path, shown *to, tr_error *err) {
+static tr_status read_folder(const char *path, const report_ask *ask, shown *to,
+                             tr_error *err) {
     cli_run asked = {.seed = -1};
     char *file = NULL;
-    tr_status status = read_metrics(path, to, err);
+    tr_status status = read_metrics(path, ask->watch, to, err);
     if (status == TR_OK && asprintf(&file, "%s/run.json", path) < 0) {
         file = NULL;
         status = tr_fail(err, TR_MEMORY, "no memory for the report");
@@ -97,67 +145,178 @@ static tr_status read_folder(const char *path, shown *to, tr_error *err) {
     if (status == TR_OK) {
         asked.ranks = ranks_of(to->metrics);
         to->settings = read_settings(file);
-        make_plan(file, &asked, to, &to->no_plan);
+        make_plan(file, &asked, ask->machine, to, &to->no_plan);
     }
     free(file);
     return status;
 }
 
-static tr_status read_run(const char *path, shown *to, tr_error *err) {
+static tr_status read_run(const char *path, const report_ask *ask, shown *to,
+                          tr_error *err) {
     cli_run asked = {.seed = -1};
     if (is_folder(path)) {
-        return read_folder(path, to, err);
+        return read_folder(path, ask, to, err);
     }
     to->settings = read_settings(path);
-    return make_plan(path, &asked, to, err);
+    return make_plan(path, &asked, ask->machine, to, err);
+}
+
+// The step as it is simulated, where that is asked for and there is a plan.
+static tr_status simulate(const report_ask *ask, shown *to, tr_error *err) {
+    tr_machine *here = NULL;
+    tr_status status = TR_OK;
+    if (!ask->machine_file || !to->plan) {
+        return TR_OK;
+    }
+    if (!ask->machine) {
+        status = tr_run_machine(to->run, &here, err);
+    }
+    if (status == TR_OK) {
+        status = cli_report_simulate(to->plan, here ? here : ask->machine, &to->planned,
+                                     err);
+    }
+    tr_machine_close(here);
+    return status;
+}
+
+static tr_status read_all(const report_ask *ask, size_t number, shown *to,
+                          tr_error *err) {
+    tr_status status = read_run(ask->paths[number], ask, to, err);
+    if (status == TR_OK) {
+        status = simulate(ask, to, err);
+    }
+    return status == TR_OK && number < ask->traces.count
+               ? cli_report_trace(ask->traces.items[number], &to->traced, err)
+               : status;
 }
 
 static void clear(shown *of) {
     tr_plan_destroy(of->plan);
     tr_run_destroy(of->run);
     json_decref(of->settings);
+    timeline_free(&of->planned);
+    timeline_free(&of->traced);
     free(of->metrics);
     *of = (shown){0};
 }
 
-static tr_status write_page(const char *const *paths, const shown *all, size_t count,
-                            const char *out, tr_error *err) {
+static tr_status write_page(const report_ask *ask, const shown *all, bool goes_on,
+                            tr_error *err) {
     page_run runs[PLOT_RUNS_MAX];
     cli_output to;
-    for (size_t i = 0; i < count; i++) {
-        runs[i] = (page_run){paths[i], all[i].metrics, all[i].settings, all[i].plan,
-                             all[i].no_plan.message};
+    for (size_t i = 0; i < ask->count; i++) {
+        runs[i] = (page_run){ask->paths[i],
+                             all[i].metrics,
+                             all[i].settings,
+                             all[i].plan,
+                             all[i].no_plan.message,
+                             all[i].planned.span_count > 0 ? &all[i].planned : NULL,
+                             all[i].traced.span_count > 0 ? &all[i].traced : NULL};
     }
-    tr_status status = cli_output_open(&to, out, err);
+    const page_all page = {runs, (int)ask->count, goes_on ? PAGE_RELOAD_SECONDS : 0};
+    tr_status status = cli_output_open(&to, ask->out, err);
     if (status == TR_OK) {
-        status = page_write(runs, (int)count, to.to, err);
+        status = page_write(&page, to.to, err);
     }
     return cli_output_close(&to, status, err);
 }
 
-static tr_status report(const char *const *paths, size_t count, const char *out,
-                        tr_error *err) {
-    shown all[PLOT_RUNS_MAX] = {{0}};
-    tr_status status = TR_OK;
-    for (size_t i = 0; i < count && status == TR_OK; i++) {
-        status = read_run(paths[i], &all[i], err);
-    }
-    if (status == TR_OK) {
-        status = write_page(paths, all, count, out, err);
-    }
+// ---- while runs go on
+
+// Has the run made the last of the steps that its settings name?
+static bool is_complete(const shown *run) {
+    json_int_t steps = json_integer_value(json_object_get(run->settings, "steps"));
+    return !run->metrics ||
+           (steps > 0 && run->metrics->series[PLOT_LOSS].last_step >= (double)steps);
+}
+
+static bool are_complete(const shown *all, size_t count) {
+    bool complete = true;
     for (size_t i = 0; i < count; i++) {
-        clear(&all[i]);
+        complete = complete && is_complete(&all[i]);
+    }
+    return complete;
+}
+
+// What has come; false: nothing has. A run that begins anew has no step for a while.
+static bool read_on(const report_ask *ask, shown *all) {
+    bool any = false, changed;
+    for (size_t i = 0; i < ask->count; i++) {
+        if (all[i].metrics && plot_read_on(ask->paths[i], all[i].metrics, &all[i].place,
+                                           &changed, NULL) == TR_OK) {
+            any = any || changed;
+        }
+    }
+    return any;
+}
+
+static tr_status watch(const report_ask *ask, shown *all, tr_error *err) {
+    tr_status status = TR_OK;
+    bool goes_on = !are_complete(all, ask->count);
+    while (goes_on && !caught && status == TR_OK) {
+        wait_a_second();
+        if (read_on(ask, all)) {
+            goes_on = !are_complete(all, ask->count);
+            status = write_page(ask, all, goes_on, err);
+        }
     }
     return status;
 }
 
+// Before runs are watched: others look at the page meanwhile.
+static void say_written(const report_ask *ask) {
+    char path[REPORT_WORD_MAX + 4];
+    printf("%s: %zu run%s\n", report_word(ask->out, path), ask->count,
+           ask->count == 1 ? "" : "s");
+    fflush(stdout);
+}
+
+static tr_status open_machine(report_ask *ask, tr_error *err) {
+    if (ask->traces.count > ask->count) {
+        return tr_fail(err, TR_USAGE, "--trace: %zu traces of %zu run%s",
+                       ask->traces.count, ask->count, ask->count == 1 ? "" : "s");
+    }
+    bool file = ask->machine_file && strcmp(ask->machine_file, "here") != 0;
+    return file ? tr_machine_open(ask->machine_file, &ask->machine, err) : TR_OK;
+}
+
+static tr_status report(const report_ask *ask, tr_error *err) {
+    shown all[PLOT_RUNS_MAX] = {{0}};
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < ask->count && status == TR_OK && !caught; i++) {
+        status = read_all(ask, i, &all[i], err);
+    }
+    if (status == TR_OK && !caught) {
+        status =
+            write_page(ask, all, ask->watch && !are_complete(all, ask->count), err);
+    }
+    if (status == TR_OK && !caught) {
+        say_written(ask);
+    }
+    if (status == TR_OK && ask->watch) {
+        status = watch(ask, all, err);
+    }
+    for (size_t i = 0; i < ask->count; i++) {
+        clear(&all[i]);
+    }
+    return caught ? TR_OK : status;
+}
+
 int cli_report(const cli_command *command, int argc, char **argv) {
-    const char *out = "report.html", *paths[PLOT_RUNS_MAX];
+    const char *paths[PLOT_RUNS_MAX];
+    report_ask ask = {.paths = paths, .out = "report.html"};
     tr_error err = {0};
     int exit_status;
     const cli_option options[] = {
-        {"--out", CLI_TEXT, &out, "FILE.html",
+        {"--out", CLI_TEXT, &ask.out, "FILE.html",
          "the page that is written (default: report.html)"},
+        {"--watch", CLI_FLAG, &ask.watch, NULL,
+         "writes the page anew while the runs go on; it reloads by itself"},
+        {"--trace", CLI_LIST, &ask.traces, "FILE",
+         "shows the step that train --trace has written: the first one is of the first "
+         "run"},
+        {"--machine", CLI_TEXT, &ask.machine_file, "FILE|here",
+         "shows the step as it is simulated for a machine file, or for this machine"},
     };
     cli_operands operands = {paths, 1, PLOT_RUNS_MAX, 0};
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
@@ -165,7 +324,18 @@ int cli_report(const cli_command *command, int argc, char **argv) {
         return exit_status;
     }
     signal(SIGXFSZ, SIG_IGN); // a file over the size limit is an error of the write
-    if (report(paths, operands.count, out, &err) != TR_OK) {
+    ask.count = operands.count;
+    if (ask.watch) {
+        const struct sigaction action = {.sa_handler = on_signal};
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+    }
+    tr_status status = open_machine(&ask, &err);
+    if (status == TR_OK) {
+        status = report(&ask, &err);
+    }
+    tr_machine_close(ask.machine);
+    if (status != TR_OK) {
         return cli_fail(&err);
     }
     if (!page_has_charts()) {
@@ -173,8 +343,5 @@ int cli_report(const cli_command *command, int argc, char **argv) {
                 "this program was built without dygraphs (Debian: libjs-dygraphs): the "
                 "report has the picture of tranche plot in place of charts");
     }
-    char shown_path[REPORT_WORD_MAX + 4];
-    printf("%s: %zu run%s\n", report_word(out, shown_path), operands.count,
-           operands.count == 1 ? "" : "s");
     return cli_end(TR_OK);
 }

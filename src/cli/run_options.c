@@ -6,7 +6,17 @@
 
 void cli_say(void *user, tr_message_level level, const char *line) {
     (void)user;
-    report_print_line(stderr, level == TR_MESSAGE_WARNING ? "warning: " : "", line);
+    if (level == TR_MESSAGE_WARNING) {
+        report_print_colored_line(stderr, REPORT_YELLOW, "warning: ", line);
+    } else {
+        report_print_line(stderr, "", line);
+    }
+}
+
+void cli_say_warning(void *user, tr_message_level level, const char *line) {
+    if (level == TR_MESSAGE_WARNING) {
+        cli_say(user, level, line);
+    }
 }
 
 static tr_status set_number(tr_run *run, const char *key, int64_t value,
@@ -75,10 +85,10 @@ static tr_status set_all(tr_run *run, const cli_run *asked, tr_error *err) {
     return status == TR_OK ? tr_run_set(run, "choose_device", "true", err) : status;
 }
 
-tr_status cli_give(tr_run *run, const tr_machine *machine, struct tr_comm *comm,
-                   bool (*stop)(void *user), tr_error *err) {
+tr_status cli_give(tr_run *run, const cli_run *asked, const tr_machine *machine,
+                   struct tr_comm *comm, bool (*stop)(void *user), tr_error *err) {
     tr_run_parts parts = TR_RUN_PARTS_INIT;
-    parts.messages.write = cli_say;
+    parts.messages.write = asked->say ? asked->say : cli_say;
     parts.machine = machine;
     parts.comm = comm;
     parts.stop = stop;
@@ -96,7 +106,7 @@ tr_status cli_make_run(const cli_run *asked, const char *file, tr_run **out,
                       : tr_run_load_text(*out, usual, err);
     }
     if (status == TR_OK) {
-        status = cli_give(*out, NULL, NULL, NULL, err);
+        status = cli_give(*out, asked, NULL, NULL, NULL, err);
     }
     return status == TR_OK ? set_all(*out, asked, err) : status;
 }

@@ -1,6 +1,8 @@
 #include "cli/hangup.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
+#include "cli/train_events.h"
+#include "cli/waiting.h"
 #include "report/screen.h"
 
 #include <tranche/comm.h>
@@ -61,23 +63,33 @@ static tr_status make_run(const cli_run *asked, const char *file, tr_comm *comm,
         status = tr_run_set(*run, "computes_here", "true", &mine);
     }
     if (status == TR_OK) {
-        cli_give(*run, NULL, comm, is_caught, &mine);
+        cli_give(*run, asked, NULL, comm, is_caught, &mine);
     }
     status = tr_comm_agree(comm, &mine, err);
     return status == TR_OK ? tr_run_resolve(*run, err) : status;
 }
 
+// What the user wants to be told, beside the run's settings.
+typedef struct talk {
+    bool quiet, json;
+} talk;
+
 // What a launcher gives ranks for a terminal is none: it passes on what they say.
-static tr_status train_on_screen(tr_engine *engine, const tr_comm *comm,
+static tr_status train_on_screen(tr_engine *engine, const tr_comm *comm, talk of,
                                  tr_error *err) {
     tr_train_options options = TR_TRAIN_OPTIONS_INIT;
     report_screen screen;
     options.stop = is_caught;
-    options.screen = report_screen_on(&screen, stdout, tr_comm_ranks(comm) == 1);
+    if (of.json) {
+        options.metrics = cli_event_metrics;
+        options.screen = cli_event_screen(of.quiet);
+    } else if (!of.quiet) {
+        options.screen = report_screen_on(&screen, stdout, tr_comm_ranks(comm) == 1);
+    }
     return tr_engine_train(engine, &options, err);
 }
 
-static tr_status train(const cli_run *asked, const char *file, tr_comm *comm,
+static tr_status train(const cli_run *asked, const char *file, talk of, tr_comm *comm,
                        tr_error *err) {
     tr_run *run = NULL;
     tr_plan *plan = NULL;
@@ -93,7 +105,7 @@ static tr_status train(const cli_run *asked, const char *file, tr_comm *comm,
         status = tr_engine_create(run, plan, &engine, err);
     }
     if (status == TR_OK) {
-        status = train_on_screen(engine, comm, err);
+        status = train_on_screen(engine, comm, of, err);
     }
     tr_engine_destroy(engine);
     tr_plan_destroy(plan);
@@ -108,8 +120,43 @@ static int asked(tr_comm *comm) {
     return (int)most;
 }
 
+// What a run says, as the user wants it.
+static void choose_words(cli_run *run, talk of) {
+    run->say = of.json && of.quiet ? cli_event_warning
+               : of.json           ? cli_event_say
+               : of.quiet          ? cli_say_warning
+                                   : cli_say;
+}
+
+// Waits for all ranks, and says so where that takes long.
+static tr_status join(tr_comm **comm,
+                      void (*say)(void *user, tr_message_level level, const char *line),
+                      tr_error *err) {
+    cli_waiting waiting;
+    bool tells = tr_comm_launcher() && tr_comm_speaks(NULL);
+    if (tells) {
+        cli_waiting_begin(&waiting, "waiting for all ranks", say);
+    }
+    tr_status status = tr_comm_open(comm, err);
+    if (tells) {
+        cli_waiting_end(&waiting);
+    }
+    return status;
+}
+
+// err: NULL: there is none.
+static void say_end(int exit_status, const tr_error *err, talk of) {
+    if (err) {
+        cli_fail(err);
+    }
+    if (of.json) {
+        cli_event_end(exit_status, err ? err->message : NULL);
+    }
+}
+
 int cli_train(const cli_command *command, int argc, char **argv) {
     cli_run run = {.seed = -1};
+    talk of = {false, false};
     tr_error err = {0};
     const char *file = NULL;
     int exit_status;
@@ -132,6 +179,10 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
          "resumes from the newest checkpoint (auto, the default), from none, or from "
          "DIR"},
+        {"--quiet", CLI_FLAG, &of.quiet, NULL,
+         "says warnings and errors alone: no progress, and not what the run is"},
+        {"--json", CLI_FLAG, &of.json, NULL,
+         "writes the lines of metrics.jsonl, and events, to standard output"},
         {"--trace", CLI_TEXT, &run.trace, "FILE",
          "writes a timeline of one step, for ui.perfetto.dev"},
         {"--trace-step", CLI_SOME, &run.trace_step, "N",
@@ -146,20 +197,22 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         return cli_launch(run.ranks, argc, argv);
     }
     watch_signals();
+    choose_words(&run, of);
     tr_comm *comm = NULL;
-    tr_status status = tr_comm_open(&comm, &err);
+    tr_status status = join(&comm, run.say, &err);
     if (status == TR_OK) {
         watch_signals(); // MPI may have loaded a library with handlers of its own
-        status = train(&run, file, comm, &err);
+        status = train(&run, file, of, comm, &err);
     }
-    if (status == TR_OK || status == TR_INTERRUPTED) {
+    bool good = status == TR_OK || status == TR_INTERRUPTED;
+    if (good) {
         int number = asked(comm);
         exit_status = number > 0 ? tr_status_exit(TR_INTERRUPTED) + number : 0;
     } else {
         exit_status = tr_status_exit(status);
-        if (tr_comm_speaks(comm)) {
-            cli_fail(&err);
-        }
+    }
+    if (tr_comm_speaks(comm)) {
+        say_end(exit_status, good ? NULL : &err, of);
     }
     tr_comm_end(comm, exit_status);
     return exit_status;

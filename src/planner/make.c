@@ -130,6 +130,9 @@ tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out
         return tr_fail(err, TR_MEMORY, "no memory to choose a plan");
     }
     search->made[search->made_count++] = made;
+    if (search->request->tell) {
+        search->request->tell(search->request->tell_user, search->made_count);
+    }
     *out = made;
     return TR_OK;
 }

@@ -6,9 +6,6 @@
 
 #include <inttypes.h>
 
-// Buffers of all maps of a page: some 50 bytes each.
-enum { MAP_BUFFERS = 6000, MAP_BUFFERS_LEAST = 60 };
-
 bool page_has_charts(void) {
     return page_charts.bytes > 0;
 }
@@ -45,7 +42,9 @@ static void put_policy(FILE *to) {
     fputs("; base-uri 'none'; form-action 'none'\">\n", to);
 }
 
-static void put_head(const page_run *runs, int count, FILE *to) {
+static void put_head(const page_all *page, FILE *to) {
+    const page_run *runs = page->runs;
+    int count = page->count;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
           to);
     put_policy(to);
@@ -59,7 +58,11 @@ static void put_head(const page_run *runs, int count, FILE *to) {
     fputs(" - Tranche</title>\n", to);
     put_element("style", &page_charts_style, to);
     put_element("style", &page_style, to);
-    fputs("</head>\n<body>\n<header><h1>Training report</h1>\n<ul id=\"runs\">\n", to);
+    fputs("</head>\n<body", to);
+    if (page->reload > 0) {
+        fprintf(to, " data-reload=\"%d\"", page->reload);
+    }
+    fputs(">\n<header><h1>Training report</h1>\n<ul id=\"runs\">\n", to);
     for (int r = 0; r < count; r++) {
         fprintf(to, "<li><span class=\"swatch\" data-run=\"%d\"></span><code>", r);
         markup_text(runs[r].path, to);
@@ -121,6 +124,7 @@ static void put_curves(const page_run *runs, int count, FILE *to) {
     } else {
         put_picture(runs, count, to);
     }
+    page_passes(runs, count, to);
     fputs("</section>\n", to);
 }
 
@@ -141,30 +145,30 @@ static void put_memory(const page_run *run, int number, FILE *to) {
     fputs("</section>\n", to);
 }
 
-// ---- what the scripts read
+// ---- time
 
-static tr_status put_maps(const page_run *runs, int count, FILE *to, tr_error *err) {
-    int64_t most = MAP_BUFFERS / count;
-    most = most > MAP_BUFFERS_LEAST ? most : MAP_BUFFERS_LEAST;
-    tr_status status = TR_OK;
-    fputc('[', to);
-    for (int r = 0; r < count && status == TR_OK; r++) {
-        fputs(r > 0 ? ",\n" : "", to);
-        if (runs[r].plan) {
-            status = page_map(runs[r].plan, most, to, err);
-        } else {
-            fputs("null", to);
-        }
+static void put_time(const page_run *run, int number, FILE *to) {
+    if (run->planned || run->traced) {
+        fputs("<section class=\"time\"><h2>Time of a step: <code>", to);
+        markup_text(run->path, to);
+        fputs("</code></h2>\n", to);
+        page_time(run, to);
+        fprintf(to, "<div class=\"lanes\" data-run=\"%d\"></div>\n</section>\n",
+                number);
     }
-    fputc(']', to);
-    return status;
 }
+
+// ---- what the scripts read
 
 static tr_status put_data(const page_run *runs, int count, FILE *to, tr_error *err) {
     fputs("<script type=\"application/json\" id=\"data\">{\"runs\":", to);
     page_curves(runs, count, to);
     fputs(",\n\"plans\":", to);
-    tr_status status = put_maps(runs, count, to, err);
+    tr_status status = page_maps(runs, count, to, err);
+    fputs(",\n\"times\":", to);
+    if (status == TR_OK) {
+        status = page_times(runs, count, to, err);
+    }
     fputs("}</script>\n", to);
     return status;
 }
@@ -179,11 +183,14 @@ static void put_foot(FILE *to) {
     fputs("</footer>\n", to);
 }
 
-tr_status page_write(const page_run *runs, int count, FILE *to, tr_error *err) {
-    put_head(runs, count, to);
+tr_status page_write(const page_all *page, FILE *to, tr_error *err) {
+    const page_run *runs = page->runs;
+    int count = page->count;
+    put_head(page, to);
     put_curves(runs, count, to);
     for (int r = 0; r < count; r++) {
         put_memory(&runs[r], r, to);
+        put_time(&runs[r], r, to);
     }
     fputs("<section id=\"settings\"><h2>Settings</h2>\n", to);
     tr_status status = page_settings(runs, count, to, err);

@@ -98,6 +98,19 @@ function table(what, rows) {
   return made;
 }
 
+// A canvas of this height on the screen, empty, to be drawn on in its pixels there.
+function prepareCanvas(canvas, height) {
+  const scale = window.devicePixelRatio || 1;
+  const width = Math.max(canvas.clientWidth, 200);
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const context = canvas.getContext("2d");
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = "11px system-ui, sans-serif";
+  return {context, width};
+}
+
 function readData() {
   return JSON.parse(document.getElementById("data").textContent);
 }

@@ -5,8 +5,9 @@
 
 #include <inttypes.h>
 
-// Points of all runs together: some 20 bytes each. Curves of the loss have more.
-enum { POINTS = 36000, POINTS_LEAST = 24, LOSS_SHARE = 4, DIGITS = 6 };
+// Points of all runs together: some 30 bytes each. Curves of the loss have more. Where
+// there are few for each, those that never change have two.
+enum { POINTS = 20000, POINTS_LEAST = 10, POINTS_FEW = 64, LOSS_SHARE = 4, DIGITS = 6 };
 
 typedef struct curves {
     int64_t most, most_of_loss; // points of a series
@@ -27,6 +28,10 @@ static int64_t joined(const plot_series *s, int64_t most) {
     return width;
 }
 
+static bool is_constant(const plot_series *s) {
+    return s->least == s->most;
+}
+
 static plot_point join(const plot_series *s, int64_t first, int64_t width) {
     plot_point sum = {0};
     for (int64_t i = first; i < first + width && i < s->end; i++) {
@@ -44,15 +49,22 @@ static double value_of(const plot_point *p, column which) {
                             : p->most;
 }
 
+// The last of the points that begin every `width`.
+static int64_t last_of(const plot_series *s, int64_t width) {
+    return (s->end - 1) / width * width;
+}
+
 static void put_column(const curves *c, const plot_series *s, int64_t width,
                        const char *key, column which) {
     // Steps, and times of day, are long numbers.
     int digits = which == STEP || s->most > 1e6 ? 14 : DIGITS;
     const char *comma = "";
+    bool ends = is_constant(s) && c->most < POINTS_FEW;
     fprintf(c->to, "\"%s\":[", key);
     for (int64_t i = 0; i < s->end; i += width) {
         plot_point p = join(s, i, width);
-        if (p.count > 0) {
+        bool between = ends && *comma && i != last_of(s, width);
+        if (p.count > 0 && !between) {
             fputs(comma, c->to);
             markup_number(value_of(&p, which), digits, c->to);
             comma = ",";
@@ -62,7 +74,7 @@ static void put_column(const curves *c, const plot_series *s, int64_t width,
 }
 
 static bool has_spread(const plot_series *s, int64_t width) {
-    return s->width * width > 1;
+    return s->width * width > 1 && !is_constant(s);
 }
 
 static void put_series(const curves *c, const plot_series *s, plot_name name,
@@ -119,8 +131,9 @@ static int64_t shares(const page_run *runs, int count) {
     int64_t sum = 0;
     for (int r = 0; r < count; r++) {
         for (int i = 0; runs[r].metrics && i < PLOT_SERIES; i++) {
-            int share = is_loss((plot_name)i) ? LOSS_SHARE : 1;
-            sum += runs[r].metrics->series[i].count > 0 ? share : 0;
+            const plot_series *s = &runs[r].metrics->series[i];
+            int share = is_loss((plot_name)i) ? LOSS_SHARE : !is_constant(s);
+            sum += s->count > 0 ? share : 0;
         }
     }
     return sum > 0 ? sum : 1;

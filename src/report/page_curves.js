@@ -249,10 +249,11 @@ class Chart {
 }
 
 class Curves {
-  constructor(runs) {
+  constructor(runs, restored) {
     this.runs = runs;
-    this.choice = {axis: "steps", log: false, keep: 0.9};
-    this.window = null;
+    this.choice = {axis: "steps", log: false, keep: 0.9, ...(restored || {}).choice};
+    this.window = (restored || {}).window || null;
+    pageState.curves = {choice: this.choice, window: this.window};
     this.charts = panels
       .filter((panel) => runs.some((run) => panel.keys.concat(panel.dashed || [])
         .some((key) => run.series[key])))
@@ -282,17 +283,20 @@ class Curves {
   controls() {
     const known = Object.keys(axes).filter((axis) =>
       !axes[axis] || this.runs.every((run) => !run.series.loss || run.series[axes[axis]]));
+    if (!known.includes(this.choice.axis)) { this.choice.axis = "steps"; }
     const all = element("button", {type: "button", id: "all"}, "show all");
     all.addEventListener("click", () => this.zoom(null));
     document.getElementById("controls").append(
-      this.select("axis", "over", known.map((axis) => [axis, axis]), "steps", (value) => {
-        this.choice.axis = value;
-        this.window = null;
-      }),
-      this.select("scale", "scale", [["linear", "linear"], ["log", "logarithmic"]], "linear",
+      this.select("axis", "over", known.map((axis) => [axis, axis]), this.choice.axis,
+                  (value) => {
+                    this.choice.axis = value;
+                    this.keepWindow(null);
+                  }),
+      this.select("scale", "scale", [["linear", "linear"], ["log", "logarithmic"]],
+                  this.choice.log ? "log" : "linear",
                   (value) => { this.choice.log = value === "log"; }),
       this.select("smoothing", "smoothing", [["0", "none"], ["0.9", "0.9"], ["0.99", "0.99"]],
-                  "0.9", (value) => { this.choice.keep = Number(value); }),
+                  String(this.choice.keep), (value) => { this.choice.keep = Number(value); }),
       all);
   }
 
@@ -303,9 +307,14 @@ class Curves {
     this.pointing = false;
   }
 
+  keepWindow(part) {
+    this.window = part;
+    pageState.curves.window = part;
+  }
+
   // All charts show the same part.
   zoom(part) {
-    this.window = part;
+    this.keepWindow(part);
     this.following = true;
     this.charts.forEach((chart) => {
       if (chart.graph) {

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE_POINTS = 1000, STEPS_NAMED = 3000 };
-
 typedef struct step {
     int kind, what, subject; // texts; -1: none
     int64_t micro_batch;
@@ -22,7 +20,8 @@ typedef struct map {
     int64_t step_count, step_room;
     tr_planned_buffer *buffers;
     int64_t buffer_count, buffer_room;
-    bool failed; // no memory
+    int64_t most; // buffers that there is room for; points of curves are a sixth of it
+    bool failed;  // no memory
     FILE *to;
 } map;
 
@@ -130,7 +129,8 @@ static tr_status make_curve(const map *m, tr_space space, curve *out, tr_error *
 
 // Of so many steps together the fullest one.
 static void put_curve(const map *m, const curve *of) {
-    int64_t width = (m->step_count + CURVE_POINTS - 1) / CURVE_POINTS;
+    int64_t points = m->most / 6;
+    int64_t width = (m->step_count + points - 1) / points;
     fprintf(m->to, ",\"fullest\":%" PRId64 ",\"curve\":[", of->fullest);
     for (int64_t s = 0; s < m->step_count; s += width) {
         int64_t at = s;
@@ -247,7 +247,7 @@ static void put_steps(const map *m) {
     fprintf(m->to, ",\"count\":%" PRId64 ",\"steps\":[", m->step_count);
     for (int64_t i = 0; i < m->step_count; i++) {
         const step *s = &m->steps[i];
-        if (s->named || m->step_count <= STEPS_NAMED) {
+        if (s->named || m->step_count <= m->most / 2) {
             fprintf(m->to, "%s[%" PRId64 ",%d,%d,%d,%" PRId64 "]", before, i, s->kind,
                     s->what, s->subject, s->micro_batch);
             before = ",\n";
@@ -286,7 +286,7 @@ static tr_status put_spaces(map *m, const tr_plan *plan, int64_t most, tr_error 
 }
 
 tr_status page_map(const tr_plan *plan, int64_t buffers, FILE *to, tr_error *err) {
-    map m = {.to = to};
+    map m = {.to = to, .most = buffers};
     tr_status status = tr_plan_steps(plan, take_step, &m, err);
     if (status == TR_OK) {
         status = tr_plan_buffers(plan, take_buffer, &m, err);

@@ -92,14 +92,7 @@ class ArenaMap {
   // ---- places
 
   sizes(canvas, height) {
-    const scale = window.devicePixelRatio || 1;
-    const width = Math.max(canvas.clientWidth, 200);
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-    const context = canvas.getContext("2d");
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.font = "11px system-ui, sans-serif";
+    const {context, width} = prepareCanvas(canvas, height);
     return {context, width: width - mapLeft - 8, height: height - mapFoot - mapHead};
   }
 

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 256 };
+enum {
+    KEY_MAX = 256,
+    VALUE_MAX = 400, // bytes of a value that are shown
+    WHOLE_MAX = 8    // runs of which all settings are shown
+};
 
 typedef struct setting {
     char *key, *value; // "optimizer.params.lr", "0.003"
@@ -30,6 +34,9 @@ static void add(settings *to, const char *key, const json_t *value) {
     }
     setting one = {strdup(key), json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
                                                       JSON_REAL_PRECISION(15))};
+    if (one.value && strlen(one.value) > VALUE_MAX) {
+        memcpy(one.value + VALUE_MAX - 3, "...", 4);
+    }
     to->failed = to->failed || !one.key || !one.value;
     to->items[to->count++] = one;
 }
@@ -171,7 +178,7 @@ tr_status page_settings(const page_run *runs, int count, FILE *to, tr_error *err
         put_differences(runs, all, count, to);
     }
     for (int r = 0; r < count && !failed; r++) {
-        if (runs[r].settings) {
+        if (runs[r].settings && r < WHOLE_MAX) {
             put_settings(&runs[r], &all[r], to);
         }
     }

@@ -102,6 +102,19 @@ double plot_point_value(const plot_point *point);
 // TR_DATA: no step with a loss, or, unless tolerant, a line that is not what such a
 // file has, with its number.
 tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *err);
+
+// How far a file has been read that a run still writes.
+enum { PLOT_TAIL = 64 };
+typedef struct plot_place {
+    int64_t bytes;        // of whole lines
+    char tail[PLOT_TAIL]; // the last of these
+    int tail_bytes;
+} plot_place;
+// Reads what has come since, tolerantly; *place all 0: from the beginning. A last line
+// that is not whole waits. Where the file is not the one that was read (a resumed run
+// has cut it back), it is read anew. *changed: there was something. Errors as above.
+tr_status plot_read_on(const char *path, plot_run *run, plot_place *place,
+                       bool *changed, tr_error *err);
 // The key of a series in metrics.jsonl.
 const char *plot_key(plot_name name);
 

@@ -142,12 +142,17 @@ static void skip_line(FILE *file) {
     }
 }
 
-static tr_status read_lines(reader *r, FILE *file) {
+// rest: also takes a last line without an end. *bytes: of lines that were taken, or
+// passed over.
+static tr_status read_lines(reader *r, FILE *file, bool rest, int64_t *bytes) {
     static char text[LINE_BYTES];
     tr_status status = TR_OK;
     while (status == TR_OK && fgets(text, sizeof text, file)) {
         size_t length = strlen(text);
         bool whole = length > 0 && text[length - 1] == '\n';
+        if (!whole && !rest && feof(file)) {
+            break;
+        }
         r->run->lines++;
         if (!whole && length == LINE_BYTES - 1) {
             status =
@@ -158,6 +163,7 @@ static tr_status read_lines(reader *r, FILE *file) {
         } else {
             status = take_line(r, text, length, whole);
         }
+        *bytes = ftello(file);
     }
     if (status == TR_OK && ferror(file)) {
         status =
@@ -183,25 +189,29 @@ static tr_status locate(const char *path, char *file, size_t size, tr_error *err
     return TR_OK;
 }
 
-tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *err) {
-    char file_path[PATH_MAX], shown[REPORT_WORD_MAX + 4];
-    reader r = {file_path, tolerant, run, {{0}}, err};
-    tr_status status = locate(path, file_path, sizeof file_path, err);
-    FILE *file = status == TR_OK ? fopen(file_path, "re") : NULL;
-    if (status == TR_OK && !file) {
+static tr_status open_file(const char *path, char file_path[PATH_MAX], FILE **file,
+                           tr_error *err) {
+    tr_status status = locate(path, file_path, PATH_MAX, err);
+    *file = status == TR_OK ? fopen(file_path, "re") : NULL;
+    if (status == TR_OK && !*file) {
         return tr_fail(err, TR_IO,
                        "%.300s: %s; give a run's out folder, or a metrics.jsonl",
                        file_path, strerror(errno));
     }
-    if (status != TR_OK) {
-        return status;
-    }
+    return status;
+}
+
+static void begin(const char *path, plot_run *run) {
+    char shown[REPORT_WORD_MAX + 4];
+    memset(run, 0, sizeof *run);
     snprintf(run->name, sizeof run->name, "%s", report_word(path, shown));
     for (int i = 0; i < PLOT_SERIES; i++) {
         plot_series_begin(&run->series[i]);
     }
-    status = read_lines(&r, file);
-    fclose(file);
+}
+
+static tr_status end(const char *file_path, plot_run *run, tr_status status,
+                     tr_error *err) {
     if (status == TR_OK && run->series[PLOT_LOSS].count == 0 &&
         run->series[PLOT_VALIDATION_LOSS].count == 0) {
         status =
@@ -211,4 +221,65 @@ tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *er
         plot_series_smooth(&run->series[i]);
     }
     return status;
+}
+
+tr_status plot_read(const char *path, bool tolerant, plot_run *run, tr_error *err) {
+    char file_path[PATH_MAX];
+    reader r = {file_path, tolerant, run, {{0}}, err};
+    FILE *file = NULL;
+    int64_t bytes = 0;
+    tr_status status = open_file(path, file_path, &file, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    begin(path, run);
+    status = read_lines(&r, file, true, &bytes);
+    fclose(file);
+    return end(file_path, run, status, err);
+}
+
+// ---- while a run writes
+
+// Does the file have, before the place, what it had when it was read?
+static bool is_same(FILE *file, const plot_place *place) {
+    char tail[PLOT_TAIL];
+    size_t bytes = (size_t)place->tail_bytes;
+    return place->bytes > 0 &&
+           fseeko(file, (off_t)(place->bytes - place->tail_bytes), SEEK_SET) == 0 &&
+           fread(tail, 1, bytes, file) == bytes &&
+           memcmp(tail, place->tail, bytes) == 0;
+}
+
+static void keep_tail(FILE *file, plot_place *place) {
+    int64_t bytes = place->bytes < PLOT_TAIL ? place->bytes : PLOT_TAIL;
+    bool there = fseeko(file, (off_t)(place->bytes - bytes), SEEK_SET) == 0 &&
+                 fread(place->tail, 1, (size_t)bytes, file) == (size_t)bytes;
+    place->tail_bytes = there ? (int)bytes : 0;
+}
+
+tr_status plot_read_on(const char *path, plot_run *run, plot_place *place,
+                       bool *changed, tr_error *err) {
+    char file_path[PATH_MAX];
+    reader r = {file_path, true, run, {{0}}, err};
+    FILE *file = NULL;
+    tr_status status = open_file(path, file_path, &file, err);
+    *changed = false;
+    if (status != TR_OK) {
+        return status;
+    }
+    if (!is_same(file, place)) {
+        *changed = place->bytes > 0;
+        *place = (plot_place){0};
+        begin(path, run);
+    }
+    int64_t before = place->bytes;
+    fseeko(file, (off_t)before, SEEK_SET);
+    clearerr(file);
+    status = read_lines(&r, file, false, &place->bytes);
+    *changed = *changed || place->bytes > before;
+    if (*changed) {
+        keep_tail(file, place);
+    }
+    fclose(file);
+    return end(file_path, run, status, err);
 }

@@ -12,8 +12,6 @@ typedef struct report_screen {
     int drawn; // characters of the live line that stands there
 } report_screen;
 
-// Is the stream a terminal?
-bool report_is_terminal(FILE *to);
 // `screen` is the state of what is returned, and must outlive it. live: the stream may
 // have a live line, if it is a terminal.
 tr_screen report_screen_on(report_screen *screen, FILE *to, bool live);

@@ -49,9 +49,18 @@ static void put_whole(report_clean *text) {
     text->have = text->need = 0;
 }
 
+bool report_is_terminal(FILE *to) {
+    return isatty(fileno(to)) != 0;
+}
+
+bool report_has_color(FILE *to) {
+    const char *refused = getenv("NO_COLOR"), *term = getenv("TERM");
+    return report_is_terminal(to) && !(refused && refused[0]) &&
+           !(term && strcmp(term, "dumb") == 0);
+}
+
 report_clean report_clean_begin(FILE *to, bool lines) {
-    return (report_clean){
-        .to = to, .terminal = isatty(fileno(to)) != 0, .lines = lines};
+    return (report_clean){.to = to, .terminal = report_is_terminal(to), .lines = lines};
 }
 
 void report_clean_put(report_clean *text, unsigned char byte) {
@@ -143,4 +152,13 @@ void report_print_line(FILE *to, const char *begin, const char *message) {
         fwrite(bytes, 1, length, to);
     }
     free(bytes);
+}
+
+void report_print_colored_line(FILE *to, const char *color, const char *begin,
+                               const char *message) {
+    char colored[64];
+    bool has = report_has_color(to);
+    snprintf(colored, sizeof colored, "%s%s%s", has ? color : "", begin,
+             has ? REPORT_PLAIN : "");
+    report_print_line(to, colored, message);
 }

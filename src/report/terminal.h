@@ -9,6 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+// Is the stream a terminal?
+bool report_is_terminal(FILE *to);
+// May it have colors? Only a terminal may, where NO_COLOR (https://no-color.org) is not
+// set or empty, and TERM is not "dumb".
+bool report_has_color(FILE *to);
 // UTF-8 that comes a byte at a time. Zero: at the beginning of a character.
 typedef struct report_clean {
     FILE *to;
@@ -38,5 +43,14 @@ void report_print_message(FILE *to, const char *message);
 // `begin`, a message and a line end in one write, so that no other process that has the
 // same stream, as ranks have, writes within the line.
 void report_print_line(FILE *to, const char *begin, const char *message);
+
+// A color of a terminal, to be put before words and REPORT_PLAIN behind them.
+#define REPORT_RED    "\x1b[31m"
+#define REPORT_GREEN  "\x1b[32m"
+#define REPORT_YELLOW "\x1b[33m"
+#define REPORT_PLAIN  "\x1b[0m"
+// The same; `begin` has the color where the stream may have one (report_has_color).
+void report_print_colored_line(FILE *to, const char *color, const char *begin,
+                               const char *message);
 
 #endif

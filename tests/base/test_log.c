@@ -1,6 +1,7 @@
 // Messages go where the caller says, and the clock does not run backwards.
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,12 +62,40 @@ static void time_goes_on(void **state) {
     }
 }
 
+// Short work is not spoken of. Long work is, but not each time, and not at its end.
+static void waits_are_told(void **state) {
+    (void)state;
+    heard h = {0};
+    tr_log log = {hear, &h};
+    tr_wait wait = tr__wait_begin(&log, "reading the weights");
+    tr__wait_part(&wait, 1, 4);
+    tr__wait_count(&wait, 7, "plans");
+    assert_int_equal(h.lines, 0);
+    wait.next = tr__seconds() - 1;
+    tr__wait_part(&wait, 1, 4);
+    assert_int_equal(h.lines, 1);
+    assert_int_equal(h.level, TR_LOG_NOTE);
+    assert_string_equal(h.line, "reading the weights: 25%");
+    tr__wait_part(&wait, 2, 4);
+    assert_int_equal(h.lines, 1);
+    wait.next = tr__seconds() - 1;
+    tr__wait_part(&wait, 4, 4);
+    tr__wait_part(&wait, 0, 0);
+    assert_int_equal(h.lines, 1);
+    wait.what = "planning";
+    tr__wait_count(&wait, 7, "plans made");
+    assert_string_equal(h.line, "planning: 7 plans made");
+    assert_true(wait.next > tr__seconds() + 1);
+    wait = tr__wait_begin(NULL, "nobody");
+    wait.next = 0;
+    tr__wait_part(&wait, 1, 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_arrive),
-        cmocka_unit_test(nobody_may_listen),
-        cmocka_unit_test(a_long_line_is_cut),
-        cmocka_unit_test(time_goes_on),
+        cmocka_unit_test(lines_arrive),       cmocka_unit_test(nobody_may_listen),
+        cmocka_unit_test(a_long_line_is_cut), cmocka_unit_test(time_goes_on),
+        cmocka_unit_test(waits_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

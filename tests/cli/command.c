@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,11 +127,12 @@ static void become(void *const *state, const setting *what, int out, int err,
         all[i + 1] = arguments[i];
     }
     dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
+    dup2(what->together ? out : err, STDERR_FILENO);
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(in, STDIN_FILENO);
     setenv("OMP_WAIT_POLICY", "passive", 0);
     unsetenv("NO_COLOR");
+    setenv("TERM", "xterm", 1);
     for (int i = 0; i < 8 && what->environment[i]; i++) {
         putenv(strdup(what->environment[i]));
     }
@@ -187,7 +189,18 @@ static void drain(stream *s) {
     s->text[s->length] = '\0';
 }
 
-static bool listen(stream streams[2], double until) {
+// The user makes the window of the terminal another width.
+static void resize(const setting *what, const stream *out, bool *resized) {
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)what->later_columns};
+    if (what->later_columns > 0 && !*resized && out->file >= 0 &&
+        strstr(out->text, "loss")) {
+        assert_int_equal(ioctl(out->file, TIOCSWINSZ, &size), 0);
+        *resized = true;
+    }
+}
+
+static bool listen(const setting *what, stream streams[2], double until) {
+    bool resized = false;
     while (streams[0].file >= 0 || streams[1].file >= 0) {
         struct pollfd files[2] = {{.fd = streams[0].file, .events = POLLIN},
                                   {.fd = streams[1].file, .events = POLLIN}};
@@ -203,6 +216,7 @@ static bool listen(stream streams[2], double until) {
                 drain(&streams[i]);
             }
         }
+        resize(what, &streams[0], &resized);
     }
     return true;
 }
@@ -225,7 +239,7 @@ outcome run_with(void *const *state, const setting *what,
     stream streams[2] = {{.file = reading}, {.file = err[0]}};
     streams[0].text = calloc(1, 1);
     streams[1].text = calloc(1, 1);
-    bool ended = listen(streams, tr__seconds() + HANGS_AFTER);
+    bool ended = listen(what, streams, tr__seconds() + HANGS_AFTER);
     if (!ended) {
         kill(pid, SIGKILL);
     }

@@ -45,8 +45,10 @@ typedef struct setting {
     const char *out;            // file that gets standard output
     const char *environment[8]; // "NAME=value", NULL at the end
     bool terminal;              // standard output is a terminal
+    bool together;              // standard error goes there, too
     bool closed;                // without standard input, output and error
-    int columns;                // of it
+    int columns;                // of the terminal
+    int later_columns; // it gets these once it has shown a loss; 0: it does not
 } setting;
 
 typedef struct outcome {

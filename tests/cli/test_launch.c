@@ -31,6 +31,25 @@ static void test_run(void **state) {
     free(succeed(state, LIST("diff", "one", "out")));
 }
 
+// A rank that comes late is waited for, which is said.
+static void test_late(void **state) {
+    static const setting launch = {.program = "/bin/sh"};
+    must_have_ranks();
+    run_file(state, text_run, "");
+    outcome o = run_with(
+        state, &launch,
+        LIST(TR_LAUNCH, TR_MPIRUN, "2", "/bin/sh", "-c",
+             "[ \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}\" = 1 ] && sleep 4; exec "
+             "\"$0\" train run.json",
+             TR_PROGRAM));
+    assert_int_equal(o.status, 0);
+    const char *said = strstr(o.err, "waiting for all ranks: 2 s\n");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "waiting"));
+    assert_says(o.out, "step 6/6");
+    outcome_free(&o);
+}
+
 // One message, with the status of the ranks.
 static void test_error(void **state) {
     must_have_ranks();
@@ -71,6 +90,7 @@ static void test_signals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_run),
+        TEST(test_late),
         TEST(test_error),
         TEST(test_signals),
     };

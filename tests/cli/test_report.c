@@ -3,6 +3,8 @@
 #include "command.h"
 #include "runs.h"
 
+#include "report/plot.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +171,130 @@ static void test_plan_alone(void **state) {
     free(said);
 }
 
+// ---- the time of a step
+
+// A timeline has the spans of the trace, none less, with their times.
+static void check_spans(const json_t *timeline, const json_t *trace) {
+    const json_t *spans = json_object_get(timeline, "spans"), *names;
+    size_t i, k, found = 0;
+    json_t *event, *span;
+    names = json_object_get(timeline, "names");
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0) {
+            continue;
+        }
+        bool there = false;
+        json_array_foreach(spans, k, span) {
+            const char *name =
+                json_string_value(json_array_get(names, (size_t)field(span, 1)));
+            there =
+                there ||
+                (strcmp(name, json_string_value(json_object_get(event, "name"))) == 0 &&
+                 json_number_value(json_array_get(span, 3)) ==
+                     json_number_value(json_object_get(event, "ts")) &&
+                 json_number_value(json_array_get(span, 4)) ==
+                     json_number_value(json_object_get(event, "dur")));
+        }
+        assert_true(there);
+        found++;
+    }
+    assert_int_equal(found, json_array_size(spans));
+    assert_true(found > 10);
+}
+
+// The path goes backwards in time without overlaps, and ends with the step.
+static void check_path(const json_t *timeline) {
+    double end = number_in(timeline, "end"), until = 0, sum = 0;
+    size_t k;
+    json_t *span;
+    json_array_foreach(json_object_get(timeline, "spans"), k, span) {
+        double begin = json_number_value(json_array_get(span, 3));
+        double length = json_number_value(json_array_get(span, 4));
+        if (field(span, 7) == 1) {
+            assert_true(begin >= until - 0.01);
+            until = begin + length;
+            sum += length;
+        }
+    }
+    assert_true(until > end - 0.01 && until < end + 0.01);
+    assert_true(sum > 0 && sum <= end + 1);
+}
+
+static void test_time(void **state) {
+    static const char machine[] = TR_SOURCE_DIR "/examples/machines/two-cores.json";
+    run_file(state, text_run, "");
+    free(succeed(state, LIST("train", "run.json", "--trace", "trace.json")));
+    free(succeed(state, LIST("simulate", "run.json", "--machine", machine, "--trace",
+                             "simulated.json")));
+    free(succeed(state,
+                 LIST("report", "out", "--trace", "trace.json", "--machine", machine)));
+    char *page = page_of(state, "report.html");
+    json_t *data = data_of(page), *traced = file_json(state, "trace.json"),
+           *simulated = file_json(state, "simulated.json");
+    const json_t *times = json_array_get(json_object_get(data, "times"), 0);
+    check_spans(json_object_get(times, "planned"), simulated);
+    check_spans(json_object_get(times, "traced"), traced);
+    check_path(json_object_get(times, "planned"));
+    check_path(json_object_get(times, "traced"));
+    // One stream computes all the time that is planned.
+    assert_says(page, "rank 0, compute</th><td>");
+    assert_says(page, "critical path, planned: ");
+    assert_says(page, "gaps between them</th><td>0.000</td><td>0.0 %</td>");
+    json_decref(data);
+    json_decref(traced);
+    json_decref(simulated);
+    free(page);
+    // Without either there is no section.
+    free(succeed(state, LIST("report", "out")));
+    page = page_of(state, "report.html");
+    assert_null(strstr(page, "Time of a step"));
+    free(page);
+}
+
+// A span waits for another stream's: that is on the path, and what nobody waited for is
+// not. The idle share of a stream is what it does not work of the step.
+static void test_critical(void **state) {
+    metrics(state, "out", "{\"step\": 1, \"loss\": 4}\n");
+    file_text(
+        state, "t.json",
+        "{\"traceEvents\": ["
+        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 3, \"tid\": 0, \"args\": "
+        "{\"name\": \"compute\"}},"
+        "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 3, \"tid\": 1, \"args\": "
+        "{\"name\": \"<b>copy\"}},"
+        "{\"name\": \"a\", \"cat\": \"x\", \"ph\": \"X\", \"ts\": 0, \"dur\": 1000, "
+        "\"pid\": 3, \"tid\": 0, \"args\": {\"step\": 0}},"
+        "{\"name\": \"</script>\", \"cat\": \"y\", \"ph\": \"X\", \"ts\": 500, "
+        "\"dur\": 3500, \"pid\": 3, \"tid\": 1, \"args\": {\"step\": 1}},"
+        "{\"name\": \"c\", \"cat\": \"x\", \"ph\": \"X\", \"ts\": 4000, \"dur\": "
+        "6000, \"pid\": 3, \"tid\": 0, \"args\": {\"step\": 2}}]}");
+    free(succeed(state, LIST("report", "out", "--trace", "t.json")));
+    char *page = page_of(state, "report.html");
+    assert_says(page, "rank 3, compute</th><td>-</td><td>-</td><td>7.000</td><td>30.0 "
+                      "%</td>");
+    assert_says(page, "rank 3, &#60;b&#62;copy</th><td>-</td><td>-</td><td>3.500</td>"
+                      "<td>65.0 %</td>");
+    assert_says(page, "x, 1 of them</th><td>6.000</td><td>60.0 %</td>");
+    assert_says(page, "y, 1 of them</th><td>3.500</td><td>35.0 %</td>");
+    assert_says(page, "gaps between them</th><td>0.500</td><td>5.0 %</td>");
+    assert_null(strstr(page, "<b>copy"));
+    json_decref(data_of(page));
+    free(page);
+    static const char *const wrong[] = {"no", "{}", "{\"traceEvents\": [1]}",
+                                        "{\"traceEvents\": [{\"ph\": \"X\"}]}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        file_text(state, "t.json", wrong[i]);
+        fail_with(state, NULL, LIST("report", "out", "--trace", "t.json"), 4,
+                  LIST("t.json"));
+    }
+    fail_with(state, NULL, LIST("report", "out", "--trace", "a", "--trace", "b"), 2,
+              LIST("2 traces of 1 run"));
+    fail_with(state, NULL, LIST("report", "out", "--trace", "none.json"), 5,
+              LIST("none.json"));
+    fail_with(state, NULL, LIST("report", "out", "--machine", "none.json"), 2,
+              LIST("none.json"));
+}
+
 // ---- runs of others
 
 static void test_hostile(void **state) {
@@ -228,6 +354,148 @@ static void test_beside(void **state) {
     free(said);
 }
 
+// Which loss is the lowest, and since when.
+static void test_passes(void **state) {
+    char a[8000] = "", b[8000] = "", c[200] = "";
+    for (int i = 1; i <= 100; i++) { // b is above until step 50
+        snprintf(a + strlen(a), sizeof a - strlen(a),
+                 "{\"step\": %d, \"loss\": %g, \"lr\": 1}\n", i, 2 - 0.001 * i);
+        snprintf(b + strlen(b), sizeof b - strlen(b),
+                 "{\"step\": %d, \"loss\": %g, \"lr\": 1}\n", i, 2.5 - 0.011 * i);
+    }
+    snprintf(c, sizeof c, "{\"step\": 1000, \"loss\": 3}\n");
+    metrics(state, "a", a);
+    metrics(state, "b", b);
+    metrics(state, "<i>", c);
+    file_text(state, "a/run.json", "{\"data\": {\"train\": [\"x\"]}}");
+    file_text(state, "b/run.json", "{\"data\": {\"train\": [\"y\"]}}");
+    char *said = succeed(state, LIST("report", "a", "b", "<i>", "--out", "p.html"));
+    char *page = page_of(state, "p.html");
+    char *table = strstr(page, "<table class=\"passes\">");
+    assert_non_null(table);
+    *strstr(table, "</table>") = '\0';
+    assert_says(table, "loss, smoothed: b ends lowest</caption>");
+    const char *row = strstr(table, "<th scope=\"row\">a</th><td>100</td><td>1.9");
+    assert_non_null(row);
+    int step = 0;
+    const char *from = strstr(row, "below it from step ");
+    assert_non_null(from);
+    assert_int_equal(
+        sscanf(from, "below it from step %d on; the curves cross 1 time", &step), 1);
+    assert_true(step >= 48 && step <= 52);
+    assert_says(row, "the data settings differ");
+    assert_says(table, "&#60;i&#62;</th><td>-</td>");
+    assert_says(table, "no step in common</td><td>the settings of one are not known");
+    free(page);
+    free(said);
+}
+
+// ---- runs that go on
+
+static outcome shell(void **state, const char *script) {
+    static const setting sh = {.program = "/bin/sh"};
+    return run_with(state, &sh, LIST("-c", script, "sh", TR_PROGRAM));
+}
+
+#define AWAIT(words)                                                                   \
+    "i=0; until grep -qF '" words "' p.html 2>/dev/null; do sleep 0.1; i=$((i+1)); "   \
+    "[ $i -lt 300 ] || exit 9; done\n"
+
+// A watched page has what comes, and what was read is not read again. A file that was
+// cut back is read anew. At the end of the run it no longer reloads.
+static void test_watch(void **state) {
+    char lines[1000] = "";
+    for (int i = 1; i <= 9; i++) {
+        snprintf(lines + strlen(lines), sizeof lines - strlen(lines),
+                 "{\"step\": %d, \"loss\": %d}\n", i, i);
+    }
+    metrics(state, "out", lines);
+    file_text(state, "out/run.json", "{\"steps\": 20}");
+    outcome o = shell(
+        state,
+        "\"$1\" report out --out p.html --watch & p=$!\n" AWAIT(
+            "\"count\":9,") "grep -q 'data-reload=' p.html || exit 8\n"
+                            "printf X | dd of=out/metrics.jsonl bs=1 count=1 "
+                            "conv=notrunc 2>/dev/null\n"
+                            "printf '{\"step\": 10, \"loss\": 3}\\n{\"step\": 11, "
+                            "\"lo' >>out/metrics.jsonl\n" AWAIT(
+                                "\"count\":10,") "grep -q 'passed over' p.html && exit "
+                                                 "7\n"
+                                                 "echo 'ss\": 3}' "
+                                                 ">>out/metrics.jsonl\n" AWAIT(
+                                                     "\"count\":11,") "grep -q 'passed "
+                                                                      "over' p.html && "
+                                                                      "exit 6\n"
+                                                                      "echo "
+                                                                      "'{\"step\": 1, "
+                                                                      "\"loss\": 5}' "
+                                                                      ">out/"
+                                                                      "metrics."
+                                                                      "jsonl\n" AWAIT(
+                                                                          "\"count\":"
+                                                                          "1,") "echo "
+                                                                                "'{"
+                                                                                "\"step"
+                                                                                "\": "
+                                                                                "20, "
+                                                                                "\"loss"
+                                                                                "\": "
+                                                                                "5}' "
+                                                                                ">>out/"
+                                                                                "metric"
+                                                                                "s."
+                                                                                "jsonl"
+                                                                                "\n"
+                                                                                "wait "
+                                                                                "$p || "
+                                                                                "exit "
+                                                                                "5\n"
+                                                                                "grep "
+                                                                                "-qF "
+                                                                                "'\"cou"
+                                                                                "nt\":"
+                                                                                "2,' "
+                                                                                "p."
+                                                                                "html "
+                                                                                "|| "
+                                                                                "exit "
+                                                                                "4\n"
+                                                                                "grep "
+                                                                                "-q "
+                                                                                "'data-"
+                                                                                "reload"
+                                                                                "=' "
+                                                                                "p."
+                                                                                "html "
+                                                                                "&& "
+                                                                                "exit "
+                                                                                "3\n"
+                                                                                "exit "
+                                                                                "0\n");
+    if (o.status != 0) {
+        fail_msg("status %d: %s%s", o.status, o.out, o.err);
+    }
+    assert_string_equal(o.out, "p.html: 1 run\n");
+    outcome_free(&o);
+}
+
+// Whoever watches may stop; and a run that has not begun is waited for.
+static void test_watch_ends(void **state) {
+    mkdir(file_path(state, "out"), 0777);
+    outcome o =
+        shell(state,
+              "\"$1\" report out --out p.html --watch & p=$!\n"
+              "sleep 0.5; echo '{\"step\": 1, \"loss\": 5}' >out/metrics.jsonl\n" AWAIT(
+                  "\"count\":1,") "kill -TERM $p; wait $p\n");
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "waiting for its first step");
+    outcome_free(&o);
+    metrics(state, "good", "{\"step\": 1, \"loss\": 0.1}\n");
+    file_text(state, "good/run.json", "{\"steps\": 1}");
+    char *said = succeed(state, LIST("report", "good", "--watch"));
+    free(said); // a run that is complete
+}
+
 // Many steps: the least and the most of each point stay.
 static void test_thinned(void **state) {
     enum { STEPS = 30000, HIGH = 12345, LOW = 23456 };
@@ -264,6 +532,40 @@ static void test_thinned(void **state) {
     free(said);
 }
 
+// As many runs as there may be, with all that runs have: the page stays small, a plan
+// that all of them share is in it once, and 8 of them have all their settings in it.
+static void test_many(void **state) {
+    static const char *words[PLOT_RUNS_MAX + 4] = {"report"};
+    static char names[PLOT_RUNS_MAX][16];
+    run_file(state, text_run, ", \"evaluation\": {\"every\": 10}");
+    free(succeed(state, LIST("train", "run.json", "--steps", "1500")));
+    outcome o = shell(state, "for i in $(seq 64); do mkdir r$i && cp out/metrics.jsonl "
+                             "out/run.json r$i/; done");
+    assert_int_equal(o.status, 0);
+    outcome_free(&o);
+    for (int i = 0; i < PLOT_RUNS_MAX; i++) {
+        snprintf(names[i], sizeof names[i], "r%d", i + 1);
+        words[i + 1] = names[i];
+    }
+    free(succeed(state, words));
+    char *page = page_of(state, "report.html"); // of less than 1.5 MB
+    json_t *data = data_of(page);
+    const json_t *plans = json_object_get(data, "plans");
+    assert_int_equal(json_array_size(plans), PLOT_RUNS_MAX);
+    assert_true(json_is_object(json_array_get(plans, 0)));
+    for (size_t i = 1; i < PLOT_RUNS_MAX; i++) {
+        assert_true(json_is_integer(json_array_get(plans, i)));
+        assert_int_equal(field(plans, i), 0);
+        assert_true(number_in(series(data, i, "loss"), "count") == 1500);
+        assert_true(json_array_size(json_object_get(series(data, i, "loss"), "x")) >=
+                    30);
+    }
+    assert_says(page, "settings of r8<");
+    assert_null(strstr(page, "settings of r9<"));
+    json_decref(data);
+    free(page);
+}
+
 // ---- what goes wrong
 
 static void test_refused(void **state) {
@@ -288,8 +590,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_run),    TEST(test_plan_alone), TEST(test_hostile),
-        TEST(test_beside), TEST(test_thinned),    TEST(test_refused),
+        TEST(test_run),      TEST(test_plan_alone), TEST(test_time),
+        TEST(test_critical), TEST(test_hostile),    TEST(test_beside),
+        TEST(test_passes),   TEST(test_watch),      TEST(test_watch_ends),
+        TEST(test_thinned),  TEST(test_many),       TEST(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

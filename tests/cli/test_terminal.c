@@ -38,6 +38,8 @@ static void test_plain(void **state) {
     assert_says(o.err, "batch 5 = 2 x 3 accumulation steps; 6 optimizer steps");
     assert_says(o.err, "gradient_clipping 1 (default)");
     assert_says(o.err, "dropout: residual 0.1");
+    assert_true(count(o.err, "\n") <= 9); // and "ready": ten lines in all
+    assert_int_equal(strncmp(o.out, "ready in ", 9), 0);
     outcome_free(&o);
 }
 
@@ -68,6 +70,87 @@ static void test_summary(void **state) {
     text = succeed(state, LIST("train", "run.json"));
     assert_says(text, "      tranche predict out --data FILE --format csv\n");
     assert_null(strstr(text, "tranche sample"));
+    free(text);
+}
+
+// Warnings and errors alone; all files are written as ever.
+static void test_quiet(void **state) {
+    run_file(state, text_run, ", \"evaluation\": {\"every\": 3}");
+    setting terminal = {.terminal = true, .columns = 80};
+    const setting *const all[] = {NULL, &terminal};
+    for (int i = 0; i < 2; i++) {
+        outcome o = run_with(
+            state, all[i],
+            LIST("train", "run.json", "--quiet", "--out", i == 0 ? "out" : "again"));
+        assert_int_equal(o.status, 0);
+        assert_string_equal(o.out, "");
+        assert_string_equal(o.err, "");
+        outcome_free(&o);
+    }
+    size_t bytes = 0;
+    free(file_read(state, "out/metrics.jsonl", &bytes));
+    assert_true(bytes > 1000);
+    outcome o = run(state, LIST("train", "run.json", "--quiet", "--out", "third",
+                                "--set", "wandb.enabled=true"));
+    assert_says(o.err, "warning: wandb.enabled");
+    assert_null(strchr(strchr(o.err, '\n') + 1, '\n'));
+    outcome_free(&o);
+    fail_with(state, NULL, LIST("train", "run.json", "--quiet", "--model", "none"), 2,
+              LIST("none"));
+}
+
+// Each line is an object. Those of metrics.jsonl are as they are there, in their order.
+static void test_json(void **state) {
+    run_file(state, text_run, ", \"evaluation\": {\"every\": 3}");
+    outcome o = run(state, LIST("train", "run.json", "--json"));
+    assert_int_equal(o.status, 0);
+    assert_string_equal(o.err, "");
+    char *metrics = file_read(state, "out/metrics.jsonl", NULL), *next = metrics;
+    int notes = 0, lines = 0;
+    json_t *last = NULL;
+    for (char *line = strtok(o.out, "\n"); line; line = strtok(NULL, "\n")) {
+        json_decref(last);
+        last = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(last);
+        assert_true(number_in(last, "time") > 1e9);
+        const char *kind = json_string_value(json_object_get(last, "kind"));
+        assert_non_null(kind);
+        notes += strcmp(kind, "note") == 0 && json_object_get(last, "text");
+        if (json_object_get(last, "step")) {
+            size_t length = strlen(line);
+            assert_int_equal(strncmp(next, line, length), 0);
+            assert_int_equal(next[length], '\n');
+            next += length + 1;
+            lines++;
+        }
+    }
+    assert_string_equal(next, "");
+    assert_true(lines >= 8 && notes > 5);
+    assert_string_equal(json_string_value(json_object_get(last, "kind")), "end");
+    assert_true(number_in(last, "exit_status") == 0);
+    assert_true(json_is_null(json_object_get(last, "error")));
+    json_decref(last);
+    free(metrics);
+    outcome_free(&o);
+}
+
+// An error is on standard error as ever, and in the last line. With --quiet there are
+// no notes.
+static void test_json_error(void **state) {
+    run_file(state, text_run, "");
+    outcome o = run(state, LIST("train", "run.json", "--json", "--model", "none\x1b"));
+    assert_int_equal(o.status, 2);
+    assert_says(o.err, "tranche: ");
+    json_t *end = json_loads(o.out, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(end);
+    assert_true(number_in(end, "exit_status") == 2);
+    assert_says(json_string_value(json_object_get(end, "error")), "none");
+    json_decref(end);
+    outcome_free(&o);
+    char *text = succeed(state, LIST("train", "run.json", "--json", "--quiet"));
+    assert_null(strstr(text, "\"kind\": \"note\""));
+    assert_int_equal(count(text, "\"kind\": \"step\""), 6);
+    assert_int_equal(count(text, "\"kind\": \"end\""), 1);
     free(text);
 }
 
@@ -201,6 +284,64 @@ static void test_interrupted(void **state) {
     outcome_free(&o);
 }
 
+// A terminal that becomes narrower: the line that stood there stays, and those that
+// come fit.
+static void test_resized(void **state) {
+    static const setting terminal = {.terminal = true,
+                                     .columns = 100,
+                                     .later_columns = 40,
+                                     .program = "/usr/bin/timeout"};
+    run_file(state, classifier_run, "");
+    outcome o = run_with(state, &terminal,
+                         LIST("--foreground", "--preserve-status", "-s", "INT", "2",
+                              TR_PROGRAM, "train", "run.json", "--steps", "100000000"));
+    assert_int_equal(o.status, 130);
+    char *end = strstr(o.out, "\ninterrupted");
+    char *first = strstr(o.out, "\rstep 1/");
+    char *narrow = first ? strstr(first, "\r\n\rstep ") : NULL;
+    assert_true(end && narrow && narrow < end);
+    *end = *narrow = '\0';
+    assert_true(strlen(strrchr(first, '\r')) > 60);
+    int lines = 0;
+    for (char *line = strtok(narrow + 2, "\r\n"); line; line = strtok(NULL, "\r\n")) {
+        assert_true(strlen(line) < 40);
+        lines += strstr(line, "  loss ") != NULL;
+    }
+    assert_true(lines >= 3);
+    outcome_free(&o);
+}
+
+// Warnings and errors have a color on a terminal alone, and where nobody refuses it.
+static void test_colors(void **state) {
+    static const struct {
+        setting what;
+        bool colored;
+    } all[] = {
+        {{.terminal = true, .together = true, .columns = 120}, true},
+        {{.together = true}, false},
+        {{.terminal = true, .together = true, .environment = {"NO_COLOR=1"}}, false},
+        {{.terminal = true, .together = true, .environment = {"NO_COLOR="}}, true},
+        {{.terminal = true, .together = true, .environment = {"TERM=dumb"}}, false},
+    };
+    run_file(state, classifier_run, "");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool colored = all[i].colored;
+        outcome o = run_with(state, &all[i].what,
+                             LIST("train", "run.json", "--resume", "never", "--set",
+                                  "wandb.enabled=true"));
+        assert_int_equal(o.status, 0);
+        assert_says(o.out, colored ? "\x1b[33mwarning: \x1b[0mwandb.enabled"
+                                   : "warning: wandb.enabled");
+        assert_true(colored || !strchr(o.out, '\x1b'));
+        outcome_free(&o);
+        o = run_with(state, &all[i].what, LIST("train", "none.json"));
+        assert_int_equal(o.status, 2);
+        assert_says(o.out, colored ? "\x1b[31mtranche: \x1b[0mnone.json"
+                                   : "tranche: none.json");
+        outcome_free(&o);
+    }
+}
+
 // Narrow: the line is cut, as one that wraps could not be drawn over.
 static void test_narrow(void **state) {
     static const setting narrow = {.terminal = true, .columns = 30};
@@ -268,10 +409,12 @@ static void test_closed_streams(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),         TEST(test_summary),        TEST(test_steps_per_print),
-        TEST(test_live),          TEST(test_narrow),         TEST(test_eighty_columns),
-        TEST(test_forty_columns), TEST(test_interrupted),    TEST(test_utilization),
-        TEST(test_closed_output), TEST(test_closed_streams),
+        TEST(test_plain),           TEST(test_summary),        TEST(test_quiet),
+        TEST(test_steps_per_print), TEST(test_json),           TEST(test_json_error),
+        TEST(test_resized),         TEST(test_colors),         TEST(test_live),
+        TEST(test_narrow),          TEST(test_eighty_columns), TEST(test_forty_columns),
+        TEST(test_interrupted),     TEST(test_utilization),    TEST(test_closed_output),
+        TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

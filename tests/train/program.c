@@ -75,8 +75,17 @@ static char *metrics_text(const char *out) {
 }
 
 json_t *metrics_read(const char *out) {
-    static const char *const differ[] = {"time", "seconds", "wait_seconds",
-                                         "tokens_per_second", "epoch_seconds"};
+    static const char *const differ[] = {"time",
+                                         "seconds",
+                                         "wait_seconds",
+                                         "tokens_per_second",
+                                         "epoch_seconds",
+                                         "tokens_per_second_per_rank",
+                                         "tflops_per_rank",
+                                         "mfu",
+                                         "mfu_causal",
+                                         "hfu",
+                                         "hfu_causal"};
     char *text = metrics_text(out), *rest = text, *line;
     json_t *all = json_array();
     while ((line = strsep(&rest, "\n")) && *line) {

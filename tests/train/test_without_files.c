@@ -15,7 +15,7 @@ enum { STEPS = 6, TEXT_MAX = 1024 };
 typedef struct told {
     int64_t steps, evaluations, last_step, evaluated;
     double loss;
-    int stop_after, lines;
+    int stop_after, lines, metrics;
     tr_engine *engine;
 } told;
 
@@ -45,6 +45,13 @@ static void line(void *user, const char *text) {
     t->lines++;
     assert_null(strstr(text, "checkpoint"));
     assert_null(strstr(text, "saved"));
+}
+
+static void metrics(void *user, const char *text) {
+    told *t = user;
+    t->metrics++;
+    assert_int_equal(strncmp(text, "{\"step\": ", 9), 0);
+    assert_int_equal(text[strlen(text) - 1], '}');
 }
 
 static int entries(const char *folder) {
@@ -77,6 +84,8 @@ static tr_train_options options_of(told *t) {
     options.stop_user = t;
     options.screen.line = line;
     options.screen.user = t;
+    options.metrics = metrics;
+    options.metrics_user = t;
     return options;
 }
 
@@ -98,6 +107,7 @@ static void nothing_is_written(void **state) {
     assert_int_equal(heard.evaluations, STEPS / 2);
     assert_int_equal(heard.evaluated, STEPS);
     assert_true(heard.lines > 0);
+    assert_int_equal(heard.metrics, STEPS + STEPS / 2 + 1); // and one epoch
     snapshot_end(ends, 0, &t);
     assert_int_equal(mkdir("there", 0700), 0);
     open_run(&t, &data, ", \"out\": \"there\"");

@@ -70,6 +70,9 @@ typedef struct tr_planner_request {
     size_t (*levers)(void *user, const struct tr_planner_request *request,
                      struct tr_planner_lever *out);
     void *lever_user;
+    // Is told how many plans have been made, after each of them. NULL: nobody.
+    void (*tell)(void *user, size_t plans);
+    void *tell_user;
 } tr_planner_request;
 
 enum { TR_LEVERS_MAX = 16, TR_LEVER_WORDS = 160 };

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/wait.h"
 #include "calibrate/calibrate.h"
 #include "comm/alone.h"
 #include "files/checkpoint/checkpoint.h"
@@ -190,7 +191,12 @@ tr_status tr_run_calibrate(const tr_run *run, tr_machine **out, tr_error *err) {
                            : status;
 }
 
+static void tell_planning(void *user, size_t plans) {
+    tr__wait_count(user, (int64_t)plans, "plans made");
+}
+
 static tr_status choose(tr_run *run, tr_planner_request *request, tr_error *err) {
+    tr_wait wait = tr__wait_begin(&run->log, "planning");
     tr_state state;
     tr__run_set_budgets(run, run->given.parts.machine, true, request);
     if (tr__run_find_kept(run, &state)) {
@@ -199,10 +205,14 @@ static tr_status choose(tr_run *run, tr_planner_request *request, tr_error *err)
     tr_run_levers levers = {.run = run};
     request->levers = tr__run_levers;
     request->lever_user = &levers;
+    request->tell = tell_planning;
+    request->tell_user = &wait;
     tr_status status = tr_planner_choose(request, &run->planned, err);
     tr__run_levers_end(&levers);
     request->levers = NULL;
     request->lever_user = NULL;
+    request->tell = NULL;
+    request->tell_user = NULL;
     if (status == TR_OK) {
         memcpy(run->choice, tr_planned_choice(run->planned)->value, sizeof run->choice);
     }

@@ -457,7 +457,7 @@ static tr_status train(tr_engine *engine, const tr_train_options *options,
     }
     const tr_screen *screen = tr__comm_leads(l.comm) ? &options->screen : &none;
     tr__progress_begin(&l.line, screen, engine);
-    l.metrics.flops_limit = l.line.flops_limit;
+    tr__metrics_begin(&l.metrics, l.line.flops_limit, options, l.comm);
     say_begin(&l);
     l.crowding = tr__crowding_begin(engine->plan->request.threads);
     engine->defers = true;

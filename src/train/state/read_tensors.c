@@ -1,6 +1,7 @@
 #include "train/state/read_tensors.h"
 
 #include "base/checked.h"
+#include "base/wait.h"
 #include "graph/adapter.h"
 #include "models/folder.h"
 #include "models/models.h"
@@ -126,8 +127,13 @@ static tr_status read_scales(const tr_weights_source *from, const tr_plan *plan,
 tr_status tr__read_parameters(const tr_weights_source *from, const tr_plan *plan,
                               tr_executor *executor, int state, const char *state_name,
                               tr_error *err) {
+    tr_wait wait = tr__wait_begin(from->log, state < 0 ? "reading the weights"
+                                                       : "reading the optimizer");
+    double done = 0, total = (double)tr_plan_parameters(plan);
     for (size_t i = 0; i < plan->param_count; i++) {
         const tr_plan_param *param = &plan->params[i];
+        tr__wait_part(&wait, done, total);
+        done += (double)tr_shape_count(param->stored_shape);
         char name[TR_TENSOR_NAME_MAX];
         const tr_flat *flat = &plan->flats[param->flat];
         bool frozen = flat->frozen;

@@ -2,6 +2,7 @@
 #ifndef TR_TRAIN_STATE_READ_TENSORS_H
 #define TR_TRAIN_STATE_READ_TENSORS_H
 
+#include "base/log.h"
 #include "exec/executor.h"
 #include "files/safetensors/tensor_set.h"
 
@@ -32,6 +33,7 @@ typedef struct tr_weights_source {
     // Heads that the set does not have (tr__model_may_lack) stay what they are. NULL:
     // all is needed.
     const tr_model *may_lack;
+    const tr_log *log; // is told how far reading has come; NULL: nobody
 } tr_weights_source;
 
 // Fills what this rank holds of all parameters of a plan (state -1; of another name

@@ -1,6 +1,6 @@
 // Resuming a run.
-#include "base/clock.h"
 #include "base/files.h"
+#include "base/wait.h"
 #include "comm/alone.h"
 #include "ops/optimizers/optimizer_settings.h"
 #include "train/engine.h"
@@ -13,23 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Reading a checkpoint: told as notes once it takes longer than people like to wait
-// without a word.
-typedef struct reading {
-    const tr_log *log;
-    double next; // tr__seconds() of the next note
-} reading;
-
-static const double reading_every = 2; // seconds
-
 static void tell_reading(void *user, int64_t done, int64_t total) {
-    reading *r = user;
-    double now = tr__seconds();
-    if (now >= r->next && total > 0) {
-        r->next = now + reading_every;
-        tr__note(r->log, "reading the checkpoint: %.0f%%",
-                 100 * (double)done / (double)total);
-    }
+    tr__wait_part(user, (double)done, (double)total);
 }
 
 static tr_status check_state(tr_engine *engine, const tr_checkpoint *from,
@@ -109,8 +94,10 @@ static void say_converted(const tr_engine *engine, const tr_checkpoint *from) {
 static tr_status load_adapter(tr_engine *engine, const tr_checkpoint *from,
                               tr_error *err) {
     tr_status status = tr__engine_read_base(engine, err);
-    const tr_weights_source source = {
-        .set = from->model, .path = from->folder, .reads = TR_READS_TRAINED};
+    const tr_weights_source source = {.set = from->model,
+                                      .path = from->folder,
+                                      .reads = TR_READS_TRAINED,
+                                      .log = tr__run_log(engine->run)};
     return status == TR_OK ? tr__read_parameters(&source, engine->plan,
                                                  engine->executor, -1, NULL, err)
                            : status;
@@ -127,7 +114,8 @@ static tr_status load_parameters(tr_engine *engine, const tr_checkpoint *from,
     const tr_stored_tensor *first = tr__tensor_set_find(from->model, name);
     bool rounded = first && first->dtype != TR_F32;
     tr_weights_source source = {.set = rounded ? from->optimizer : from->model,
-                                .path = from->folder};
+                                .path = from->folder,
+                                .log = tr__run_log(engine->run)};
     return tr__read_parameters(&source, engine->plan, engine->executor, -1,
                                rounded ? TR_SAVED_MASTER : NULL, err);
 }
@@ -156,9 +144,11 @@ static tr_status load_tensors(tr_engine *engine, const tr_checkpoint *from,
         say_converted(engine, from);
     }
     for (int s = 0; s < states && status == TR_OK; s++) {
-        status = tr__read_parameters(
-            &(tr_weights_source){.set = from->optimizer, .path = from->folder},
-            engine->plan, engine->executor, s, NULL, err);
+        status =
+            tr__read_parameters(&(tr_weights_source){.set = from->optimizer,
+                                                     .path = from->folder,
+                                                     .log = tr__run_log(engine->run)},
+                                engine->plan, engine->executor, s, NULL, err);
     }
     return status;
 }
@@ -346,8 +336,8 @@ static void warn_anew(const tr_engine *engine) {
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
     const tr_settings *settings = engine->settings;
     char folder[PATH_MAX];
-    reading read = {tr__run_log(engine->run), tr__seconds() + reading_every};
-    tr_progress progress = {tell_reading, &read};
+    tr_wait wait = tr__wait_begin(tr__run_log(engine->run), "reading the checkpoint");
+    tr_progress progress = {tell_reading, &wait};
     engine->own_until = INT64_MAX;
     if (strcmp(settings->resume, "never") == 0) {
         engine->anew = true;

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "base/wait.h"
 #include "models/models.h"
 #include "train/engine.h"
 #include "train/state/magnitudes.h"
@@ -66,9 +67,14 @@ static void begin_states(tr_engine *engine) {
 }
 
 static tr_status draw_all(tr_engine *engine, tr_error *err) {
+    const tr_plan *plan = engine->plan;
+    tr_wait wait = tr__wait_begin(tr__run_log(engine->run), "drawing the weights");
+    double done = 0, total = (double)tr_plan_parameters(plan);
     tr_status status = TR_OK;
-    for (size_t i = 0; i < engine->plan->param_count && status == TR_OK; i++) {
+    for (size_t i = 0; i < plan->param_count && status == TR_OK; i++) {
         status = draw(engine, (int)i, err);
+        done += (double)tr_shape_count(plan->params[i].stored_shape);
+        tr__wait_part(&wait, done, total);
     }
     return status;
 }
@@ -173,7 +179,8 @@ static tr_status read_folder(tr_engine *engine, const char *folder, tr_error *er
                                   .path = folder,
                                   .rows = run->rows_read,
                                   .used = grown ? run->tokens_read : 0,
-                                  .may_lack = run->own_model};
+                                  .may_lack = run->own_model,
+                                  .log = tr__run_log(run)};
         status =
             tr__read_parameters(&from, engine->plan, engine->executor, -1, NULL, err);
     }
@@ -248,10 +255,12 @@ tr_status tr__engine_read_base(tr_engine *engine, tr_error *err) {
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open(folder, &set, err);
     if (status == TR_OK) {
-        status = read_set(
-            engine,
-            &(tr_weights_source){.set = set, .path = folder, .reads = TR_READS_FROZEN},
-            err);
+        status = read_set(engine,
+                          &(tr_weights_source){.set = set,
+                                               .path = folder,
+                                               .reads = TR_READS_FROZEN,
+                                               .log = tr__run_log(engine->run)},
+                          err);
     }
     if (status == TR_OK) {
         warn_of_unused(engine, set, folder);
@@ -295,7 +304,8 @@ static tr_status begin_trained(tr_engine *engine, tr_error *err) {
                                                .path = folder,
                                                .reads = TR_READS_TRAINED,
                                                .drawn = !run->adapter,
-                                               .may_lack = may_lack},
+                                               .may_lack = may_lack,
+                                               .log = tr__run_log(run)},
                           err);
     }
     if (status == TR_OK && !run->adapter) {

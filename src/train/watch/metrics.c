@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "comm/alone.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +125,11 @@ static void wait(tr_metrics *metrics, const line *to) {
 }
 
 static tr_status end_line(tr_metrics *metrics, line *to, tr_error *err) {
-    put(to, "}\n");
+    put(to, "}");
+    if (metrics->tell) {
+        metrics->tell(metrics->tell_user, to->text);
+    }
+    put(to, "\n");
     if (metrics->file < 0) {
         return TR_OK;
     }
@@ -213,6 +218,13 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
         tr__metrics_close(metrics);
     }
     return status;
+}
+
+void tr__metrics_begin(tr_metrics *metrics, double flops_limit,
+                       const tr_train_options *options, const tr_comm *comm) {
+    metrics->flops_limit = flops_limit;
+    metrics->tell = tr__comm_leads(comm) ? options->metrics : NULL;
+    metrics->tell_user = options->metrics_user;
 }
 
 // A last time for lines that wait.

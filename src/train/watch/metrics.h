@@ -18,6 +18,8 @@ typedef struct tr_metrics {
     const tr_log *log; // is told of that
     double flops_limit;   // of this machine, for utilisation; 0: not known
     tr_monitors monitors; // which get the same values
+    void (*tell)(void *user, const char *line); // gets the same lines; NULL: nobody
+    void *tell_user;
 } tr_metrics;
 
 // What an earlier process's lines tell.
@@ -34,6 +36,9 @@ tr_status tr__metrics_open(const char *out, int64_t step, tr_metrics *metrics,
 // Opens the monitors that the run has; values up to the engine's sample are kept there.
 tr_status tr__metrics_open_monitors(tr_metrics *metrics, const tr_engine *engine,
                                     tr_error *err);
+// What lines have from the training, and whom the leading rank tells of them.
+void tr__metrics_begin(tr_metrics *metrics, double flops_limit,
+                       const tr_train_options *options, const tr_comm *comm);
 void tr__metrics_close(tr_metrics *metrics); // NULL-safe
 
 tr_status tr__metrics_step(tr_metrics *metrics, const tr_engine *engine,
