@@ -7,6 +7,7 @@ import os
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ from tranche.run import Config, Run
 _FOREVER = 1 << 31  # steps: the caller's loop ends the training
 # Of DeepSpeed's engine, and not of this one.
 _ABSENT = {
-    *("allreduce_gradients", "no_sync", "coalesce_grad_reduction", "compile", "scale"),
+    *("allreduce_gradients", "coalesce_grad_reduction", "compile", "scale"),
     *("deepspeed_io", "destroy_moe", "empty_partition_cache", "offload_states"),
     *("reload_states", "save_fp16_model", "save_16bit_model", "module_state_dict"),
     *("load_module_state_dict", "set_train_batch_size", "set_data_post_process_func"),
@@ -71,7 +72,7 @@ class ModuleEngine:
         self._arguments = list(inspect.signature(module.forward).parameters)
         self._resume: str | None = None
         self._made: Made | None = None
-        self.native: native.Native | None = None  # the library's model, where it is taken
+        self.native: native.Native | None = None  # the library's model, if it is taken
         self._feed: Feed | None = None
         self._run: Run | None = None
         self._engine: Engine | None = None
@@ -80,11 +81,17 @@ class ModuleEngine:
         # What the plan was made of, to make it again.
         self._first: tuple[dict[str, Any], list[str], bool] | None = None
         self._boundary: bool | None = None
+        self._no_sync = False
+        self._divided = False  # the losses of the step at work, by the caller
         self.micro_steps = 0
         self._norm: float | None = None
         self._parts = 0  # batches of the iterator that make an effective batch
         self._rates: list[float | None] = []
+        self._shares: list[float] = []  # of the config's rate, of each group
+        self.skipped = False  # the last step's update
         self.optimizer = self._optimizer()
+        # Do the optimizer's groups say the rates, and not the config's scheduler?
+        self.rates_are_given = optimizer is not None
 
     def __getattr__(self, name: str) -> Any:
         if name in _ABSENT:
@@ -186,6 +193,18 @@ class ModuleEngine:
         return self._made.lowering.in_torch if self._made is not None else []
 
     @property
+    def begun(self) -> bool:
+        """Has the engine taken the module's weights? It does with the first batch."""
+        return self._engine is not None
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """The module's parameters are whole and current inside, to be read in PyTorch.
+        All ranks enter it."""
+        with self._weights.whole() if self._weights is not None else nullcontext():
+            yield
+
+    @property
     def plan(self) -> Plan:
         """The plan of a step."""
         return self._working().plan
@@ -236,8 +255,8 @@ class ModuleEngine:
         if count > 1 and train != micro * steps * count:
             raise Error(
                 Status.USAGE,
-                f"train_batch gives {count} ranks equal shares: train_batch_size {train} "
-                f"has to be train_micro_batch_size_per_gpu {micro} times "
+                f"train_batch gives {count} ranks equal shares: train_batch_size "
+                f"{train} has to be train_micro_batch_size_per_gpu {micro} times "
                 f"gradient_accumulation_steps {steps} times the ranks",
             )
         return train // count
@@ -319,7 +338,7 @@ class ModuleEngine:
 
     def _set_rates(self, engine: Engine) -> None:
         """Rates that were written to the groups count from now on."""
-        if self._client is None and self.lr_scheduler is None:
+        if not self.rates_are_given and self.lr_scheduler is None:
             return
         for i, group in enumerate(self.optimizer.param_groups):
             rate = float(group["lr"])
@@ -329,15 +348,25 @@ class ModuleEngine:
 
     def _stepped(self, result: Any) -> None:
         self.global_steps += 1
-        self.skipped_steps += bool(result.skipped)
+        self.skipped = bool(result.skipped)
+        self.skipped_steps += self.skipped
         self._norm = result.grad_norm
-        if self._client is None and self.lr_scheduler is None:
-            self.optimizer.param_groups[-1]["lr"] = result.lr
-        if self.lr_scheduler is not None and not result.skipped:
+        if not self.rates_are_given and self.lr_scheduler is None:
+            self._show_rates(result.lr)
+        if self.lr_scheduler is not None and not self.skipped:
             with warnings.catch_warnings():
                 # The update was the engine's: torch has seen no optimizer.step().
                 warnings.filterwarnings("ignore", "Detected call of")
                 self.lr_scheduler.step()
+
+    def _show_rates(self, rate: float) -> None:
+        """Groups follow the schedule of the last one, each by its own factor."""
+        groups = self.optimizer.param_groups
+        if not self._shares:
+            last = float(groups[-1]["lr"]) or 1.0
+            self._shares = [float(group["lr"]) / last for group in groups]
+        for group, share in zip(groups, self._shares, strict=True):
+            group["lr"] = rate * share
 
     # ---- a step in parts
 
@@ -377,43 +406,64 @@ class ModuleEngine:
                 Status.USAGE,
                 "the checkpoint is read when the first training batch shows the shapes",
             )
-        with torch.no_grad():
-            if self._weights is None:
-                return self.module(*inputs, **named)
-            with self._weights.whole():
-                return self.module(*inputs, **named)
+        with torch.no_grad(), self.whole():
+            return self.module(*inputs, **named)
 
     def backward(
         self, loss: Any, retain_graph: bool = False, scale_wrt_gas: bool = True
     ) -> Any:
         """Takes the gradient of the last forward's loss. Returns the loss divided by
-        the accumulation steps."""
-        if not scale_wrt_gas:
-            raise Error(Status.USAGE, "scale_wrt_gas=False is not supported")
+        the accumulation steps. scale_wrt_gas=False: the caller has divided it, and the
+        step takes the sum of its micro-batches, as many as there are."""
         if self._in_parts is None:
             raise Error(Status.USAGE, "backward: there is no forward that waits for it")
-        self._in_parts.backward(loss, retain_graph)
-        return loss / self.batch.accumulation
+        steps = self.batch.accumulation
+        self._divided = not scale_wrt_gas
+        self._in_parts.backward(loss, retain_graph, steps if self._divided else 1)
+        return loss if self._divided else loss / steps
 
     def step(self, lr_kwargs: Any = None) -> None:
         """Updates the weights where the last micro-batch of the step is done."""
         if lr_kwargs:
             raise Error(Status.USAGE, "lr_kwargs is not supported")
+        if self._no_sync:
+            raise Error(Status.USAGE, "step: call it outside of no_sync()")
         parts = self._in_parts
         if parts is None or parts.waiting or not parts.done:
             raise Error(
-                Status.USAGE, "step: call backward first, with a loss of the last forward"
+                Status.USAGE,
+                "step: call backward first, with a loss of the last forward",
             )
         if self.is_gradient_accumulation_boundary():
-            if parts.done < self.batch.accumulation:
-                raise Error(
-                    Status.USAGE,
-                    f"the plan's step has {self.batch.accumulation} micro-batches, and "
-                    f"there are {parts.done}: set gradient_accumulation_steps",
-                )
+            self._complete(parts)
             self._set_rates(self._working())
             self._stepped(parts.update())
         self.micro_steps += 1
+
+    def _complete(self, parts: Parts) -> None:
+        """The plan's step has as many micro-batches as the config says."""
+        wanted = self.batch.accumulation
+        if parts.done == wanted:
+            return
+        if not self._divided:
+            raise Error(
+                Status.USAGE,
+                f"the plan's step has {wanted} micro-batches, and there are "
+                f"{parts.done}: set gradient_accumulation_steps",
+            )
+        parts.fill(wanted - parts.done)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Micro-batches inside end no step. When gradients are exchanged, the plan says
+        in any case."""
+        if self._no_sync:
+            raise Error(Status.USAGE, "no_sync: it is entered already")
+        self._no_sync = True
+        try:
+            yield
+        finally:
+            self._no_sync = False
 
     def is_gradient_accumulation_boundary(self) -> bool:
         """Is the micro-batch at work the last one of its step?"""
