@@ -4,10 +4,11 @@ divides, what a module returns, and micro-batches that end no step."""
 from __future__ import annotations
 
 import copy
+import logging
 import unittest
 from typing import Any, NamedTuple
 
-from common import HAS_TORCH, needs_torch
+from common import HAS_TORCH, needs_mpi, needs_torch, run_python
 from test_module import Modules, config
 
 import tranche
@@ -123,6 +124,132 @@ class Calls(Modules):
         losses = [F.cross_entropy(of.plain(x), y), F.cross_entropy(of.plain(u), v)]
         torch_step(of, [loss / 2 for loss in losses])
         self.same(of)
+
+
+    def micro_batches(self, of: Pair, count: int, wanted: int) -> None:
+        """A step of `count` micro-batches that PyTorch takes the mean of."""
+        losses = []
+        for i in range(count):
+            x, y = (tensor[: of.engine.batch.micro] for tensor in rows())
+            if count < wanted:
+                of.engine.set_gradient_accumulation_boundary(i == count - 1)
+            of.engine.backward(F.cross_entropy(of.engine(x), y))
+            of.engine.step()
+            losses.append(F.cross_entropy(of.plain(x), y) / count)
+        torch_step(of, losses)
+        self.same(of)
+
+    def test_a_step_that_ends_early(self) -> None:
+        of = pair(classifier(), train_micro_batch_size_per_gpu=2)
+        self.micro_batches(of, 4, 4)
+        with self.assertLogs("tranche", logging.WARNING) as told:
+            self.micro_batches(of, 1, 4)
+            self.micro_batches(of, 3, 4)
+        self.assertEqual(len(told.output), 1)
+        self.assertIn("1 of its 4 micro-batches", told.output[0])
+
+    def test_another_batch(self) -> None:
+        of = pair(classifier(), train_micro_batch_size_per_gpu=2)
+        of.engine.set_train_batch_size(4)  # before there is a plan
+        self.micro_batches(of, 2, 2)
+        of.engine.set_train_batch_size(6)
+        self.assertEqual(of.engine.get_batch_info(), (6, 2, 3))
+        self.micro_batches(of, 3, 3)
+        of.engine.set_train_micro_batch_size(4)
+        self.assertEqual(of.engine.get_batch_info(), (12, 4, 3))
+        self.micro_batches(of, 3, 3)
+        with self.refused(USAGE, "13 is not a multiple"):
+            of.engine.set_train_batch_size(13)
+        of.engine(rows()[0][:4])
+        with self.refused(USAGE, "a step is at work"):
+            of.engine.set_train_batch_size(4)
+
+    def test_another_batch_of_train_batch(self) -> None:
+        module, loss = classifier(), nn.CrossEntropyLoss()
+        plain = copy.deepcopy(module)
+        engine, *_ = tranche.initialize(model=module, config=config(), loss=loss)
+        optimizer = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
+        of = Pair(engine, plain, optimizer)
+        for count in (8, 4):
+            engine.set_train_micro_batch_size(count)
+            x, y = (tensor[:count] for tensor in rows())
+            engine.train_batch(iter([(x, y)]))
+            torch_step(of, [loss(plain(x), y)])
+            self.same(of)
+
+    def test_questions(self) -> None:
+        zero = {"stage": 2, "offload_optimizer": {"device": "cpu"}}
+        bf16 = {"enabled": True}
+        engine = pair(classifier(), zero_optimization=zero, bf16=bf16).engine
+        told = (engine.zero_optimization(), engine.zero_optimization_stage())
+        self.assertEqual(told, (True, 2))
+        self.assertTrue(engine.zero_optimization_partition_gradients())
+        self.assertFalse(engine.zero_optimization_partition_weights())
+        self.assertTrue(engine.zero_cpu_offload() and engine.bfloat16_enabled())
+        self.assertFalse(engine.fp16_enabled())
+        named = (engine.optimizer_name(), engine.scheduler_name())
+        self.assertEqual(named, ("SGD", None))
+        self.assertEqual((engine.world_size, engine.global_rank), (1, 0))
+        with self.refused(USAGE, "compile", "leave the call out"):
+            engine.compile()
+
+    def test_weights_as_a_file(self) -> None:
+        engine = pair(classifier(), bf16={"enabled": True}).engine
+        x, y = rows()
+        engine.module[0].bias.requires_grad_(False)
+        engine.backward(F.cross_entropy(engine(x), y))
+        engine.step()
+        self.assertTrue(engine.save_16bit_model("saved", "all.bin"))
+        engine.save_16bit_model("saved", "some.bin", exclude_frozen_parameters=True)
+        found, some = (torch.load(f"saved/{name}.bin") for name in ("all", "some"))
+        self.assertEqual(list(some), ["0.weight", "2.weight", "2.bias"])
+        for name, values in engine.module_state_dict().items():
+            self.assertTrue(torch.equal(found[name], values.bfloat16()), name)
+
+    def test_ranks(self) -> None:
+        comm = tranche.comm
+        told = (comm.get_rank(), comm.get_world_size(), comm.get_local_rank())
+        self.assertEqual(told, (0, 1, 0))
+        comm.barrier()
+        self.assertFalse(comm.is_initialized())
+        with self.refused(USAGE, "all_reduce", "torch.distributed"):
+            comm.all_reduce(torch.zeros(1))
+        with self.refused(USAGE, "zero", "engine.whole()"):
+            tranche.zero.Init()
+
+    @needs_mpi
+    def test_ranks_of_mpi(self) -> None:
+        done = run_python(RANKS, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(2):
+            self.assertIn(f"{rank} {rank} of 2: 3", done.stdout)
+
+
+RANKS = """
+import os, sys
+if "OMPI_COMM_WORLD_RANK" not in os.environ:
+    launch = [sys.executable, "-m", "tranche", "launch", "-n", "2"]
+    open("ranks.py", "w").write(sys.orig_argv[2])
+    os.execv(sys.executable, [*launch, "ranks.py"])
+import torch, tranche
+from torch import nn
+config = {"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-3}}}
+config["zero_optimization"] = {"stage": 2}
+engine, *_ = tranche.initialize(model=nn.Linear(6, 4), config=config)
+for batch in (8, 16, 8):
+    if batch == 16:
+        engine.set_train_micro_batch_size(8)
+    if batch == 8 and engine.global_steps:
+        engine.set_train_micro_batch_size(4)
+    y = torch.zeros(batch // 2, dtype=torch.long)
+    loss = nn.functional.cross_entropy(engine(torch.ones(batch // 2, 6)), y)
+    engine.backward(loss)
+    engine.step()
+comm = tranche.comm
+comm.barrier()
+told = f"{comm.get_rank()} {comm.get_local_rank()} of {comm.get_world_size()}"
+print(f"{told}: {engine.global_steps}", flush=True)
+"""
 
 
 if __name__ == "__main__":

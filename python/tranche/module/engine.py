@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,25 +26,15 @@ from tranche.module.feed import Feed
 from tranche.module.lower import InTorch, module_dtypes
 from tranche.module.make import Made, make
 from tranche.module.parts import Parts
+from tranche.module.queries import ABSENT, Queries
 from tranche.module.weights import Weights
 from tranche.plan import Plan
 from tranche.run import Config, Run
 
 _FOREVER = 1 << 31  # steps: the caller's loop ends the training
-# Of DeepSpeed's engine, and not of this one.
-_ABSENT = {
-    *("allreduce_gradients", "coalesce_grad_reduction", "compile", "scale"),
-    *("deepspeed_io", "destroy_moe", "empty_partition_cache", "offload_states"),
-    *("reload_states", "save_fp16_model", "save_16bit_model", "module_state_dict"),
-    *("load_module_state_dict", "set_train_batch_size", "set_data_post_process_func"),
-    *("set_train_micro_batch_size", "set_custom_curriculum_learning_schedule"),
-    *("register_compile_pass", "clip_fp32_gradients", "buffered_allreduce_fallback"),
-    *("zero_offload_optimizer", "zero_offload_param", "get_wall_clock_timers"),
-    *("random_ltd_initialize", "was_step_applied_on_all", "get_type", "get_mom"),
-}
 
 
-class ModuleEngine:
+class ModuleEngine(Queries):
     """Trains a PyTorch module by a plan of the library's. Plan and memory are made when
     the first batch shows the shapes."""
 
@@ -81,7 +73,10 @@ class ModuleEngine:
         # What the plan was made of, to make it again.
         self._first: tuple[dict[str, Any], list[str], bool] | None = None
         self._boundary: bool | None = None
+        self._other_batch = False  # than the config's
+        self._in_step = 0  # calls of step() since the last update
         self._no_sync = False
+        self._told_early = False
         self._divided = False  # the losses of the step at work, by the caller
         self.micro_steps = 0
         self._norm: float | None = None
@@ -94,9 +89,10 @@ class ModuleEngine:
         self.rates_are_given = optimizer is not None
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ABSENT:
+        if name in ABSENT:
             raise Error(
-                Status.USAGE, f"DeepSpeed's engine.{name} is not supported by Tranche"
+                Status.USAGE,
+                f"DeepSpeed's engine.{name} is not supported: {ABSENT[name]}",
             )
         module = self.__dict__.get("module")
         if module is not None and hasattr(module, name):
@@ -123,6 +119,8 @@ class ModuleEngine:
             "resume": self._resume or "never",
             "gradient_clipping": self.gradient_clipping_norm,
         }
+        if self._other_batch:
+            settings.update(self._sizes())
         kept = frozen(self.module)
         if self._client is not None:
             names = {id(p): n for n, p in self.module.named_parameters()}
@@ -131,6 +129,13 @@ class ModuleEngine:
         if kept:
             settings["freeze"] = kept
         return settings
+
+    def _sizes(self) -> dict[str, int]:
+        return {
+            "train_batch_size": self.batch.train,
+            "train_micro_batch_size_per_gpu": self.batch.micro,
+            "gradient_accumulation_steps": self.batch.accumulation,
+        }
 
     def _begin(
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
@@ -172,9 +177,7 @@ class ModuleEngine:
         settings = self._settings()
         feed = None
         if parts:
-            settings["train_batch_size"] = self.batch.train
-            settings["train_micro_batch_size_per_gpu"] = self.batch.micro
-            settings["gradient_accumulation_steps"] = self.batch.accumulation
+            settings.update(self._sizes())
         else:
             settings["data.order"] = "sequential"
             feed = Feed(made.fields(), made.columns, self.batch.train)
@@ -438,20 +441,24 @@ class ModuleEngine:
             self._complete(parts)
             self._set_rates(self._working())
             self._stepped(parts.update())
+            self._in_step = -1
         self.micro_steps += 1
+        self._in_step += 1
 
     def _complete(self, parts: Parts) -> None:
         """The plan's step has as many micro-batches as the config says."""
         wanted = self.batch.accumulation
         if parts.done == wanted:
             return
-        if not self._divided:
-            raise Error(
-                Status.USAGE,
-                f"the plan's step has {wanted} micro-batches, and there are "
-                f"{parts.done}: set gradient_accumulation_steps",
+        if not self._told_early:
+            log.warning(
+                "a step ends with %d of its %d micro-batches: they count as the whole "
+                "step, and the others are computed for nothing",
+                parts.done,
+                wanted,
             )
-        parts.fill(wanted - parts.done)
+        self._told_early = True
+        parts.fill(wanted - parts.done, counted=self._divided)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -469,11 +476,11 @@ class ModuleEngine:
         """Is the micro-batch at work the last one of its step?"""
         if self._boundary is not None:
             return self._boundary
-        return (self.micro_steps + 1) % self.batch.accumulation == 0
+        return self._in_step + 1 >= self.batch.accumulation
 
     def set_gradient_accumulation_boundary(self, is_boundary: bool) -> None:
-        """Says it in place of the count. A step still has as many micro-batches as the
-        plan."""
+        """Says it in place of the count. A step may end with fewer micro-batches than
+        the plan has, and not with more."""
         self._boundary = is_boundary
 
     def zero_grad(self) -> None:
@@ -506,26 +513,89 @@ class ModuleEngine:
     def eval(self) -> ModuleEngine:
         return self.train(False)
 
-    def get_lr(self) -> list[float]:
-        return [float(group["lr"]) for group in self.optimizer.param_groups]
-
     def get_global_grad_norm(self) -> float | None:
         """Of the last step, before clipping."""
         return self._norm
 
-    def train_batch_size(self) -> int:
-        return self.batch.train
-
-    def train_micro_batch_size_per_gpu(self) -> int:
-        return self.batch.micro
-
-    def gradient_accumulation_steps(self) -> int:
-        return self.batch.accumulation
-
     def gradient_clipping(self) -> float:
         return self.gradient_clipping_norm
 
+    # ---- another batch
+
+    def set_train_batch_size(self, train_batch_size: int) -> None:
+        """From the next step on, by other accumulation steps. All ranks call it,
+        between two steps; the plan is made anew, and goes on from the same state."""
+        share = self.batch.micro * ranks.count()
+        if train_batch_size < 1 or train_batch_size % share:
+            raise Error(
+                Status.USAGE,
+                f"set_train_batch_size: {train_batch_size} is not a multiple of "
+                f"train_micro_batch_size_per_gpu {self.batch.micro} times the ranks",
+            )
+        steps = train_batch_size // share
+        self._change(configs.Batch(train_batch_size, self.batch.micro, steps))
+
+    def set_train_micro_batch_size(self, micro_batch_size: int) -> None:
+        """Likewise: the accumulation steps stay, and the effective batch changes."""
+        if micro_batch_size < 1:
+            raise Error(Status.USAGE, "set_train_micro_batch_size: 1 or more")
+        steps = self.batch.accumulation
+        train = micro_batch_size * steps * ranks.count()
+        self._change(configs.Batch(train, micro_batch_size, steps))
+
+    def _change(self, batch: configs.Batch) -> None:
+        if self._in_parts is not None and self._in_parts.at_work:
+            raise Error(Status.USAGE, "a step is at work: change the batch behind it")
+        self.batch, self._parts, self._other_batch = batch, 0, True
+        if self._first is None or self._engine is None:
+            return
+        mine = os.getpid() if ranks.rank() == 0 else 0
+        number = ranks.most(mine) if ranks.count() > 1 else mine
+        folder = os.path.join(tempfile.gettempdir(), f"tranche-batch-{number}")
+        kept, first = self._resume, self._first
+        try:
+            self._engine.save(folder)
+            self._end()
+            self._resume = folder
+            self._begin(*first)
+        finally:
+            self._resume = kept
+            if ranks.count() > 1:
+                ranks.most(0)  # all have read it
+            if ranks.rank() == 0:
+                shutil.rmtree(folder, ignore_errors=True)
+
     # ---- checkpoints
+
+    def module_state_dict(self) -> dict[str, Any]:
+        """The module's, whole and current. All ranks call it."""
+        return dict(self.module.state_dict())
+
+    def save_16bit_model(
+        self,
+        save_dir: str | os.PathLike[str],
+        save_filename: str = "pytorch_model.bin",
+        exclude_frozen_parameters: bool = False,
+    ) -> bool:
+        """The module's state_dict as a file of torch.save, its weights in the 16 bits
+        of the config where it has some. All ranks call it."""
+        state = self.module_state_dict()
+        kinds = {"fp16": torch.float16, "bf16": torch.bfloat16}
+        given = (self.fp16_enabled(), self.bfloat16_enabled())
+        to = next((kinds[n] for n, on in zip(kinds, given, strict=True) if on), None)
+        parameters = self.module.named_parameters()
+        kept_still = {name for name, p in parameters if not p.requires_grad}
+        if ranks.rank() == 0:
+            os.makedirs(save_dir, exist_ok=True)
+            kept = {
+                name: values.to(to) if to and values.is_floating_point() else values
+                for name, values in state.items()
+                if not (exclude_frozen_parameters and name in kept_still)
+            }
+            torch.save(kept, os.path.join(save_dir, save_filename))
+        return True
+
+    save_fp16_model = save_16bit_model
 
     def save_checkpoint(
         self,

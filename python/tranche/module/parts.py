@@ -113,9 +113,10 @@ class Parts:
         self.waiting, self.came = False, None
         self.done += 1
 
-    def fill(self, count: int) -> None:
-        """The next micro-batches count and have no loss."""
-        row = {name: values[:1] for name, values in self._given.items()}
+    def fill(self, count: int, counted: bool) -> None:
+        """The next micro-batches have no loss. counted: they count in the mean."""
+        rows = 1 if counted else 0
+        row = {name: values[:rows] for name, values in self._given.items()}
         for _ in range(count):
             outputs = self._engine.forward(row)
             self._engine.backward([None] * len(outputs))
