@@ -294,9 +294,9 @@ def read(cc: list[str], include: Path) -> Header:
 
 def annotation(of: str) -> str:
     if of.startswith("c_char * "):
-        return "bytes"
+        return "Text"
     if of == "c_char_p":
-        return "bytes | None"
+        return "Text | None"
     if of.startswith(("CFUNCTYPE", "POINTER")) or " * " in of or of == "c_void_p":
         return "Any"
     if of.startswith("c_"):
@@ -311,6 +311,8 @@ from __future__ import annotations
 
 from ctypes import *
 from typing import Any
+
+Text = bytes  # members have the name "bytes", too
 '''
 
 

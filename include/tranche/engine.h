@@ -108,8 +108,9 @@ TR_API tr_status tr_engine_step(tr_engine *engine, tr_step_result *result,
 //
 // Each rank hands over micro-batches of its own. The gradient that the update takes is
 // the mean over all micro-batches of the step, those of all ranks: each counts once,
-// however many rows it has. Where g is 1 or batches are full, this is the mean over
-// samples where the caller's loss is a mean over the rows of the micro-batch.
+// however many rows it has, and one without rows not at all. Where g is 1 or batches
+// are full, this is the mean over samples where the caller's loss is a mean over the
+// rows of the micro-batch.
 //
 // Calls in another order return TR_USAGE and change nothing, as do all other calls that
 // work on the engine while a step is at work. tr_engine_step, tr_engine_evaluate and
@@ -126,7 +127,9 @@ typedef struct tr_forward_options {
     // of its type, which are copied. NULL: the next one of the run's own data; where
     // the run has these, a training step takes no others.
     const void *const *inputs;
-    int64_t rows; // 1 to the run's micro-batch; without `inputs` it is not looked at
+    // Up to the run's micro-batch; without `inputs` it is not looked at. A micro-batch
+    // of 0 rows does not count, so that a step may end with fewer than the plan has.
+    int64_t rows;
     // Forward alone, as in an evaluation: nothing random is done, and no gradient comes
     // back. Not while a step is at work. It takes `inputs`.
     bool evaluate;

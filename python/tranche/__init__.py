@@ -16,6 +16,7 @@ TYPE_CHECKING = False  # as in typing, whose import takes longer than all of thi
 if TYPE_CHECKING:
     from typing import Any
 
+    from tranche import comm as comm
     from tranche.callbacks import Callback, Evaluation, StepResult
     from tranche.engine import Engine, checkpoint_bytes, train
     from tranche._initialize import add_config_arguments, init_distributed, initialize
@@ -70,6 +71,19 @@ __all__ = [
 ]
 
 
+# Modules of DeepSpeed's that a program may name, and what to do without.
+_ABSENT = {
+    "init_inference": "engine.eval() and engine(...) compute outputs, `tranche serve` "
+    "answers requests",
+    "moe": "mixtures of experts are not supported",
+    "ops": "the config's optimizer has what DeepSpeed's optimizers have",
+    "pipe": "tranche.initialize takes the module as it is: a plan places its layers",
+    "tp_model_init": "set tensor_parallel in a run file",
+    "zero": "make the module as usual; its parameters are views of the engine's "
+    "memory, and engine.whole() has them whole",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from tranche._declarations import (
@@ -81,6 +95,11 @@ def __getattr__(name: str) -> Any:
         return (
             f"{TRANCHE_VERSION_MAJOR}.{TRANCHE_VERSION_MINOR}.{TRANCHE_VERSION_PATCH}"
         )
+    if name == "comm":
+        return importlib.import_module("tranche.comm")
+    if name in _ABSENT:
+        told = f"DeepSpeed's {name} is not supported: {_ABSENT[name]}"
+        raise Error(Status.USAGE, told)
     if name not in _FROM:
         raise AttributeError(f"module 'tranche' has no attribute {name!r}")
     module, member = _FROM[name]

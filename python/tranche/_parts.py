@@ -29,7 +29,7 @@ class Lent:
         self, values: Any, dtype: int, shape: tuple[int, ...], name: str
     ) -> int:
         own = _fill.address(values, dtype, shape)
-        if own is not None:
+        if own:  # that of no rows is nowhere
             return own
         size = max(1, _fill.size(dtype) * math.prod(shape))
         buffer = self._buffers.get(name)

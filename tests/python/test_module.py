@@ -306,8 +306,8 @@ class Refused(Modules):
 
     def test_what_deepspeed_has_and_ours_has_not(self) -> None:
         engine, *_ = tranche.initialize(model=nn.Linear(6, 4), config=config())
-        with self.refused(USAGE, "no_sync"):
-            engine.no_sync()
+        with self.refused(USAGE, "offload_states"):
+            engine.offload_states()
         with self.assertRaises(AttributeError):
             engine.nothing_of_the_kind  # noqa: B018
 

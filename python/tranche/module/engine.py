@@ -5,8 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -23,25 +26,15 @@ from tranche.module.feed import Feed
 from tranche.module.lower import InTorch, module_dtypes
 from tranche.module.make import Made, make
 from tranche.module.parts import Parts
+from tranche.module.queries import ABSENT, Queries
 from tranche.module.weights import Weights
 from tranche.plan import Plan
 from tranche.run import Config, Run
 
 _FOREVER = 1 << 31  # steps: the caller's loop ends the training
-# Of DeepSpeed's engine, and not of this one.
-_ABSENT = {
-    *("allreduce_gradients", "no_sync", "coalesce_grad_reduction", "compile", "scale"),
-    *("deepspeed_io", "destroy_moe", "empty_partition_cache", "offload_states"),
-    *("reload_states", "save_fp16_model", "save_16bit_model", "module_state_dict"),
-    *("load_module_state_dict", "set_train_batch_size", "set_data_post_process_func"),
-    *("set_train_micro_batch_size", "set_custom_curriculum_learning_schedule"),
-    *("register_compile_pass", "clip_fp32_gradients", "buffered_allreduce_fallback"),
-    *("zero_offload_optimizer", "zero_offload_param", "get_wall_clock_timers"),
-    *("random_ltd_initialize", "was_step_applied_on_all", "get_type", "get_mom"),
-}
 
 
-class ModuleEngine:
+class ModuleEngine(Queries):
     """Trains a PyTorch module by a plan of the library's. Plan and memory are made when
     the first batch shows the shapes."""
 
@@ -71,7 +64,7 @@ class ModuleEngine:
         self._arguments = list(inspect.signature(module.forward).parameters)
         self._resume: str | None = None
         self._made: Made | None = None
-        self.native: native.Native | None = None  # the library's model, where it is taken
+        self.native: native.Native | None = None  # the library's model, if it is taken
         self._feed: Feed | None = None
         self._run: Run | None = None
         self._engine: Engine | None = None
@@ -80,16 +73,26 @@ class ModuleEngine:
         # What the plan was made of, to make it again.
         self._first: tuple[dict[str, Any], list[str], bool] | None = None
         self._boundary: bool | None = None
+        self._other_batch = False  # than the config's
+        self._in_step = 0  # calls of step() since the last update
+        self._no_sync = False
+        self._told_early = False
+        self._divided = False  # the losses of the step at work, by the caller
         self.micro_steps = 0
         self._norm: float | None = None
         self._parts = 0  # batches of the iterator that make an effective batch
         self._rates: list[float | None] = []
+        self._shares: list[float] = []  # of the config's rate, of each group
+        self.skipped = False  # the last step's update
         self.optimizer = self._optimizer()
+        # Do the optimizer's groups say the rates, and not the config's scheduler?
+        self.rates_are_given = optimizer is not None
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ABSENT:
+        if name in ABSENT:
             raise Error(
-                Status.USAGE, f"DeepSpeed's engine.{name} is not supported by Tranche"
+                Status.USAGE,
+                f"DeepSpeed's engine.{name} is not supported: {ABSENT[name]}",
             )
         module = self.__dict__.get("module")
         if module is not None and hasattr(module, name):
@@ -116,6 +119,8 @@ class ModuleEngine:
             "resume": self._resume or "never",
             "gradient_clipping": self.gradient_clipping_norm,
         }
+        if self._other_batch:
+            settings.update(self._sizes())
         kept = frozen(self.module)
         if self._client is not None:
             names = {id(p): n for n, p in self.module.named_parameters()}
@@ -124,6 +129,13 @@ class ModuleEngine:
         if kept:
             settings["freeze"] = kept
         return settings
+
+    def _sizes(self) -> dict[str, int]:
+        return {
+            "train_batch_size": self.batch.train,
+            "train_micro_batch_size_per_gpu": self.batch.micro,
+            "gradient_accumulation_steps": self.batch.accumulation,
+        }
 
     def _begin(
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
@@ -165,9 +177,7 @@ class ModuleEngine:
         settings = self._settings()
         feed = None
         if parts:
-            settings["train_batch_size"] = self.batch.train
-            settings["train_micro_batch_size_per_gpu"] = self.batch.micro
-            settings["gradient_accumulation_steps"] = self.batch.accumulation
+            settings.update(self._sizes())
         else:
             settings["data.order"] = "sequential"
             feed = Feed(made.fields(), made.columns, self.batch.train)
@@ -184,6 +194,18 @@ class ModuleEngine:
         """Operators that run in PyTorch, with the lines of Python that wrote them."""
         self._working()
         return self._made.lowering.in_torch if self._made is not None else []
+
+    @property
+    def begun(self) -> bool:
+        """Has the engine taken the module's weights? It does with the first batch."""
+        return self._engine is not None
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """The module's parameters are whole and current inside, to be read in PyTorch.
+        All ranks enter it."""
+        with self._weights.whole() if self._weights is not None else nullcontext():
+            yield
 
     @property
     def plan(self) -> Plan:
@@ -236,8 +258,8 @@ class ModuleEngine:
         if count > 1 and train != micro * steps * count:
             raise Error(
                 Status.USAGE,
-                f"train_batch gives {count} ranks equal shares: train_batch_size {train} "
-                f"has to be train_micro_batch_size_per_gpu {micro} times "
+                f"train_batch gives {count} ranks equal shares: train_batch_size "
+                f"{train} has to be train_micro_batch_size_per_gpu {micro} times "
                 f"gradient_accumulation_steps {steps} times the ranks",
             )
         return train // count
@@ -319,7 +341,7 @@ class ModuleEngine:
 
     def _set_rates(self, engine: Engine) -> None:
         """Rates that were written to the groups count from now on."""
-        if self._client is None and self.lr_scheduler is None:
+        if not self.rates_are_given and self.lr_scheduler is None:
             return
         for i, group in enumerate(self.optimizer.param_groups):
             rate = float(group["lr"])
@@ -329,15 +351,25 @@ class ModuleEngine:
 
     def _stepped(self, result: Any) -> None:
         self.global_steps += 1
-        self.skipped_steps += bool(result.skipped)
+        self.skipped = bool(result.skipped)
+        self.skipped_steps += self.skipped
         self._norm = result.grad_norm
-        if self._client is None and self.lr_scheduler is None:
-            self.optimizer.param_groups[-1]["lr"] = result.lr
-        if self.lr_scheduler is not None and not result.skipped:
+        if not self.rates_are_given and self.lr_scheduler is None:
+            self._show_rates(result.lr)
+        if self.lr_scheduler is not None and not self.skipped:
             with warnings.catch_warnings():
                 # The update was the engine's: torch has seen no optimizer.step().
                 warnings.filterwarnings("ignore", "Detected call of")
                 self.lr_scheduler.step()
+
+    def _show_rates(self, rate: float) -> None:
+        """Groups follow the schedule of the last one, each by its own factor."""
+        groups = self.optimizer.param_groups
+        if not self._shares:
+            last = float(groups[-1]["lr"]) or 1.0
+            self._shares = [float(group["lr"]) / last for group in groups]
+        for group, share in zip(groups, self._shares, strict=True):
+            group["lr"] = rate * share
 
     # ---- a step in parts
 
@@ -377,53 +409,78 @@ class ModuleEngine:
                 Status.USAGE,
                 "the checkpoint is read when the first training batch shows the shapes",
             )
-        with torch.no_grad():
-            if self._weights is None:
-                return self.module(*inputs, **named)
-            with self._weights.whole():
-                return self.module(*inputs, **named)
+        with torch.no_grad(), self.whole():
+            return self.module(*inputs, **named)
 
     def backward(
         self, loss: Any, retain_graph: bool = False, scale_wrt_gas: bool = True
     ) -> Any:
         """Takes the gradient of the last forward's loss. Returns the loss divided by
-        the accumulation steps."""
-        if not scale_wrt_gas:
-            raise Error(Status.USAGE, "scale_wrt_gas=False is not supported")
+        the accumulation steps. scale_wrt_gas=False: the caller has divided it, and the
+        step takes the sum of its micro-batches, as many as there are."""
         if self._in_parts is None:
             raise Error(Status.USAGE, "backward: there is no forward that waits for it")
-        self._in_parts.backward(loss, retain_graph)
-        return loss / self.batch.accumulation
+        steps = self.batch.accumulation
+        self._divided = not scale_wrt_gas
+        self._in_parts.backward(loss, retain_graph, steps if self._divided else 1)
+        return loss if self._divided else loss / steps
 
     def step(self, lr_kwargs: Any = None) -> None:
         """Updates the weights where the last micro-batch of the step is done."""
         if lr_kwargs:
             raise Error(Status.USAGE, "lr_kwargs is not supported")
+        if self._no_sync:
+            raise Error(Status.USAGE, "step: call it outside of no_sync()")
         parts = self._in_parts
         if parts is None or parts.waiting or not parts.done:
             raise Error(
-                Status.USAGE, "step: call backward first, with a loss of the last forward"
+                Status.USAGE,
+                "step: call backward first, with a loss of the last forward",
             )
         if self.is_gradient_accumulation_boundary():
-            if parts.done < self.batch.accumulation:
-                raise Error(
-                    Status.USAGE,
-                    f"the plan's step has {self.batch.accumulation} micro-batches, and "
-                    f"there are {parts.done}: set gradient_accumulation_steps",
-                )
+            self._complete(parts)
             self._set_rates(self._working())
             self._stepped(parts.update())
+            self._in_step = -1
         self.micro_steps += 1
+        self._in_step += 1
+
+    def _complete(self, parts: Parts) -> None:
+        """The plan's step has as many micro-batches as the config says."""
+        wanted = self.batch.accumulation
+        if parts.done == wanted:
+            return
+        if not self._told_early:
+            log.warning(
+                "a step ends with %d of its %d micro-batches: they count as the whole "
+                "step, and the others are computed for nothing",
+                parts.done,
+                wanted,
+            )
+        self._told_early = True
+        parts.fill(wanted - parts.done, counted=self._divided)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Micro-batches inside end no step. When gradients are exchanged, the plan says
+        in any case."""
+        if self._no_sync:
+            raise Error(Status.USAGE, "no_sync: it is entered already")
+        self._no_sync = True
+        try:
+            yield
+        finally:
+            self._no_sync = False
 
     def is_gradient_accumulation_boundary(self) -> bool:
         """Is the micro-batch at work the last one of its step?"""
         if self._boundary is not None:
             return self._boundary
-        return (self.micro_steps + 1) % self.batch.accumulation == 0
+        return self._in_step + 1 >= self.batch.accumulation
 
     def set_gradient_accumulation_boundary(self, is_boundary: bool) -> None:
-        """Says it in place of the count. A step still has as many micro-batches as the
-        plan."""
+        """Says it in place of the count. A step may end with fewer micro-batches than
+        the plan has, and not with more."""
         self._boundary = is_boundary
 
     def zero_grad(self) -> None:
@@ -456,26 +513,89 @@ class ModuleEngine:
     def eval(self) -> ModuleEngine:
         return self.train(False)
 
-    def get_lr(self) -> list[float]:
-        return [float(group["lr"]) for group in self.optimizer.param_groups]
-
     def get_global_grad_norm(self) -> float | None:
         """Of the last step, before clipping."""
         return self._norm
 
-    def train_batch_size(self) -> int:
-        return self.batch.train
-
-    def train_micro_batch_size_per_gpu(self) -> int:
-        return self.batch.micro
-
-    def gradient_accumulation_steps(self) -> int:
-        return self.batch.accumulation
-
     def gradient_clipping(self) -> float:
         return self.gradient_clipping_norm
 
+    # ---- another batch
+
+    def set_train_batch_size(self, train_batch_size: int) -> None:
+        """From the next step on, by other accumulation steps. All ranks call it,
+        between two steps; the plan is made anew, and goes on from the same state."""
+        share = self.batch.micro * ranks.count()
+        if train_batch_size < 1 or train_batch_size % share:
+            raise Error(
+                Status.USAGE,
+                f"set_train_batch_size: {train_batch_size} is not a multiple of "
+                f"train_micro_batch_size_per_gpu {self.batch.micro} times the ranks",
+            )
+        steps = train_batch_size // share
+        self._change(configs.Batch(train_batch_size, self.batch.micro, steps))
+
+    def set_train_micro_batch_size(self, micro_batch_size: int) -> None:
+        """Likewise: the accumulation steps stay, and the effective batch changes."""
+        if micro_batch_size < 1:
+            raise Error(Status.USAGE, "set_train_micro_batch_size: 1 or more")
+        steps = self.batch.accumulation
+        train = micro_batch_size * steps * ranks.count()
+        self._change(configs.Batch(train, micro_batch_size, steps))
+
+    def _change(self, batch: configs.Batch) -> None:
+        if self._in_parts is not None and self._in_parts.at_work:
+            raise Error(Status.USAGE, "a step is at work: change the batch behind it")
+        self.batch, self._parts, self._other_batch = batch, 0, True
+        if self._first is None or self._engine is None:
+            return
+        mine = os.getpid() if ranks.rank() == 0 else 0
+        number = ranks.most(mine) if ranks.count() > 1 else mine
+        folder = os.path.join(tempfile.gettempdir(), f"tranche-batch-{number}")
+        kept, first = self._resume, self._first
+        try:
+            self._engine.save(folder)
+            self._end()
+            self._resume = folder
+            self._begin(*first)
+        finally:
+            self._resume = kept
+            if ranks.count() > 1:
+                ranks.most(0)  # all have read it
+            if ranks.rank() == 0:
+                shutil.rmtree(folder, ignore_errors=True)
+
     # ---- checkpoints
+
+    def module_state_dict(self) -> dict[str, Any]:
+        """The module's, whole and current. All ranks call it."""
+        return dict(self.module.state_dict())
+
+    def save_16bit_model(
+        self,
+        save_dir: str | os.PathLike[str],
+        save_filename: str = "pytorch_model.bin",
+        exclude_frozen_parameters: bool = False,
+    ) -> bool:
+        """The module's state_dict as a file of torch.save, its weights in the 16 bits
+        of the config where it has some. All ranks call it."""
+        state = self.module_state_dict()
+        kinds = {"fp16": torch.float16, "bf16": torch.bfloat16}
+        given = (self.fp16_enabled(), self.bfloat16_enabled())
+        to = next((kinds[n] for n, on in zip(kinds, given, strict=True) if on), None)
+        parameters = self.module.named_parameters()
+        kept_still = {name for name, p in parameters if not p.requires_grad}
+        if ranks.rank() == 0:
+            os.makedirs(save_dir, exist_ok=True)
+            kept = {
+                name: values.to(to) if to and values.is_floating_point() else values
+                for name, values in state.items()
+                if not (exclude_frozen_parameters and name in kept_still)
+            }
+            torch.save(kept, os.path.join(save_dir, save_filename))
+        return True
+
+    save_fp16_model = save_16bit_model
 
     def save_checkpoint(
         self,

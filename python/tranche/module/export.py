@@ -16,7 +16,27 @@ from tranche.module.batch_first import batch_first
 Loss = Callable[..., Any]
 _HERE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
 # Frames that tell nobody where his mistake is.
-_OUTSIDE = tuple(f"{os.path.dirname(str(m.__file__))}{os.sep}" for m in (torch, tranche))
+_OUTSIDE = tuple(
+    f"{os.path.dirname(str(each.__file__))}{os.sep}" for each in (torch, tranche)
+)
+
+
+class Returned(NamedTuple):
+    """What a module returns: tensors by name, of a dict or a class like one; names: of
+    none else."""
+
+    kind: type | None
+    names: list[str]
+
+    def made(self, tensors: Sequence[Any]) -> Any:
+        """The same of other tensors."""
+        if self.kind is None:
+            return tensors[0] if len(tensors) == 1 else tuple(tensors)
+        named = dict(zip(self.names, tensors, strict=True))
+        try:
+            return self.kind(**named)
+        except TypeError:
+            return named
 
 
 class Traced(NamedTuple):
@@ -29,6 +49,7 @@ class Traced(NamedTuple):
     buffers: dict[Any, str]
     constants: dict[Any, Any]  # their tensors
     outputs: list[Any]
+    returned: Returned
     rows: Any  # the symbol, as sympy has it
     graph_module: Any
     placeholders: list[Any]
@@ -37,32 +58,46 @@ class Traced(NamedTuple):
 class _WithLoss(torch.nn.Module):
     """The module, and behind it the loss of its outputs and the batch's last tensor."""
 
-    def __init__(self, module: torch.nn.Module, loss: Loss | None) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        loss: Loss | None,
+        told: Callable[[Returned], None],
+    ) -> None:
+        """told: of what the module returns; export forgets what it writes to itself."""
         super().__init__()
         self.module = module
         self.loss = loss
+        self.told = told
         self.train(module.training)
 
     def forward(self, *given: Any, **named: Any) -> Any:
         if self.loss is None:
-            return _tensors_of(self.module(*given, **named))
+            found = self.module(*given, **named)
+            tensors = _tensors_of(found)
+            kind = type(found) if isinstance(found, Mapping) else None
+            self.told(Returned(kind, list(tensors)))
+            made = list(tensors.values())
+            return made[0] if len(made) == 1 else tuple(made)
         *inputs, target = given
         return self.loss(self.module(*inputs, **named), target)
 
 
-def _tensors_of(found: Any) -> Any:
-    """What a module returns, as tensors: its loss alone where it has one."""
+def _tensors_of(found: Any) -> dict[str, Any]:
+    """What a module returns, as tensors by name: its loss alone where it has one."""
     if isinstance(found, torch.Tensor):
-        return found
+        return {"0": found}
     loss = getattr(found, "loss", None)
-    if isinstance(found, Mapping) and loss is None:
-        loss = found.get("loss")
+    if isinstance(found, Mapping):
+        loss = found.get("loss") if loss is None else loss
+        named = {str(name): part for name, part in found.items()}
+    else:
+        named = {str(i): part for i, part in enumerate(found)}
     if isinstance(loss, torch.Tensor):
-        return loss
-    parts = list(found.values()) if isinstance(found, Mapping) else list(found)
-    tensors = [part for part in parts if isinstance(part, torch.Tensor)]
-    scalars = [part for part in tensors if part.ndim == 0]
-    return scalars[0] if len(scalars) == 1 else tuple(tensors)
+        return {"loss": loss}
+    tensors = {n: part for n, part in named.items() if isinstance(part, torch.Tensor)}
+    scalars = [name for name, part in tensors.items() if part.ndim == 0]
+    return {scalars[0]: tensors[scalars[0]]} if len(scalars) == 1 else tensors
 
 
 def where(node: Any) -> str:
@@ -124,10 +159,12 @@ def export(
     rows = torch.export.Dim("rows")
     given = example(batch)
     dynamic = [{0: rows} for name in given if name not in named]
+    returned = [Returned(None, [])]
+    whole = _WithLoss(module, loss, returned.append)
     try:
         with batch_first():
             program = torch.export.export(
-                _WithLoss(module, loss),
+                whole,
                 tuple(tensor for name, tensor in given.items() if name not in named),
                 {name: given[name] for name in named},
                 dynamic_shapes={
@@ -138,7 +175,7 @@ def export(
             )
     except Exception as error:
         raise Error(Status.USAGE, _told(error)) from error
-    return _traced(program, list(given))
+    return _traced(program, list(given), returned[-1])
 
 
 def _told(error: Exception) -> str:
@@ -170,7 +207,7 @@ def _plain(name: str) -> str:
     return name.removeprefix("module.")
 
 
-def _traced(program: Any, names: list[str]) -> Traced:
+def _traced(program: Any, names: list[str], returned: Returned) -> Traced:
     graph_module = program.graph_module
     signature = program.graph_signature
     kinds = torch.export.graph_signature.InputKind
@@ -203,6 +240,7 @@ def _traced(program: Any, names: list[str]) -> Traced:
         buffers=buffers,
         constants=constants,
         outputs=list(output.args[0]),
+        returned=returned,
         rows=first.meta["val"].shape[0].node.expr,
         graph_module=graph_module,
         placeholders=placeholders,

@@ -51,6 +51,7 @@ class Parts:
         self.waiting = False  # for the gradients of the last one
         self.done = 0  # micro-batches of the step
         self.came: list[Any] | None = None
+        self._given: dict[str, Any] = {}  # to the last forward
 
     def forward(self, batch: Mapping[str, Any], rows: int) -> Any:
         """What the module returns for these rows."""
@@ -62,7 +63,8 @@ class Parts:
             )
         given = columns(self._lowering, self._tensors, batch, rows)
         names = [tensor.name for tensor in self._tensors]
-        found = self._engine.forward(dict(zip(names, given, strict=True)))
+        self._given = dict(zip(names, given, strict=True))
+        found = self._engine.forward(self._given)
         self.number += 1
         self.waiting, self.came = True, None
         outputs = [from_dlpack(output) for output in found]
@@ -71,42 +73,54 @@ class Parts:
 
     def _as_returned(self, batch: Mapping[str, Any], rows: int, made: Any) -> Any:
         lowering = self._lowering
+        returned = lowering.traced.returned
         if lowering.outside is None:
             found = []
             for (node, _), values in zip(lowering.handed, made, strict=True):
                 meta = node.meta["val"]
                 each = lowering.shapes.factor(meta.shape[0]) or 1
-                found.append(values.reshape(each * rows, *meta.shape[1:]).to(meta.dtype))
-            return found[0] if len(found) == 1 else tuple(found)
+                shape = (each * rows, *meta.shape[1:])
+                found.append(values.reshape(shape).to(meta.dtype))
+            return returned.made(found)
         values = dict(zip([node for node, _ in lowering.handed], made, strict=True))
         names = lowering.traced.inputs
         operands = [
             values[o.node] if o.node in values else self._of_batch(o, batch, names)
             for o in lowering.outside.operands
         ]
-        return lowering.outside.run(rows, operands)
+        return returned.made([lowering.outside.run(rows, operands)])
 
     def _of_batch(self, operand: Any, batch: Mapping[str, Any], names: Any) -> Any:
         given = batch[names[operand.node]]
         return given.permute(0, 2, 3, 1) if operand.channels_last else given
 
-    def backward(self, loss: Any, retain_graph: bool = False) -> None:
+    def backward(self, loss: Any, retain_graph: bool = False, times: float = 1) -> None:
+        """times: what the loss is taken by, where the caller has divided it."""
         if not self.waiting:
             raise Error(Status.USAGE, "backward: there is no forward that waits for it")
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise Error(Status.USAGE, "backward takes a loss, a tensor of one number")
         self.came = None
         if loss.requires_grad:
-            loss.backward(retain_graph=retain_graph)
+            (loss * times).backward(retain_graph=retain_graph)
         if self.came is None:
             raise Error(
                 Status.USAGE,
                 "no output of the last forward leads to this loss; the forward still "
                 "waits for its backward",
             )
-        self._engine.backward(self.came, float(loss.detach()))
+        self._engine.backward(self.came, float(loss.detach()) * times)
         self.waiting, self.came = False, None
         self.done += 1
+
+    def fill(self, count: int, counted: bool) -> None:
+        """The next micro-batches have no loss. counted: they count in the mean."""
+        rows = 1 if counted else 0
+        row = {name: values[:rows] for name, values in self._given.items()}
+        for _ in range(count):
+            outputs = self._engine.forward(row)
+            self._engine.backward([None] * len(outputs))
+            self.done += 1
 
     def update(self) -> StepResult:
         result = self._engine.update()

@@ -39,6 +39,7 @@ class Weights:
         self._module, self._engine = module, engine
         self._names = canonical(module)
         self._tensors = engine.tensors
+        self._is_whole = False
         self._buffers = [n for n, _ in module.named_buffers() if n in self._tensors]
         if write:
             self._write()
@@ -105,15 +106,20 @@ class Weights:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """While PyTorch computes with the module."""
+        if self._is_whole:
+            yield
+            return
         self._refresh()
         for name in self._apart:
             parameter = self._module.get_parameter(name)
             parameter.data = self.read(name).to(parameter.dtype)
         for name in self._buffers:
             self._module.get_buffer(name).copy_(self.read(name))
+        self._is_whole = True
         try:
             yield
         finally:
+            self._is_whole = False
             if self._apart:
                 self._lend()
 

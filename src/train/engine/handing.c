@@ -14,14 +14,15 @@ _Static_assert((int)TR_OUTPUTS_MAX == (int)TR_GRAPH_IO_MAX,
 static tr_status check_rows(const tr_engine *engine, const tr_forward_options *options,
                             const char *function, tr_error *err) {
     int64_t most = engine->plan->request.micro_batch;
-    if (options->rows >= 1 && options->rows <= most) {
+    int64_t least = options->evaluate ? 1 : 0;
+    if (options->rows >= least && options->rows <= most) {
         return TR_OK;
     }
     return tr_fail(
         err, TR_USAGE,
-        "%s: %lld rows were handed over, and a micro-batch of this run has 1 "
+        "%s: %lld rows were handed over, and a micro-batch of this run has %lld "
         "to %lld (train_micro_batch_size_per_gpu)",
-        function, (long long)options->rows, (long long)most);
+        function, (long long)options->rows, (long long)least, (long long)most);
 }
 
 static tr_status check_tensor(const tr_engine *engine, int index,
