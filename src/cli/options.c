@@ -37,8 +37,9 @@ static void print_lines(const char *title, const char *lines) {
 
 static void print_help(const cli_command *command, const cli_option *options,
                        size_t count) {
-    printf("usage: tranche %s %s [options]\n%s\n\n", command->name, command->operands,
-           command->doc);
+    const char *operands = command->operands;
+    printf("usage: tranche %s%s%s [options]\n%s\n\n", command->name,
+           operands[0] ? " " : "", operands, command->doc);
     for (size_t i = 0; i < count; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", options[i].name,
