@@ -214,6 +214,12 @@ TR_API size_t tr_engine_groups(const tr_engine *engine);
 // rate that is below 0 or infinite.
 TR_API tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
                                     tr_error *err);
+// Says how many updates have made the weights and states, which the caller has written
+// (tr_engine_write): steps and schedules are counted from there, and Adam corrects its
+// means for so many, with the run file's betas. The order of the data is not touched.
+// All ranks say the same. TR_USAGE: a number below 0, or a step in parts is at work.
+TR_API tr_status tr_engine_set_updates(tr_engine *engine, int64_t updates,
+                                       tr_error *err);
 
 // Goes back to the weights, optimizer and schedule of the newest good checkpoint in the
 // run's out folder, lowers the learning rate and warms it up again, as the run's

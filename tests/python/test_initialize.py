@@ -245,8 +245,8 @@ class Checkpoints(Modules):
         with self.refused(IO, "no such checkpoint"):
             engine.load_checkpoint("nowhere", "mine")
         os.makedirs("theirs/global_step1")
-        open("theirs/global_step1/mp_rank_00_model_states.pt", "w").close()
-        with self.refused(IO, "DeepSpeed saved this folder"):
+        torch.save({}, "theirs/global_step1/mp_rank_00_model_states.pt")
+        with self.refused(IO, "DeepSpeed saved this folder", "no optimizer of ZeRO's"):
             engine.load_checkpoint("theirs", "global_step1")
 
 

@@ -122,6 +122,23 @@ static void a_rate_is_handed_back(void **state) {
         }                                                                              \
     } while (0)
 
+static void updates_are_counted_from_what_the_caller_says(void **state) {
+    samples data;
+    trial t;
+    tr_error err = {0};
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    (void)state;
+    samples_features(&data, 40, FEATURES, CLASSES, 5);
+    open_run(&t, &data, "0.1", "0.1");
+    trial_ok(tr_engine_set_updates(t.engine, 7, &err), &err);
+    assert_int_equal(tr_engine_steps_done(t.engine), 7);
+    trial_steps(&t, 1, &result);
+    assert_int_equal(result.step, 8);
+    assert_int_equal(result.update, 8);
+    trial_close(&t);
+    samples_free(&data);
+}
+
 static void bad_calls_change_nothing(void **state) {
     samples data;
     trial t;
@@ -144,6 +161,8 @@ static void bad_calls_change_nothing(void **state) {
     REFUSED(tr_engine_stop_when(NULL, is_over, NULL, &refused), "\"engine\" is NULL");
     REFUSED(tr_engine_set_rate(NULL, 0, 1, &refused), "\"engine\" is NULL");
     REFUSED(tr_engine_set_rate(t.engine, 2, 1, &refused), "there is no group 2");
+    REFUSED(tr_engine_set_updates(NULL, 1, &refused), "\"engine\" is NULL");
+    REFUSED(tr_engine_set_updates(t.engine, -1, &refused), "give a number of 0");
     REFUSED(tr_engine_set_rate(t.engine, 0, -1, &refused), "is no learning rate");
     REFUSED(tr_engine_set_rate(t.engine, 0, INFINITY, &refused), "give a number of 0");
     assert_int_equal(tr_engine_groups(NULL), 0);
@@ -166,6 +185,7 @@ int main(void) {
         cmocka_unit_test(a_stopped_step_is_made_again),
         cmocka_unit_test(rates_are_as_in_a_run_file),
         cmocka_unit_test(a_rate_is_handed_back),
+        cmocka_unit_test(updates_are_counted_from_what_the_caller_says),
         cmocka_unit_test(bad_calls_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ from tranche import ranks
 from tranche.engine import Engine, checkpoint_bytes
 from tranche.error import Error, Status
 from tranche.module import config as configs
-from tranche.module import native, optimizers
+from tranche.module import deepspeed, native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
@@ -63,6 +63,7 @@ class ModuleEngine(Queries):
         self._names = canonical(module)
         self._arguments = list(inspect.signature(module.forward).parameters)
         self._resume: str | None = None
+        self._saved: deepspeed.Saved | None = None  # until the engine takes it
         self._made: Made | None = None
         self.native: native.Native | None = None  # the library's model, if it is taken
         self._feed: Feed | None = None
@@ -146,6 +147,7 @@ class ModuleEngine(Queries):
             self._begin_exported(batch, named, parts)
         assert self._engine is not None
         self._weights = Weights(self.module, self._engine, write=self._resume is None)
+        self._take_states(self._engine)
         self._rates = [None] * len(self.optimizer.param_groups)
         self._first = (example(batch), list(named), parts)
 
@@ -637,10 +639,13 @@ class ModuleEngine(Queries):
             with open(latest) as file:
                 tag = file.read().strip()
         path = os.path.join(load_dir, str(tag))
-        self._refuse_deepspeeds(path)
+        if not os.path.isdir(path):
+            raise Error(Status.IO, f"{path}: there is no such checkpoint")
+        if deepspeed.is_theirs(path):
+            return path, self._take(deepspeed.read(path), path)
         kept = pickle.loads(checkpoint_bytes(path))
         self._end()
-        self._resume = path
+        self._resume, self._saved = path, None
         self.global_steps = kept["global_steps"]
         self.skipped_steps = kept["skipped_steps"]
         if kept["scheduler"] is not None and self.lr_scheduler is not None:
@@ -649,16 +654,31 @@ class ModuleEngine(Queries):
             self._begin(*self._first)
         return path, kept["client_state"]
 
-    def _refuse_deepspeeds(self, path: str) -> None:
-        if not os.path.isdir(path):
-            raise Error(Status.IO, f"{path}: there is no such checkpoint")
-        files = os.listdir(path)
-        if any(f.endswith("_model_states.pt") or f.startswith("zero_") for f in files):
-            raise Error(
-                Status.IO,
-                f"{path}: DeepSpeed saved this folder; Tranche reads its own. Load the "
-                f"weights into the module before tranche.initialize",
-            )
+    def _take(self, saved: deepspeed.Saved, path: str) -> Any:
+        """Goes on from what DeepSpeed saved. The module has the weights until the
+        engine takes them."""
+        self._end()
+        self._resume = None
+        deepspeed.put(saved, self.module, self._names, path)
+        self._saved = saved
+        self.global_steps = saved.global_steps
+        self.skipped_steps = saved.skipped_steps
+        if saved.scheduler is not None and self.lr_scheduler is not None:
+            self.lr_scheduler.load_state_dict(saved.scheduler)
+        if self._first is not None:
+            self._begin(*self._first)
+        return saved.client_state
+
+    def _take_states(self, engine: Engine) -> None:
+        """What DeepSpeed saved of the optimizer."""
+        if self._saved is None:
+            return
+        for state, values in self._saved.states.items():
+            for name in values:
+                if name in self._names.values():
+                    engine.tensors[name].write(values[name].contiguous(), state)
+        engine._call("tr_engine_set_updates", self._saved.updates)
+        self._saved = None
 
     def _end(self) -> None:
         """Ends the engine that is there; the next batch makes another."""

@@ -2,6 +2,8 @@
 // go on.
 #include "train/engine.h"
 
+#include <math.h>
+
 tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user), void *user,
                               tr_error *err) {
     tr_status status =
@@ -38,5 +40,28 @@ tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
                        rate);
     }
     engine->own_rate[group] = rate;
+    return TR_OK;
+}
+
+tr_status tr_engine_set_updates(tr_engine *engine, int64_t updates, tr_error *err) {
+    static const char name[] = "tr_engine_set_updates";
+    tr_status status = tr__engine_need_any(engine, engine, name, "engine", err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (updates < 0) {
+        return tr_fail(err, TR_USAGE, "%s: %lld updates; give a number of 0 or more",
+                       name, (long long)updates);
+    }
+    if (tr__executor_pause(engine->executor)) {
+        return tr_fail(err, TR_USAGE, "%s: a step is at work: call it behind", name);
+    }
+    engine->count.update = updates;
+    engine->count.step = updates + engine->count.skipped;
+    for (size_t g = 0; g < tr_engine_groups(engine); g++) {
+        const tr_hyper *hyper = &engine->settings->groups[g].hyper;
+        engine->power[g][0] = pow(hyper->beta1, (double)updates);
+        engine->power[g][1] = pow(hyper->beta2, (double)updates);
+    }
     return TR_OK;
 }
