@@ -30,7 +30,15 @@ static bool make_ranks(tr_plan_request request, tr_mesh mesh, ranks *out) {
         tr_status status = tr__plan_build(&request, &out->plans[i], &err);
         if (status != TR_OK) { // what cannot be is refused on the first
             assert_int_equal(i, 0);
-            if (status != TR_USAGE) { fail_msg("rank %d of %dx%dx%d g %d wave %d m %d stage %d sums %d units %d recomputed %d: %s", (int)i, (int)mesh.size[0], (int)mesh.size[1], (int)mesh.size[2], (int)request.accumulation_steps, (int)request.wave, (int)request.micro_batch, request.stage, request.sums, request.model->unit_count, (int)request.recomputed_units, err.message); }
+            if (status != TR_USAGE) {
+                fail_msg("rank %d of %dx%dx%d g %d wave %d m %d stage %d sums %d units "
+                         "%d recomputed %d: %s",
+                         (int)i, (int)mesh.size[0], (int)mesh.size[1],
+                         (int)mesh.size[2], (int)request.accumulation_steps,
+                         (int)request.wave, (int)request.micro_batch, request.stage,
+                         request.sums, request.model->unit_count,
+                         (int)request.recomputed_units, err.message);
+            }
             return false;
         }
     }

@@ -21,7 +21,7 @@ static void assert_turns(int64_t stage, int64_t stages, int64_t waves,
     size_t used = 0;
     tr_mesh mesh = stage_of(stage, stages);
     for (int64_t i = 0; i < 2 * waves; i++) {
-        tr_turn turn = tr__turn_of(&mesh, waves, i);
+        tr_pipeline_turn turn = tr__turn_of(&mesh, waves, i);
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%c%d",
                                  i > 0 ? " " : "", turn.backward ? 'B' : 'F',
                                  (int)turn.wave);
@@ -48,7 +48,7 @@ static void waves_under_way_are_bounded(void **state) {
                 tr_mesh mesh = stage_of(s, stages);
                 int64_t forward = 0, backward = 0, most = 0;
                 for (int64_t i = 0; i < 2 * waves; i++) {
-                    tr_turn turn = tr__turn_of(&mesh, waves, i);
+                    tr_pipeline_turn turn = tr__turn_of(&mesh, waves, i);
                     int64_t *done = turn.backward ? &backward : &forward;
                     assert_int_equal(turn.wave, (*done)++);
                     assert_true(backward <= forward);

@@ -68,8 +68,8 @@ struct tr_plan {
     tr_target host;         // and of those beside it
     tr_batch_tensors batch; // the model's: what a slot of the ring holds
     tr_plan_unit *units;
-    int unit_count;     // of the model
-    int *stage_first;   // [stages + 1] the first unit of each stage of the pipeline
+    int unit_count;   // of the model
+    int *stage_first; // [stages + 1] the first unit of each stage of the pipeline
     // [stages] Of a plan that is proved, and has several stages; else NULL.
     tr_stage_figures *stages;
     tr_unit_range runs; // those of them that this rank runs

@@ -8,16 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct tr_turn {
+typedef struct tr_pipeline_turn {
     int64_t wave;
     bool backward;
-} tr_turn;
+} tr_pipeline_turn;
 
 // Turn `i`, 0 to 2 * waves - 1, of the mesh's rank. One forward, one backward
 // (PipeDream-Flush; Narayanan et al., arXiv 2006.09503): a stage takes as many waves
 // forward as stages follow it, then one forward and one backward by turns, then the
 // backwards that are left. With one stage, each wave goes forward and then backward.
-tr_turn tr__turn_of(const tr_mesh *mesh, int64_t waves, int64_t i);
+tr_pipeline_turn tr__turn_of(const tr_mesh *mesh, int64_t waves, int64_t i);
 // Waves of the rank that are forward and not yet backward, at most.
 int64_t tr__turns_under_way(const tr_mesh *mesh, int64_t waves);
 

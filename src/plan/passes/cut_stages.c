@@ -1,8 +1,8 @@
 // Pass: which units each stage of a pipeline runs. Stages take about equal time, by the
 // arithmetic of their units' forwards and backwards: the plan knows no machine.
-#include "plan/flow/stages.h"
 #include "base/memory.h"
 #include "plan/flow/passes.h"
+#include "plan/flow/stages.h"
 
 // A forward is there once, whatever it keeps.
 static const tr_variant counted[] = {TR_VARIANT_FORWARD, TR_VARIANT_BACKWARD};

@@ -192,7 +192,7 @@ static void add_waves(writer *w) {
     int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
     int64_t waves = tr__ceil_div(g, wave);
     for (int64_t i = 0; i < 2 * waves; i++) {
-        tr_turn at = tr__turn_of(&plan->request.mesh, waves, i);
+        tr_pipeline_turn at = tr__turn_of(&plan->request.mesh, waves, i);
         w->first = at.wave * wave;
         w->end = tr__min_i64(w->first + wave, g);
         add_turn(w, at.backward);

@@ -16,7 +16,8 @@ void tr__plan_recomputed_say(int64_t first, int units, char *dst, size_t size);
 // the step have for what was first not finite: micro-batch and tensor; "" for 0. dst:
 // [bytes]
 void tr__plan_blame(const tr_plan *plan, double first, char *dst, size_t bytes);
-// The stages of a pipeline, where there are several: for people, as a member "pipeline".
+// The stages of a pipeline, where there are several: for people, as a member
+// "pipeline".
 void tr__stages_print(const tr_plan *plan, FILE *to);
 void tr__stages_write(const tr_plan *plan, tr_json_writer *to);
 // The kernels of the units, by name.

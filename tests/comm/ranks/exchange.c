@@ -311,8 +311,8 @@ static void groups(void) {
     for (int size = 1; size <= ranks; size++) {
         in_group(neighbours(size));
         in_group(strided(size));
-        in_group((tr_comm_group){0, 1, ranks});
         in_group((tr_comm_group){ranks - 1, -1, ranks}); // from the last to the first
+        in_group((tr_comm_group){0, 1, ranks});
     }
 }
 
