@@ -157,7 +157,7 @@ class Parts(InFolder):
             engine.update()
         with self.refused(USAGE, "tr_engine_forward"):
             engine.step()
-        with self.refused(USAGE, "9 rows", "1 to 8"):
+        with self.refused(USAGE, "9 rows", "0 to 8"):
             engine.forward(rows)
         with self.refused(USAGE, "features"):
             engine.forward({"feature": rows})
