@@ -14,11 +14,28 @@ static bool has_own_memory(const tr_plan_request *r) {
     return tr__backend(r->backend)->device != NULL;
 }
 
-int64_t tr__run_process_bytes(const tr_plan *plan) {
-    const tr_ledger *ledger = tr_plan_ledger(plan);
+static int64_t process_bytes(const tr_plan *plan, const int64_t bytes[TR_SPACES]) {
     bool apart = has_own_memory(&plan->request);
-    return (apart ? 0 : ledger->total[TR_SPACE_DEVICE]) + ledger->total[TR_SPACE_HOST] +
+    return (apart ? 0 : bytes[TR_SPACE_DEVICE]) + bytes[TR_SPACE_HOST] +
            TR_PROCESS_BYTES;
+}
+
+int64_t tr__run_process_bytes(const tr_plan *plan) {
+    return process_bytes(plan, tr_plan_ledger(plan)->total);
+}
+
+// Bytes by space of the stage of a pipeline that takes most; of the plan's rank, where
+// there is one stage.
+static const int64_t *fullest_stage(const tr_plan *plan) {
+    const int64_t *most = tr_plan_ledger(plan)->total;
+    int64_t stages = plan->stages ? plan->request.mesh.size[TR_AXIS_PIPELINE] : 0;
+    for (int64_t s = 0; s < stages; s++) {
+        const int64_t *bytes = plan->stages[s].bytes;
+        bool more = bytes[TR_SPACE_DEVICE] + bytes[TR_SPACE_HOST] >
+                    most[TR_SPACE_DEVICE] + most[TR_SPACE_HOST];
+        most = more ? bytes : most;
+    }
+    return most;
 }
 
 // What this process takes of a device beside the plan.
@@ -42,8 +59,7 @@ static void print_sharing(int ranks, char *text, size_t size) {
 // Into that of the device, if it is here.
 static tr_status fits_device(const tr_run *run, const tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    int64_t bytes =
-        tr__round_up(tr_plan_ledger(plan)->total[TR_SPACE_DEVICE], TR_DEVICE_PAGE);
+    int64_t bytes = tr__round_up(fullest_stage(plan)[TR_SPACE_DEVICE], TR_DEVICE_PAGE);
     char want[32], have[32], beside[32], name[32], sharing[64];
     tr_device device;
     if (!tr__backend_has(tr__backend(r->backend), r->device, &device) ||
@@ -76,7 +92,7 @@ static int64_t smaller_micro(const tr_plan_request *request, int64_t memory,
             tr_plan_make(&tried, &plan, NULL) != TR_OK) {
             return 0;
         }
-        *bytes = tr__run_process_bytes(plan);
+        *bytes = process_bytes(plan, fullest_stage(plan));
         tr_plan_destroy(plan);
         if (*bytes <= memory) {
             return tried.micro_batch;
@@ -92,16 +108,17 @@ static int64_t share_of_memory(const tr_run *run) {
 
 tr_status tr__run_fits(const tr_run *run, const tr_plan *plan, tr_error *err) {
     int64_t memory = share_of_memory(run), bytes = 0;
+    int64_t needed = process_bytes(plan, fullest_stage(plan));
     tr_status status = fits_device(run, plan, err);
     if (status != TR_OK) {
         return status;
     }
-    if (memory == 0 || tr__run_process_bytes(plan) <= memory) {
+    if (memory == 0 || needed <= memory) {
         return TR_OK;
     }
     char want[32], have[32], less[32], sharing[64];
     int64_t micro = smaller_micro(&run->request, memory, &bytes);
-    tr__print_size(want, sizeof want, tr__run_process_bytes(plan));
+    tr__print_size(want, sizeof want, needed);
     tr__print_size(have, sizeof have, memory);
     tr__print_size(less, sizeof less, bytes);
     print_sharing(run->comm ? tr__comm_local_ranks(run->comm) : 1, sharing,

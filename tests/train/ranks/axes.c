@@ -329,6 +329,14 @@ static void a_stage_has_what_its_units_use(void **state) {
     int64_t bytes = tr_plan_ledger(t.plan)->bytes[TR_SPACE_DEVICE][TR_LEDGER_optimizer];
     assert_in_range(bytes, 2 * sizeof(float) * (size_t)most,
                     2 * sizeof(float) * (size_t)most + 1024);
+    // What another stage needs has to be there, too.
+    tr_error err = {0};
+    tr_stage_figures *other = &t.plan->stages[first];
+    assert_int_equal(t.plan->stages[!first].bytes[TR_SPACE_DEVICE],
+                     tr_plan_ledger(t.plan)->total[TR_SPACE_DEVICE]);
+    assert_int_equal(tr__run_fits(t.run, t.plan, &err), TR_OK);
+    other->bytes[TR_SPACE_DEVICE] = INT64_MAX / 4;
+    assert_int_equal(tr__run_fits(t.run, t.plan, &err), TR_BUDGET);
     trial_close(&t);
     samples_free(&data);
 }
