@@ -244,6 +244,15 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
     }
 }
 
+// Stages wait for each other's first wave, which a simulation of one stage does not
+// show. Only an op over the whole batch, which no placement changes, is a reason for
+// one wave.
+static bool wants_small_waves(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
+    bool barrier = r->wave > 1 && r->optimizer_placement == TR_SPACE_DEVICE;
+    return r->mesh.size[TR_AXIS_PIPELINE] > 1 && !barrier;
+}
+
 static tr_status read_class(const tr_search *search, const tr_point *point,
                             tr_class *class, tr_error *err) {
     double load[2][TR_STREAMS];
@@ -264,7 +273,7 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
             status = read_memory(plan, class, err);
         }
         class->whole_wave = plan->request.wave > 1 && plan->request.passes < 2;
-        class->single_wave = plan->hands_out;
+        class->single_wave = plan->hands_out || wants_small_waves(plan);
         read_loads(search, plan, load[i]);
         tr_plan_destroy(plan);
         if (status != TR_OK) {
