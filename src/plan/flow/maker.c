@@ -1,5 +1,6 @@
 #include "plan/flow/maker.h"
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/flow/prepared.h"
 #include "plan/flow/work.h"
@@ -208,6 +209,25 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
         writes(&m, tr__region_all(plan, plan->staging));
     }
     return tr__make_end(&m);
+}
+
+void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                  tr_region all) {
+    const tr_plan *plan = editor->plan;
+    exchange.kind = TR_COMM_REDUCE;
+    exchange.count =
+        (all.end - all.first) / (int64_t)tr__comm_type_bytes(exchange.type);
+    exchange.shard =
+        tr__ceil_div(exchange.count, tr__exchange_members(plan, &exchange));
+    step.stream = TR_STREAM_COMM;
+    step.guard = TR_GUARD_ALWAYS;
+    step.label = tr__label_of_part(TR_VERB_reduce, exchange.part);
+    tr__make_exchange(editor, step, exchange, all, tr__own_part(plan, &exchange, all),
+                      false);
+    exchange.kind = TR_COMM_GATHER;
+    exchange.in_place = true;
+    step.label = tr__label_of_part(TR_VERB_gather, exchange.part);
+    tr__make_exchange(editor, step, exchange, all, all, false);
 }
 
 int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,

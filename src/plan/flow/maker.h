@@ -78,6 +78,12 @@ tr_region tr__own_part(const tr_plan *plan, const tr_exchange *exchange, tr_regi
 // holds; else it is written.
 int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                           tr_region send, tr_region recv, bool adds);
+// Sums over the ranks of the exchange what each has in the region, where it lies: each
+// gets its part of the sum, and then all parts are gathered. Other ranks wait for both,
+// so an interruption leaves out neither. Of the exchange are given: what is summed,
+// between whom, and of which type.
+void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                  tr_region all);
 // So many bytes of each rank of the group, one after the other in one value, in which
 // this rank's are at their place.
 int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,

@@ -24,10 +24,10 @@
 //   pack              brings this rank's parts of a segment's wave tensors together for
 //                     the gather, when every micro-batch has added to them
 //   merge             makes one tensor of the parts of micro-batches and ranks
-//   hand_out          gives the caller a micro-batch's outputs and takes their
-//   gradients send, receive     hands a micro-batch's inputs, or their gradient, to
-//   another stage
-//                     of the pipeline
+//   hand_out          gives the caller a micro-batch's outputs, and takes their
+//                     gradients
+//   send, receive     hands a micro-batch's inputs, or their gradient, to another
+//                     stage of the pipeline
 //   recompute         recomputes what a unit's forward did not keep
 //   backward          runs one segment's backward on one micro-batch
 //   micro_norm        squares the first micro-batch's gradients of one segment of a

@@ -75,8 +75,8 @@ int64_t tr__step_stored(const tr_plan *plan, const tr_plan_step *step) {
 
 // ---- messages
 
-tr_comm_type tr__sum_type(const tr_plan *plan) {
-    switch (plan->request.sums) {
+tr_comm_type tr__exchange_type(tr_dtype dtype) {
+    switch (dtype) {
     case TR_I64:
         return TR_COMM_I64;
     case TR_BF16:

@@ -37,8 +37,8 @@ typedef struct tr_transfer {
     int64_t node_ranks; // on each node; 0: all are on one
 } tr_transfer;
 
-// As what sums of gradients are exchanged.
-tr_comm_type tr__sum_type(const tr_plan *plan);
+// As what elements of this type are summed over ranks.
+tr_comm_type tr__exchange_type(tr_dtype dtype);
 // Is the exchange one of two ranks of its group?
 bool tr__exchange_is_pair(const tr_exchange *exchange);
 // The ranks that take part in it, and which of them this plan's is.

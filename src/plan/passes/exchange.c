@@ -1,18 +1,12 @@
 // Pass: exchanges inside of a unit. Between two pieces of a program, ranks sum what the
-// first has made, where it lies: each gets its part of the sum, and then all parts are
-// gathered. Other ranks wait for both, so an interruption leaves out neither.
+// first has made, where it lies.
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
+#include "plan/flow/work.h"
 
 static const tr_program *exchange_of(const tr_plan_step *step) {
     const tr_program *program = tr__payload_program(step);
     return program && program->exchange ? program : NULL;
-}
-
-static tr_comm_type type_of(tr_dtype dtype) {
-    return dtype == TR_BF16  ? TR_COMM_BF16
-           : dtype == TR_F16 ? TR_COMM_F16
-                             : TR_COMM_F32;
 }
 
 // The bytes that the piece names.
@@ -26,27 +20,11 @@ static tr_region summed_by(const tr_plan *plan, const tr_plan_step *step,
 
 static void put_exchange(tr_editor *editor, const tr_plan_step *step,
                          const tr_program *program) {
-    const tr_plan *plan = editor->plan;
     const tr_instruction *at = &program->instructions[0];
-    int64_t count = tr_shape_count(at->desc.out[0].shape),
-            members = tr__mesh_members(&plan->request.mesh, program->exchange);
-    tr_exchange exchange = {.part = TR_PART_TENSOR,
-                            .kind = TR_COMM_REDUCE,
-                            .type = type_of(at->desc.out[0].dtype),
-                            .group = program->exchange,
-                            .count = count,
-                            .shard = (count + members - 1) / members};
-    tr_region all = summed_by(plan, step, at);
-    tr_region own = tr__own_part(plan, &exchange, all);
-    tr_plan_step put = *step;
-    put.stream = TR_STREAM_COMM;
-    put.guard = TR_GUARD_ALWAYS;
-    put.label = tr__label_of_part(TR_VERB_reduce, TR_PART_TENSOR);
-    tr__make_exchange(editor, put, exchange, all, own, false);
-    exchange.kind = TR_COMM_GATHER;
-    exchange.in_place = true;
-    put.label = tr__label_of_part(TR_VERB_gather, TR_PART_TENSOR);
-    tr__make_exchange(editor, put, exchange, all, all, false);
+    const tr_exchange exchange = {.part = TR_PART_TENSOR,
+                                  .type = tr__exchange_type(at->desc.out[0].dtype),
+                                  .group = program->exchange};
+    tr__make_sum(editor, *step, exchange, summed_by(editor->plan, step, at));
 }
 
 static tr_status edit(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {

@@ -93,8 +93,10 @@ static void put_before(writer *w, const tr_plan_step *step) {
                     step->segment == plan->units[step->unit].program->segments - 1;
     if (w->follows && forward && begins_wave(w, step)) {
         boundary inputs = {.behind = false, .gradient = false};
-        receive_wave(w, inputs, step->micro > 0 ? step->micro + w->wave : 0);
-        receive_wave(w, inputs, step->micro > 0 ? w->micros : w->wave);
+        if (step->micro == 0) {
+            receive_wave(w, inputs, 0);
+        }
+        receive_wave(w, inputs, step->micro + w->wave);
     }
     if (w->leads && backward && begins_wave(w, step)) {
         receive_wave(w, (boundary){.behind = true, .gradient = true}, step->micro);

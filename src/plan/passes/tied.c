@@ -15,27 +15,13 @@ static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
 static void put_sum(tr_editor *editor, int f) {
     const tr_plan *plan = editor->plan;
     const tr_flat *flat = &plan->flats[f];
-    tr_region all = sums_of(plan, flat);
-    int64_t count = (all.end - all.first) / tr__sum_bytes(plan);
-    tr_exchange exchange = {.part = TR_PART_GRAD,
-                            .kind = TR_COMM_REDUCE,
-                            .type = tr__sum_type(plan),
-                            .group = TR_ON_PIPELINE,
-                            .from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE],
-                            .to = (int32_t)flat->axes.other_stage,
-                            .count = count,
-                            .shard = (count + 1) / 2};
-    tr_plan_step step = {.label = tr__label_of_part(TR_VERB_reduce, TR_PART_GRAD),
-                         .subject = TR_OF_FLAT,
-                         .unit = f,
-                         .stream = TR_STREAM_COMM,
-                         .guard = TR_GUARD_ALWAYS};
-    tr__make_exchange(editor, step, exchange, all, tr__own_part(plan, &exchange, all),
-                      false);
-    exchange.kind = TR_COMM_GATHER;
-    exchange.in_place = true;
-    step.label = tr__label_of_part(TR_VERB_gather, TR_PART_GRAD);
-    tr__make_exchange(editor, step, exchange, all, all, false);
+    const tr_exchange exchange = {.part = TR_PART_GRAD,
+                                  .type = tr__exchange_type(plan->request.sums),
+                                  .group = TR_ON_PIPELINE,
+                                  .from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE],
+                                  .to = (int32_t)flat->axes.other_stage};
+    tr__make_sum(editor, (tr_plan_step){.subject = TR_OF_FLAT, .unit = f}, exchange,
+                 sums_of(plan, flat));
 }
 
 static bool is_summed(const tr_plan *plan, const tr_flat *flat) {

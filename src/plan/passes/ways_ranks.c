@@ -110,7 +110,8 @@ static int32_t put_reduce(tr_ways *ways, int flat, bool apart) {
     const tr_flat *of = &plan->flats[flat];
     bool pass = tr__flat_grads_pass(plan, flat);
     int32_t from = pass ? tr__ways_take(ways, flat) : of->sums.buffer;
-    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, tr__sum_type(plan));
+    tr_exchange exchange =
+        gather_of(plan, TR_PART_GRAD, flat, tr__exchange_type(plan->request.sums));
     tr_plan_step step = {.label = {.verb = TR_VERB_reduce},
                          .subject = TR_OF_FLAT,
                          .unit = flat,
@@ -142,7 +143,8 @@ static int32_t put_addition(tr_ways *ways, int flat) {
 static int32_t put_gather_gradients(tr_ways *ways, int flat) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
-    tr_exchange exchange = gather_of(plan, TR_PART_GRAD, flat, tr__sum_type(plan));
+    tr_exchange exchange =
+        gather_of(plan, TR_PART_GRAD, flat, tr__exchange_type(plan->request.sums));
     tr_region sums = tr__region(of->sums.buffer, of->count * tr__sum_bytes(plan));
     return tr__make_exchange(&ways->editor, gather_step(plan, TR_PART_GRAD, flat),
                              exchange, sums, sums, false);

@@ -103,8 +103,9 @@ static tied tied_of(tr_proof *p) {
 
 static bool is_tied(tr_proof *p, const tied *t) {
     const tr_exchange *e = &p->step->payload.exchange;
-    if (!tr__on_two_stages(&t->flat->axes) || e->type != tr__sum_type(p->plan) ||
-        e->count != t->count || e->shard != (t->count + 1) / 2) {
+    if (!tr__on_two_stages(&t->flat->axes) ||
+        e->type != tr__exchange_type(p->plan->request.sums) || e->count != t->count ||
+        e->shard != (t->count + 1) / 2) {
         tr__proof_wrong(p, "sums something else than two stages have of %s",
                         t->flat->name);
         return false;
