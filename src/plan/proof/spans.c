@@ -85,7 +85,7 @@ void tr__exchange_work(tr_proof *p, tr_axes group) {
         return;
     }
     if (tr__exchange_is_pair(&p->step->payload.exchange)) {
-        tr__proof_wrong(p, "is of two ranks, and not of all of their group");
+        tr__proof_wrong(p, "is between two ranks, and not between all of its group");
         return;
     }
     if (p->step->payload.exchange.group != group) {
