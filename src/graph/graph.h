@@ -64,6 +64,7 @@ typedef struct tr_param_info {
     tr_shape whole_shape;
     bool split;
     tr_stride lies; // which elements of the whole it has
+    int64_t room;   // `split`: elements of the largest part of any rank
     tr_init init;
     bool shared;
     bool frozen; // it is not trained: it has no gradient
@@ -90,6 +91,7 @@ typedef struct tr_writing {
     bool on;
     tr_rewrite_variant variant;
     int segment, origin; // of the nodes that it writes
+    uint32_t axes;       // TR_REWRITE_SPLIT: over whose ranks sums are
     uint32_t draw,
         draw_end; // the number of its next draw, and the first that is not its
     // The caches that it made, and the results that are these from then on.

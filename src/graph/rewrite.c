@@ -71,7 +71,9 @@ static tr_rewrite_node view_of(const tr_graph *graph, const tr_rewrite_walk *wal
                             .in = node->in,
                             .out = node->out,
                             .cache_positions = walk->cache_positions,
-                            .cache_piece = walk->cache_piece};
+                            .cache_piece = walk->cache_piece,
+                            .ranks = walk->ranks,
+                            .rank = walk->rank};
     for (int i = 0; i < node->in_count; i++) {
         const tr_value_info *info =
             node->in[i] == TR_NO_VALUE ? NULL : &graph->values[node->in[i]];
@@ -100,11 +102,12 @@ static void begin_writing(tr_graph *graph, const tr_rewrite_walk *walk,
                                   .variant = walk->variant,
                                   .segment = node->segment,
                                   .origin = node->origin,
+                                  .axes = walk->axes,
                                   .draw = first,
                                   .draw_end = draws ? first + DRAWS_OF_NODE : first};
 }
 
-static void rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
+void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
                          const tr_call *node) {
     const tr_rewrite *row = tr__rewrite_row(walk->own, node->op, walk->variant);
     tr_written written;
@@ -132,7 +135,7 @@ static void rewrite_nodes(tr_graph *graph, const tr_rewrite_walk *walk,
     graph->nodes = NULL;
     graph->node_count = graph->node_capacity = 0;
     for (size_t n = 0; n < count && graph->err.status == TR_OK; n++) {
-        rewrite_node(graph, walk, &old[n]);
+        tr__graph_rewrite_node(graph, walk, &old[n]);
     }
     if (graph->err.status == TR_OK) {
         tr__written_check(graph);

@@ -21,6 +21,8 @@ typedef struct tr_rewrite_walk {
                       const char *param);
     const void *request;
     int64_t cache_positions, cache_piece; // see tr_rewrite_node
+    int64_t ranks, rank;                  // TR_REWRITE_SPLIT
+    uint32_t axes;                        // and those whose ranks sum
 } tr_rewrite_walk;
 
 // The row of an op in a variant; NULL: there is none.
@@ -32,6 +34,9 @@ const tr_rewrite *tr__rewrite_row(const tr_rewrite *own, const tr_op *op,
 // error is the graph's.
 tr_status tr__graph_rewrite(tr_graph *graph, const tr_rewrite_walk *walk,
                             tr_error *err);
+// Writes one node behind those of the graph: what its row writes, or the node itself.
+void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
+                            const tr_call *node);
 // The same for an evaluation beside the training: the graph's nodes stay, and those of
 // the evaluation are put beside them (tr_graph.asked).
 tr_status tr__graph_rewrite_asked(tr_graph *graph, const tr_rewrite_walk *walk,

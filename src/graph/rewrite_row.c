@@ -1,6 +1,7 @@
 // What a row's function calls (tranche/extend/rewrite.h), beside the functions of every
 // graph.
 #include "graph/graph.h"
+#include "ops/nn/all_reduce/all_reduce.h"
 
 bool tr_rewrite_as(tr_graph *graph, const tr_rewrite_node *node, const tr_op *op,
                    const void *attr, tr_value *results) {
@@ -13,6 +14,15 @@ bool tr_rewrite_as(tr_graph *graph, const tr_rewrite_node *node, const tr_op *op
         results[i] = out[i];
     }
     return true;
+}
+
+tr_value tr_graph_sum_over_ranks(tr_graph *graph, tr_value x) {
+    const tr_all_reduce_attr attr = {.axes = graph->writing.axes};
+    if (graph->err.status == TR_OK && attr.axes == 0) {
+        tr_graph_fail(graph, TR_USAGE,
+                      "a sum over ranks is asked for by a row of TR_REWRITE_SPLIT");
+    }
+    return tr_graph_op(graph, &tr__op_all_reduce, &attr, &x, 1, NULL);
 }
 
 tr_value tr_graph_cache(tr_graph *graph, tr_tensor_desc desc, int64_t positions) {

@@ -2,9 +2,9 @@
 
 #include "base/memory.h"
 #include "graph/recompute.h"
-#include "graph/rewrite.h"
 #include "ops/nn/all_reduce/all_reduce.h"
 #include "ops/nn/bias/bias.h"
+#include "ops/operand.h"
 
 #include <string.h>
 
@@ -16,8 +16,9 @@ typedef struct family {
 
 typedef struct splitter {
     tr_graph *graph;
+    const tr_rewrite_walk *walk;
     int64_t ranks, rank;
-    uint32_t axes;
+    bool tied; // tensors that several units use may be cut
     bool *is_split;   // [nodes]
     tr_split *splits; // [nodes]
     int *family_of;   // [values] of families; -1: whole
@@ -40,12 +41,20 @@ static bool is_param(const splitter *s, tr_value value) {
 
 // ---- ways
 
+// Inference puts others in the place of losses: none is shared.
+static bool can_expand(const splitter *s, const tr_call *node) {
+    return s->tied &&
+           tr__rewrite_row(s->walk->own, node->op, TR_REWRITE_SPLIT) != NULL;
+}
+
 static bool find_way(const splitter *s, const tr_call *node, int way, tr_split *out) {
     tr_node_view view;
     tr__node_view(s->graph, node, &view);
     *out = (tr_split){.added = 0};
     memcpy(out->attr, node->attr, sizeof out->attr);
-    return node->op->split && node->op->split(&view.node, way, s->ranks, s->rank, out);
+    return node->op->split &&
+           node->op->split(&view.node, way, s->ranks, s->rank, out) &&
+           (!out->expands || can_expand(s, node));
 }
 
 static int new_family(splitter *s, const tr_cut *cut) {
@@ -129,8 +138,8 @@ static bool can_cut(const splitter *s, tr_value value, size_t node, const tr_cut
     const tr_param_info *param = &s->graph->params[first];
     int64_t size = info_of(s, value)->desc.shape.dim[cut->dim];
     bool stacked = end - first > 1;
-    if (param->shared || param->quantized || param->split ||
-        is_read_elsewhere(s, value, node) || (stacked && cut->dim != 0)) {
+    if ((param->shared && !s->tied) || param->whole || param->quantized ||
+        param->split || is_read_elsewhere(s, value, node) || (stacked && cut->dim != 0)) {
         return false;
     }
     if (!stacked) {
@@ -140,7 +149,7 @@ static bool can_cut(const splitter *s, tr_value value, size_t node, const tr_cut
                 return false; // their parts would not be evenly apart
             }
         }
-        return size % (blocks * s->ranks) == 0;
+        return size % blocks == 0 && size / blocks >= s->ranks;
     }
     bool fits = end - first <= TR_CUT_BLOCKS_MAX &&
                 (!f || f->blocks == 0 || (size_t)f->blocks == end - first);
@@ -152,7 +161,7 @@ static bool can_cut(const splitter *s, tr_value value, size_t node, const tr_cut
     }
     for (size_t p = first; p < end && fits; p++) {
         int64_t rows = s->graph->params[p].shape.dim[0];
-        fits = rows % s->ranks == 0 && (!f || f->block[p - first] == rows);
+        fits = rows >= s->ranks && (!f || f->block[p - first] == rows);
     }
     return fits;
 }
@@ -235,6 +244,15 @@ static family *family_at(const splitter *s, const tr_call *node, const tr_split 
     return cut->blocks == 0 && open >= 0 ? &s->families[open] : NULL;
 }
 
+// Has each rank some of every block of the value?
+static bool has_parts(const splitter *s, tr_value value, const family *f) {
+    bool has = info_of(s, value)->desc.shape.dim[f->dim] >= s->ranks;
+    for (int b = 0; b < f->blocks; b++) {
+        has = has && f->block[b] >= s->ranks;
+    }
+    return has;
+}
+
 // When the run is known, so are the blocks that its parameters and values are cut in.
 static bool check_run(const splitter *s) {
     for (int r = 0; r < s->run_count; r++) {
@@ -250,9 +268,7 @@ static bool check_run(const splitter *s) {
         }
         for (int i = 0; i < node->out_count; i++) {
             int f = node->out[i] == TR_NO_VALUE ? -1 : s->family_of[node->out[i]];
-            if (f >= 0 && info_of(s, node->out[i])->desc.shape.dim[s->families[f].dim] %
-                                  s->ranks !=
-                              0) {
+            if (f >= 0 && !has_parts(s, node->out[i], &s->families[f])) {
                 return false;
             }
         }
@@ -274,7 +290,7 @@ static void give_up(splitter *s) {
 }
 
 // Does the way cut a parameter of the node, and begin a run: from whole tensors to one
-// that is cut?
+// that is cut, or to whole ones again?
 static bool opens(const splitter *s, const tr_call *node, const tr_split *way) {
     bool cuts = false, makes = false;
     for (int i = 0; i < node->in_count; i++) {
@@ -284,7 +300,7 @@ static bool opens(const splitter *s, const tr_call *node, const tr_split *way) {
     for (int i = 0; i < node->out_count; i++) {
         makes = makes || way->out[i].dim >= 0;
     }
-    return cuts && makes && !way->partial;
+    return cuts && (makes || way->partial || way->expands);
 }
 
 static void try_from(splitter *s, size_t n) {
@@ -320,7 +336,7 @@ static void put_node(splitter *s, const tr_call *node) {
 // A node of its own in the place of `like`.
 static void put_new(splitter *s, const tr_call *like, const tr_op *op,
                     const tr_value in[2], tr_value out) {
-    const tr_all_reduce_attr attr = {.axes = s->axes};
+    const tr_all_reduce_attr attr = {.axes = s->walk->axes};
     tr_call call = {.op = op,
                     .in_count = in[1] == TR_NO_VALUE ? 1 : 2,
                     .out_count = 1,
@@ -346,26 +362,35 @@ static tr_value share_value(splitter *s, const tr_call *like, tr_value value) {
 
 static void cut_param(splitter *s, tr_param_info *param, int dim, int64_t blocks) {
     int64_t inner = 1, size = param->shape.dim[dim] / blocks;
+    int64_t own = tr__cut_count(size, s->ranks, s->rank);
     for (int d = dim + 1; d < param->shape.rank; d++) {
         inner *= param->shape.dim[d];
     }
     param->split = true;
     param->whole_shape = param->shape;
-    param->lies = (tr_stride){.first = s->rank * (size / s->ranks) * inner,
-                              .run = size / s->ranks * inner,
+    param->lies = (tr_stride){.first = tr__cut_first(size, s->ranks, s->rank) * inner,
+                              .run = own * inner,
                               .every = size * inner};
-    param->shape.dim[dim] /= s->ranks;
+    param->room = tr__cut_count(size, s->ranks, 0) * blocks * inner *
+                  (tr_shape_count(param->whole_shape) / (size * blocks * inner));
+    param->shape.dim[dim] = own * blocks;
 }
 
 static void cut_params(splitter *s, tr_value value, const tr_cut *cut,
                        const family *f) {
     size_t first, end;
+    int64_t elements = 0, room = 0;
     stack_of(s, value, &first, &end);
     for (size_t p = first; p < end; p++) {
         int64_t blocks = end - first == 1 && f && f->blocks > 0 ? f->blocks : 1;
-        cut_param(s, &s->graph->params[p], cut->dim, blocks);
+        tr_param_info *param = &s->graph->params[p];
+        cut_param(s, param, cut->dim, blocks);
+        elements += param->shape.dim[cut->dim];
+        // One lies right behind the other: the last has the room that others leave.
+        room += param->room - tr_shape_count(param->shape);
+        param->room = tr_shape_count(param->shape) + (p + 1 == end ? room : 0);
     }
-    info_of(s, value)->desc.shape.dim[cut->dim] /= s->ranks;
+    info_of(s, value)->desc.shape.dim[cut->dim] = elements;
 }
 
 // What the node works on, on this rank.
@@ -399,6 +424,10 @@ static void write_split(splitter *s, const tr_call *old, const tr_split *way) {
     tr_value added = TR_NO_VALUE, whole = old->out[0];
     write_inputs(s, &node, way);
     memcpy(node.attr, way->attr, sizeof node.attr);
+    if (way->expands) {
+        tr__graph_rewrite_node(s->graph, s->walk, &node);
+        return;
+    }
     if (way->added > 0) {
         added = node.in[way->added - 1];
         node.in[way->added - 1] = TR_NO_VALUE;
@@ -412,11 +441,20 @@ static void write_split(splitter *s, const tr_call *old, const tr_split *way) {
     }
 }
 
+static int64_t elements_of(const splitter *s, const family *f, int64_t all) {
+    int64_t own = f->blocks > 0 ? 0 : tr__cut_count(all, s->ranks, s->rank);
+    for (int b = 0; b < f->blocks; b++) {
+        own += tr__cut_count(f->block[b], s->ranks, s->rank);
+    }
+    return own;
+}
+
 static void cut_values(splitter *s, size_t count) {
     for (size_t v = 0; v < count; v++) {
         if (s->family_of[v] >= 0) {
-            info_of(s, (tr_value)v)->desc.shape.dim[s->families[s->family_of[v]].dim] /=
-                s->ranks;
+            const family *f = &s->families[s->family_of[v]];
+            int64_t *size = &info_of(s, (tr_value)v)->desc.shape.dim[f->dim];
+            *size = elements_of(s, f, *size);
         }
     }
 }
@@ -456,9 +494,13 @@ static bool allocate(splitter *s) {
     return good;
 }
 
-tr_status tr__graph_split(tr_graph *graph, int64_t ranks, int64_t rank, uint32_t axes,
+tr_status tr__graph_split(tr_graph *graph, const tr_rewrite_walk *walk, bool tied,
                           tr_error *err) {
-    splitter s = {.graph = graph, .ranks = ranks, .rank = rank, .axes = axes};
+    splitter s = {.graph = graph,
+                  .walk = walk,
+                  .ranks = walk->ranks,
+                  .rank = walk->rank,
+                  .tied = tied};
     if (graph->err.status != TR_OK || !allocate(&s)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
     } else {

@@ -36,6 +36,16 @@ static inline tr_tensor_desc tr__param_gradient(tr_tensor_desc param) {
 
 // ---- in splits (tr_op.split)
 
+// Parts differ by one element at most, and the first ranks have the larger ones: the
+// first element of a rank's part of so many, and how many it has.
+static inline int64_t tr__cut_first(int64_t elements, int64_t ranks, int64_t rank) {
+    int64_t more = elements % ranks;
+    return elements / ranks * rank + (rank < more ? rank : more);
+}
+static inline int64_t tr__cut_count(int64_t elements, int64_t ranks, int64_t rank) {
+    return elements / ranks + (rank < elements % ranks);
+}
+
 // Every rank has all of it; cut along a dimension, in whatever blocks.
 static inline tr_cut tr__uncut(void) {
     return (tr_cut){.dim = -1};

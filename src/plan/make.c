@@ -251,11 +251,7 @@ void tr_plan_destroy(tr_plan *plan) {
     if (!plan) {
         return;
     }
-    for (int u = 0; plan->units && u < plan->unit_count; u++) {
-        if (plan->units[u].owns_program) {
-            tr__unit_program_destroy(plan->units[u].program);
-        }
-    }
+    tr__plan_destroy_programs(plan);
     for (size_t i = 0; i < plan->param_count; i++) {
         tr__free(plan->params[i].name);
     }

@@ -208,8 +208,9 @@ enum {
 enum { TR_CUT_BLOCKS_MAX = 4 };
 
 // How a tensor lies on the ranks of a group: cut along one dimension, which is blocks
-// side by side. Each block is cut into as many equal parts as there are ranks, and each
-// rank has one part of every block.
+// side by side. Each block is cut into as many parts as there are ranks, and each rank has
+// one part of every block, in the order of ranks. Parts differ by one element at most,
+// and the first ranks have the larger ones.
 typedef struct tr_cut {
     int dim; // -1: every rank has all of the tensor
     // 0: whatever the blocks are of what the op works on with it: all cuts of a split
@@ -225,6 +226,9 @@ typedef struct tr_split {
     uint32_t partial_gradient; // bit i: so is the gradient of input i, which is whole
     int added; // 1 + the input that is added to output 0, once, behind the sum; 0: none
     TR_ALIGNAS(8) unsigned char attr[TR_OP_ATTR_BYTES]; // of the rank's own node
+    // A row of TR_REWRITE_SPLIT (tranche/extend/rewrite.h) writes other nodes in the
+    // place of the rank's own: the sum over ranks stands between them.
+    bool expands;
 } tr_split;
 
 struct tr_op {

@@ -23,7 +23,10 @@ extern "C" {
 #endif
 
 typedef enum tr_rewrite_variant {
-    TR_REWRITE_ALWAYS,    // in training, evaluation and inference: adapters
+    TR_REWRITE_ALWAYS, // in training, evaluation and inference: adapters
+    // In training and evaluation, of a node whose work ranks share in a way that
+    // expands (tr_split.expands): its operands and attributes are the rank's.
+    TR_REWRITE_SPLIT,
     TR_REWRITE_QUANTIZED, // in units whose weights are kept in few bits
     TR_REWRITE_FP8,       // in units that multiply in 8 bits (tr_plan_request.fp8)
     // Where nothing is trained, so that dropout does nothing: in evaluations and in
@@ -66,6 +69,7 @@ typedef struct tr_rewrite_node {
     // TR_REWRITE_CACHE: the positions of the longest text, and the most of them that
     // are computed at once.
     int64_t cache_positions, cache_piece;
+    int64_t ranks, rank; // TR_REWRITE_SPLIT: those that share the work, and this one
 } tr_rewrite_node;
 
 // Writes nodes in the node's place by the functions of tranche/extend/graph.h, and what
@@ -95,6 +99,11 @@ typedef struct tr_rewrite {
 // operands. Its outputs become the results, as many as the node has. Returns true.
 TR_API bool tr_rewrite_as(tr_graph *graph, const tr_rewrite_node *node, const tr_op *op,
                           const void *attr, tr_value *results);
+
+// TR_REWRITE_SPLIT: x [...], of a real type, summed over the ranks that share the
+// node's work. All of them have the result, and the gradient of x is that of it: what
+// follows is the same on all ranks.
+TR_API tr_value tr_graph_sum_over_ranks(tr_graph *graph, tr_value x);
 
 // TR_REWRITE_CACHE: a tensor of the unit that lives from step to step, with room for
 // this number of positions. In a cache of fewer than cache_positions later positions

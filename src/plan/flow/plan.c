@@ -87,12 +87,10 @@ double tr_plan_flops(const tr_plan *plan) {
     return plan ? plan->flops : 0;
 }
 
-// Those of all owners.
+// Those of all owners, whose parts need not be equal.
 static int64_t elements_of(const tr_plan *plan, const tr_plan_param *param) {
-    tr_axes split = plan->flats[param->flat].axes.split;
-    int64_t count =
-        param->quantized ? tr_shape_count(param->stored_shape) : param->count;
-    return count * tr__mesh_members(&plan->request.mesh, split);
+    bool of_whole = param->quantized || plan->flats[param->flat].split;
+    return of_whole ? tr_shape_count(param->stored_shape) : param->count;
 }
 
 int64_t tr_plan_parameters(const tr_plan *plan) {

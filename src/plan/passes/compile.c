@@ -180,10 +180,56 @@ static tr_status compile_one(tr_plan *plan, int u, const tr_compile_request *req
     return status == TR_OK ? check_loss(plan, u, err) : status;
 }
 
-tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
+// ---- tied tensors
+
+// A unit before this one that has the tied tensor lies otherwise on the ranks?
+static bool lies_otherwise(const tr_plan *plan, int unit, const tr_param_info *param) {
+    for (int u = 0; u < unit; u++) {
+        const tr_graph *graph = plan->units[u].program->graph;
+        for (size_t i = 0; i < graph->param_count; i++) {
+            const tr_param_info *other = &graph->params[i];
+            if (other->shared && strcmp(other->name, param->name) == 0) {
+                return other->split != param->split ||
+                       other->lies.first != param->lies.first ||
+                       other->lies.run != param->lies.run ||
+                       other->lies.every != param->lies.every;
+            }
+        }
+    }
+    return false;
+}
+
+// Can some unit not cut a tied tensor as another one does?
+static bool ties_differ(const tr_plan *plan) {
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_graph *graph = plan->units[u].program->graph;
+        for (size_t i = 0; i < graph->param_count; i++) {
+            const tr_param_info *param = &graph->params[i];
+            if (param->shared && lies_otherwise(plan, u, param)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void tr__plan_destroy_programs(tr_plan *plan) {
+    for (int u = 0; plan->units && u < plan->unit_count; u++) {
+        if (plan->units[u].owns_program) {
+            tr__unit_program_destroy(plan->units[u].program);
+        }
+        plan->units[u].program = NULL;
+        plan->units[u].owns_program = false;
+    }
+}
+
+// ---- all units
+
+static tr_status compile_units(tr_plan *plan, bool cuts_tied, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_compile_request request = {.micro_batch = r->micro_batch,
                                   .many = r->accumulation_steps > 1,
+                                  .cuts_tied = cuts_tied,
                                   .train = !r->inference,
                                   .finite = r->compute == TR_F16 && !r->inference,
                                   .all_rows = r->all_positions,
@@ -196,11 +242,7 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
                                   .plan = r};
     tr_tensor_desc inputs[TR_GRAPH_IO_MAX];
     int input_count = 0;
-    plan->units = tr__calloc((size_t)plan->unit_count, sizeof *plan->units);
-    if (!plan->units) {
-        return tr_fail(err, TR_MEMORY, "no memory for the plan's units");
-    }
-    tr_status status = tr__fp8_units(plan, err);
+    tr_status status = TR_OK;
     for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
         request.recomputed = recomputed_of(r, u);
         request.fp8 = plan->units[u].fp8;
@@ -211,6 +253,24 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
         if (status == TR_OK) {
             outputs_of(plan->units[u].program, inputs, &input_count, &request);
         }
+    }
+    return status;
+}
+
+tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    bool shared = r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->inference;
+    plan->units = tr__calloc((size_t)plan->unit_count, sizeof *plan->units);
+    if (!plan->units) {
+        return tr_fail(err, TR_MEMORY, "no memory for the plan's units");
+    }
+    tr_status status = tr__fp8_units(plan, err);
+    if (status == TR_OK) {
+        status = compile_units(plan, shared, err);
+    }
+    if (status == TR_OK && shared && ties_differ(plan)) {
+        tr__plan_destroy_programs(plan);
+        status = compile_units(plan, false, err);
     }
     if (status == TR_OK) {
         plan->hands_out = !plan->units[plan->unit_count - 1].program->graph->has_loss;

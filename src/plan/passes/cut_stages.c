@@ -17,6 +17,34 @@ static double cost_of(const tr_unit_program *unit) {
     return flops;
 }
 
+// The costs [unit_count] of the units' programs.
+static void take_costs(const tr_plan *plan, double *cost) {
+    for (int u = 0; u < plan->unit_count; u++) {
+        cost[u] = cost_of(plan->units[u].program);
+    }
+}
+
+// Ranks that share a tensor in unequal parts have unequal costs, and all stages must cut
+// alike: those of the first rank of the tensor axis count.
+static tr_status cost_units(const tr_plan *plan, double *cost, tr_error *err) {
+    const tr_mesh *mesh = &plan->request.mesh;
+    if (mesh->size[TR_AXIS_PIPELINE] == 1 || mesh->at[TR_AXIS_TENSOR] == 0 ||
+        plan->request.tensor_ranks_alike) {
+        take_costs(plan, cost);
+        return TR_OK;
+    }
+    tr_plan first = *plan;
+    first.units = NULL;
+    first.request.mesh.at[TR_AXIS_TENSOR] = 0;
+    tr_status status = tr__pass_compile(&first, err);
+    if (status == TR_OK) {
+        take_costs(&first, cost);
+    }
+    tr__plan_destroy_programs(&first);
+    tr__free(first.units);
+    return status;
+}
+
 tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {
     const tr_mesh *mesh = &plan->request.mesh;
     int stages = (int)mesh->size[TR_AXIS_PIPELINE],
@@ -26,9 +54,7 @@ tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {
     tr_status status = cost && plan->stage_first
                            ? TR_OK
                            : tr_fail(err, TR_MEMORY, "no memory to cut a pipeline");
-    for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
-        cost[u] = cost_of(plan->units[u].program);
-    }
+    status = status == TR_OK ? cost_units(plan, cost, err) : status;
     if (status == TR_OK) {
         status = tr__cut_stages(cost, plan->unit_count, stages, plan->stage_first, err);
     }

@@ -120,7 +120,7 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
 
 static tr_status check_tied(const tr_plan *plan, int flat, const tr_param_info *info,
                             tr_error *err) {
-    tr_shape whole = info->whole ? info->whole_shape : info->shape;
+    tr_shape whole = info->whole || info->split ? info->whole_shape : info->shape;
     const tr_flat *of = &plan->flats[flat];
     for (size_t i = of->first_param; i < of->end_param; i++) {
         const tr_plan_param *param = &plan->params[i];
@@ -193,6 +193,24 @@ static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
     return TR_OK;
 }
 
+// Ranks that have parts of the tensor have buffers of one size.
+static int add_tied_flat(tr_plan *plan, int u, const tr_param_info *info,
+                         tr_error *err) {
+    int64_t elements = info->split ? info->room : tr_shape_count(info->shape);
+    tr_flat flat = {.name = info->name,
+                    .axes = tr__axes_of_stage(tr__plan_stage_of(plan, u)),
+                    .tied = true,
+                    .frozen = info->frozen,
+                    .apart = info->apart,
+                    .split = info->split,
+                    .slice = info->whole != NULL,
+                    .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
+    if (flat.split) {
+        tr__axes_split(&flat.axes, TR_ON_TENSOR);
+    }
+    return add_flat(plan, flat, err);
+}
+
 static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
     const tr_model_unit *unit = &plan->request.model->units[u];
     const tr_unit_program *program = plan->units[u].program;
@@ -215,15 +233,7 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
                          ? use_tied(plan, tied, tr__plan_stage_of(plan, u), err)
                          : status;
         } else {
-            int64_t count = tr__round_up(tr_shape_count(info->shape), TR_FLAT_ELEMENTS);
-            tr_flat flat = {.name = info->name,
-                            .axes = tr__axes_of_stage(tr__plan_stage_of(plan, u)),
-                            .tied = true,
-                            .frozen = info->frozen,
-                            .apart = info->apart,
-                            .slice = info->whole != NULL,
-                            .count = count};
-            int tied = add_flat(plan, flat, err);
+            int tied = add_tied_flat(plan, u, info, err);
             plan->units[u].flats[where->flat] = tied;
             status = tied < 0 ? TR_MEMORY : add_param(plan, info, "", tied, 0, err);
         }

@@ -89,7 +89,7 @@ static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
                         : (int64_t)1;
     to->flat = c->unit->own[own];
     to->offset = param->stacked ? *end : tr__round_up(*end, tr__max_i64(line, block));
-    *end = to->offset + tr_shape_count(param->shape);
+    *end = to->offset + (param->split ? param->room : tr_shape_count(param->shape));
 }
 
 static tr_status lay_out_params(tr_compiler *c) {

@@ -162,6 +162,7 @@ typedef struct tr_unit_program {
 typedef struct tr_compile_request {
     int64_t micro_batch;
     bool many;                    // more than one micro-batch adds to a gradient
+    bool cuts_tied;               // tied tensors may be cut over tensor ranks
     bool train;                   // else inference: only `inference` is compiled,
     bool all_rows;                // for every row of the loss
     int64_t cache_positions;      // tr_plan_request.cache_positions

@@ -70,8 +70,12 @@ static void split_over_ranks(stage *s) {
     const tr_plan_request *r = s->request->plan;
     int64_t ranks = r->mesh.size[TR_AXIS_TENSOR];
     if (ranks > 1 && !r->tensor_ranks_alike) {
-        s->status = tr__graph_split(s->graph, ranks, r->mesh.at[TR_AXIS_TENSOR],
-                                    TR_ON_TENSOR, s->err);
+        tr_rewrite_walk walk = s->walk;
+        walk.variant = TR_REWRITE_SPLIT;
+        walk.ranks = ranks;
+        walk.rank = r->mesh.at[TR_AXIS_TENSOR];
+        walk.axes = TR_ON_TENSOR;
+        s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
     }
 }
 

@@ -34,7 +34,8 @@ static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
                        tr_range range) {
     const int32_t *ids = launch->in[0];    // [B, S]
     const tr_real *wte = launch->in[1];    // [V, C]
-    const tr_real *wpe = launch->in[2];    // [P, C] or NULL
+    // [P, C] or NULL
+    const tr_real *wpe = tr__embedding_adds_positions(desc) ? launch->in[2] : NULL;
     const tr_real *before = launch->in[3]; // [B, S, C] or NULL
     const int32_t *positions = tr__launch_positions(desc, launch, 4);
     tr_real *y = launch->out[0]; // [B, S, C]

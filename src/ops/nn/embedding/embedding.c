@@ -108,9 +108,28 @@ static int embedding_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
     return has(node, 3) ? 2 : 1;
 }
 
+// Rows of the table: each rank adds those that it has to a sum, and one of them the
+// positions (Shoeybi et al., Megatron-LM, arXiv 1909.08053, section 3).
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    tr_embedding_attr attr;
+    memcpy(&attr, node->attr, sizeof attr);
+    for (int i = 0; i < node->in_count; i++) {
+        out->in[i] = tr__uncut();
+    }
+    out->in[1] = tr__cut_along(0);
+    out->out[0] = tr__uncut();
+    out->partial = 1;
+    attr.first += tr__cut_first(node->in[1].shape.dim[0], ranks, rank);
+    attr.positions_elsewhere = rank > 0;
+    memcpy(out->attr, &attr, sizeof attr);
+    return way == 0 && !has(node, 3);
+}
+
 const tr_op tr__op_embedding = {
     .name = "embedding",
     .attr_bytes = sizeof(tr_embedding_attr),
+    .split = split,
     .no_gradient = 1 << 0 | 1 << 4, // ids and positions
     .positions = 1 << 4,
     .in_place = 1 + 3,

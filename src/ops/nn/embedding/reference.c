@@ -7,7 +7,8 @@ static void embedding(const tr_op_desc *desc, void *state, const tr_launch *laun
     (void)state;
     const int32_t *ids = launch->in[0];  // [B, S]
     const float *wte = launch->in[1];    // [V, C]
-    const float *wpe = launch->in[2];    // [P, C] or NULL
+    // [P, C] or NULL
+    const float *wpe = tr__embedding_adds_positions(desc) ? launch->in[2] : NULL;
     const float *before = launch->in[3]; // [B, S, C] or NULL
     const int32_t *positions = tr__launch_positions(desc, launch, 4);
     float *y = launch->out[0]; // [B, S, C]

@@ -16,6 +16,13 @@ static inline int64_t tr__embedding_row(const tr_op_desc *desc, int64_t rows,
     return row >= 0 && row < rows ? row : -1;
 }
 
+// Does this part of a sum over ranks add the positions?
+static inline bool tr__embedding_adds_positions(const tr_op_desc *desc) {
+    tr_embedding_attr attr;
+    memcpy(&attr, desc->attr, sizeof attr);
+    return !attr.positions_elsewhere;
+}
+
 // The row of the table of positions that is token `row`'s of all samples'.
 static inline int64_t tr__embedding_position(const int32_t *positions, int64_t first,
                                              int64_t length, int64_t row) {

@@ -1,6 +1,7 @@
 #include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 
 #include "ops/nn/linear_cross_entropy/operands.h"
+#include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
 #include "ops/operand.h"
 
 #include <string.h>
@@ -109,9 +110,30 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 1;
 }
 
+// A rank folds the classes that it has: slices of the head (graph/rewrites/split.c).
+// Where there are few classes, all of them are sooner done than the exchange.
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    enum { CLASSES_LEAST = 16 };
+    tr_lce_slice_attr attr = {.first = 0};
+    memcpy(&attr.head, node->attr, sizeof attr.head);
+    int along = attr.head.layout == TR_WEIGHT_IN_OUT ? 1 : 0;
+    int64_t classes = node->in[HEAD_WEIGHT].shape.dim[along];
+    attr.first = tr__cut_first(classes, ranks, rank);
+    memcpy(out->attr, &attr, sizeof attr);
+    out->in[HEAD_X] = out->in[HEAD_TARGETS] = tr__uncut();
+    out->in[HEAD_WEIGHT] = tr__cut_along(along);
+    out->in[HEAD_BIAS] = tr__cut_along(0);
+    out->out[0] = tr__uncut();
+    out->partial_gradient = 1u << HEAD_X;
+    out->expands = true;
+    return way == 0 && classes >= CLASSES_LEAST * ranks;
+}
+
 const tr_op tr__op_linear_cross_entropy = {
     .name = "head",
     .attr_bytes = sizeof(tr_lce_attr),
+    .split = split,
     .flags = TR_OP_LOSS,
     .no_gradient = 1u << HEAD_TARGETS,
     .infer = head_infer,
