@@ -234,11 +234,13 @@ try_suite() {
     for way in $ways; do
         case $way in
         packages)
-            fresh "$suite-build" &&
-                attempt "$suite-build" build "$suite-build" /srv/a : || continue
+            if ! fresh "$suite-build" ||
+                ! attempt "$suite-build" build "$suite-build" /srv/a :; then
+                continue
+            fi
             if [ -z "${ONCE:-}" ]; then
                 attempt "$suite-build-again" build "$suite-build" /srv/elsewhere/b \
-                    'export TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANG=C.UTF-8 DEB_BUILD_OPTIONS=parallel=1
+                    'export TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANG=C.UTF-8
                     umask 027' &&
                     attempt "$suite-same-bytes" same_bytes
             fi

@@ -15,7 +15,9 @@ command -v "$sphinx" >/dev/null 2>&1 || {
     echo "site: $sphinx is not installed: the site is not built"
     exit 77
 }
-if [ "$sphinx" = sphinx-build ] && ! python3 -c 'import myst_parser' 2>/dev/null; then
+# What runs it has the modules that it finds.
+interpreter=$(sed -n '1s/^#! *//p' "$(command -v "$sphinx")")
+if ! $interpreter -c 'import myst_parser' 2>/dev/null; then
     echo "site: MyST is not installed: the site is not built"
     exit 77
 fi
