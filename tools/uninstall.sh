@@ -1,14 +1,16 @@
 #!/bin/sh
 # uninstall.sh MANIFEST: removes the files that `make install` has listed there, and the
-# folders that are empty then and have been made for them (those of Tranche's name).
+# folders of Tranche's name that are empty then. CMake ends the list without a line end.
 set -eu
-while IFS= read -r file; do
+files=0
+while IFS= read -r file || [ -n "$file" ]; do
     rm -f "$file"
+    files=$((files + 1))
     folder=$(dirname "$file")
-    while [ "${folder#*tranche}" != "$folder" ]; do
+    while [ "${folder#*/tranche}" != "$folder" ]; do
         rmdir "$folder" 2>/dev/null || break
         folder=$(dirname "$folder")
     done
 done <"$1"
-echo "removed: $(wc -l <"$1") files"
 rm -f "$1"
+echo "removed: $files files"
