@@ -116,9 +116,10 @@ old_version() {
 install_packages() {
     system=$suite-packages
     fresh "$system" || return 1
-    # What only the trials need is there before, and stays.
+    # What only the trials need is there before, and stays; so is adduser, which packages
+    # of Debian's bring and apt does not take away with them.
     roots_run "$to/$system" sh -euc "$apt
-        install man-db gcc libc6-dev pkg-config" || return 1
+        install adduser man-db gcc libc6-dev pkg-config" || return 1
     list_files "$system" >"$to/$system.before"
     mkdir -p "$to/$system/srv/new/old"
     cp "$to/$suite-build"/srv/a/*.deb "$to/$system/srv/new/" || return 1
