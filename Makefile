@@ -4,7 +4,8 @@ DATA ?=
 PARTS ?=
 BUILD := build
 
-.PHONY: all help setup train check test bench install wheel format clean
+.PHONY: all help setup train check test bench install uninstall wheel dist packages site \
+	format clean
 
 all:
 	@test -f $(BUILD)/build.ninja || cmake --preset program
@@ -21,7 +22,12 @@ help:
 	@echo 'make bench              measures, with PyTorch beside it where it is installed'
 	@echo 'make install PREFIX=... program, library, headers, pkg-config and CMake files,'
 	@echo '                        documents and examples'
+	@echo 'make uninstall          removes what make install has written'
 	@echo 'make wheel              the Python package, python/dist/tranche-*.whl'
+	@echo 'make dist               build/tranche-*.tar.gz: the sources, which build without git'
+	@echo 'make site               build/site: the documents as pages (Sphinx, MyST, Furo)'
+	@echo 'make packages           tries each way of installing in fresh systems of Debian 12'
+	@echo '                        and 13 (root, mmdebstrap; an hour)'
 	@echo 'make format             formats the sources'
 	@echo 'make clean              removes the build folders'
 
@@ -51,12 +57,25 @@ bench: all
 install: all
 	@cmake --install $(BUILD) --prefix '$(PREFIX)'
 
+uninstall:
+	@test -f $(BUILD)/install_manifest.txt || { echo 'nothing has been installed from $(BUILD)'; exit 2; }
+	@tools/uninstall.sh $(BUILD)/install_manifest.txt
+
 wheel: all
 	@tools/wheel.sh
+
+dist:
+	@tools/dist.sh
+
+site: all
+	@tools/site.sh
+
+packages:
+	@tools/packages.sh
 
 format:
 	@tools/format.sh
 
 clean:
 	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-mpich $(BUILD)-fuzz $(BUILD)-debian13 \
-		$(BUILD)-wheel $(BUILD)-wheel-tools python/dist
+		$(BUILD)-wheel $(BUILD)-wheel-tools $(BUILD)-packages python/dist

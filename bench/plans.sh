@@ -358,6 +358,21 @@ large() { # RANKS T [KEY=VALUE...]
     simulate "$cluster" "$ranks" "$batch" 1 $stage=3 $units=81 "$@"
 }
 
+# One row: what RANKS ranks make of 2,048 sequences, of which TENSOR share layers and STAGES
+# have other ones.
+axes_row() { # RANKS TENSOR STAGES ZERO
+    simulate "$cluster" "$1" 2048 1 $stage="$4" $units=81 tensor_parallel.size="$2" \
+        pipeline.stages="$3" || return
+    row "$(grouped "$1")" "$(($1 / $2 / $3)) x $2 x $3" "$(value accumulation_steps)" \
+        "$(calculate "$(value seconds)" %.2f)" \
+        "$(percent "$(value compute_seconds)" %.1f)" \
+        "$(percent "$(value exposed_seconds)" %.1f)" \
+        "$(percent "$(value bubble_seconds)" %.1f)" \
+        "$(calculate "100 * $(value model_utilisation)" %.1f)" \
+        "$(calculate "$(value tokens_per_second) / 1e6" %.4f)" \
+        "$(calculate "$(planned device) / 1e9" %.1f)"
+}
+
 bench_ranks() {
     model '{"model_type": "gpt2", "n_layer": 80, "n_embd": 8192, "n_head": 64, "n_positions": 2048}'
     columns ranks batch "s a step" "computing %" "waits %" "gather %" "reduce %" \
@@ -373,13 +388,21 @@ bench_ranks() {
             "$(grouped "$(calculate "$(planned device) / 1e9" %.1f)")"
     done
     echo
-    columns ranks g "s a step" "waits %" "million tokens/s" \
-        "with wave = g: s a step" "gather %" "device GB"
-    for n in 64 128 256 512 1024 2048 10240; do
+    columns ranks "data x tensor x pipeline" g "s a step" "computing %" "messages %" \
+        "bubble %" "model utilisation %" "million tokens/s" "device GB"
+    for n in 64 256 1024 2048; do
+        axes_row $n 1 1 3 && axes_row $n 8 1 1 && axes_row $n 8 8 1 || return
+    done
+    for n in 4096 8192; do
+        axes_row $n 8 1 1 && axes_row $n 8 8 1 || return
+    done
+    axes_row 10240 8 5 1 && axes_row 16384 8 1 1 && axes_row 16384 8 8 1 || return
+    echo
+    columns ranks g "s a step" "with wave = g: s a step" "gather %" "device GB"
+    for n in 64 256 1024 2048; do
         large $n 2048 || return
         g=$(value accumulation_steps)
-        first="$(calculate "$(value seconds)" %.2f) | $(percent "$(value exposed_seconds)" \
-            %.1f) | $(calculate "$(value tokens_per_second) / 1e6" %.4f)"
+        first=$(calculate "$(value seconds)" %.2f)
         large $n 2048 "execution.wave=$g" || return
         row "$(grouped $n)" "$g" "$first" "$(calculate "$(value seconds)" %.2f)" \
             "$(percent "$(kind gather)" %.0f)" "$(calculate "$(planned device) / 1e9" %.1f)"

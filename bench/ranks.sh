@@ -3,13 +3,15 @@
 # ratios that matter. One thread a rank. About half an hour on two cores, which should
 # have nothing else to do.
 #
-#     bench/ranks.sh [stages] [scaling] [reproducible]     (default: all of them)
+#     bench/ranks.sh [stages] [scaling] [reproducible] [pipeline]     (default: all of them)
 #
 #     stages         two ranks, GPT-2 124M, context 256, m = 1, g = 4: ZeRO stages, waves,
 #                    recomputation, slices of the vocabulary; DeepSpeed where
 #                    TRANCHE_PEER_PYTHON has it
 #     scaling        context 1024, g = 8, stage 0: two ranks of one thread beside one rank
 #                    of two threads, and beside one rank of one thread (half the samples)
+#     pipeline       two stages of a small GPT-2 with 2 to 16 micro-batches: the share of a
+#                    step in which each waits, three rounds, and what the plan says
 #     reproducible   one process of all threads, with and without reproducible mode
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -91,6 +93,50 @@ bench_scaling() {
                    "%.3f times that of one\n", 2 * half / two }' "$figures"
 }
 
+# ---- pipeline
+
+# The shares of stages 0 and 1 in a step that was simulated on this machine.
+planned_share() { # NAME KEY
+    "$program" simulate "$work/$1.json" --ranks 2 --set execution.threads=1 --json |
+        sed -n "s/.*\"first_unit\".*\"$2\": \([0-9.e+-]*\).*/\1/p" |
+        awk '{ printf "%s%.2f", (NR > 1 ? ", " : ""), $1 }'
+}
+
+# The median over a run's steps, but the first two, of each stage's share.
+measured_share() { # NAME STAGE
+    sed -n 's/.*"stage_wait_share": \[\([0-9.]*\), \([0-9.]*\)\].*/\1 \2/p' \
+        "$work/$1/metrics.jsonl" | sed 1,2d | awk -v field="$(($2 + 1))" '{ print $field }' |
+        sort -n | awk '{ all[NR] = $1 } END { printf "%.2f", all[int((NR + 1) / 2)] }'
+}
+
+bench_pipeline() {
+    for g in 2 4 8 16; do
+        nano_file "pipe$g" "$text" "${TRANCHE_BENCH_STEPS:-12}"
+        sed -e 's/, "validation": 0.1//' -e 's/"n_positions": 64/"n_positions": 128/' \
+            -e 's/"n_embd": 128/"n_embd": 256/' \
+            -e "s/\"train_batch_size\": 12/\"train_batch_size\": $((4 * g)), $(
+                )\"train_micro_batch_size_per_gpu\": 4, \"pipeline\": {\"stages\": 2}/" \
+            "$work/pipe$g.json" >"$work/edited" && mv "$work/edited" "$work/pipe$g.json"
+    done
+    echo "| g | planned bubble | planned idle share | measured, round 1, 2, 3 |"
+    echo "|---|---|---|---|"
+    for g in 2 4 8 16; do
+        rounds=
+        for round in 1 2 3; do
+            rm -rf "$work/pipe$g"
+            on_ranks 2 "$program" train "$work/pipe$g.json" --threads 1 >"$work/log" 2>&1 || {
+                tail -n 3 "$work/log" >&2
+                return 1
+            }
+            rounds="$rounds${rounds:+; }$(measured_share "pipe$g" 0), $(
+                measured_share "pipe$g" 1
+            )"
+        done
+        echo "| $g | $(planned_share "pipe$g" bubble_share) |" \
+            "$(planned_share "pipe$g" idle_share) | $rounds |"
+    done
+}
+
 # ---- reproducible
 
 bench_reproducible() {
@@ -114,11 +160,12 @@ for part in "${@:-all}"; do
     echo
     case $part in
     all)
-        bench_stages && echo && bench_scaling && echo && bench_reproducible
+        bench_stages && echo && bench_scaling && echo && bench_reproducible && echo &&
+            bench_pipeline
         ;;
-    stages | scaling | reproducible) "bench_$part" ;;
+    stages | scaling | reproducible | pipeline) "bench_$part" ;;
     *)
-        echo "bench: unknown part $part; there are stages scaling reproducible" >&2
+        echo "bench: unknown part $part; there are stages scaling reproducible pipeline" >&2
         exit 2
         ;;
     esac

@@ -2,7 +2,8 @@
 # TR_ISA_SUFFIX telling which, and adds the objects to the target; what is written for
 # tensors of any format (backend/cpu/real.h) also for each 16-bit one, and of that what
 # multiplies itself (backend/cpu/pair.h) also for pairs of bf16. TR_KERNEL_TARGETS is set
-# to the targets of the objects.
+# to the targets of the objects, TR_KERNELS_TAKEN to what is another build's objects
+# (TRANCHE_KERNELS_OF).
 set(TR_KERNEL_FLAGS -O3 -Wno-psabi)
 if(TR_SANITIZED_OPTIMIZATION)
     set(TR_KERNEL_FLAGS ${TR_SANITIZED_OPTIMIZATION} -Wno-psabi)
@@ -22,11 +23,31 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         -mprefer-vector-width=512)
     set(TR_ISA_OF_PAIRS avx512)
 endif()
-# UndefinedBehaviorSanitizer doubles the time to compile vectors of a processor's own. The
-# generic kernels are the same source, and the conformance tests run them on each case.
+# UndefinedBehaviorSanitizer doubles the time to compile vectors of a processor's own, and
+# of 16 bits. The generic kernels of f32 are the same source, and the conformance tests run
+# them on each case.
+set(TR_KERNEL_UNCHECKED "")
 if(TRANCHE_SANITIZE MATCHES "undefined" AND NOT TRANCHE_FUZZ)
-    set(TR_KERNEL_UNCHECKED_avx2 -fno-sanitize=undefined)
-    set(TR_KERNEL_UNCHECKED_avx512 -fno-sanitize=undefined)
+    set(TR_KERNEL_UNCHECKED -fno-sanitize=undefined)
+endif()
+# What is compiled here in spite of TRANCHE_KERNELS_OF: AddressSanitizer has to see the
+# lowest set and the widest that this machine runs, the two that its conformance tests try.
+# Those between are the same source, and no test runs those above. What is of f16 differs
+# from bf16 by four conversions (backend/cpu/real.h), which cpu_half.c has here, too.
+set(TR_KERNELS_HERE "")
+if(TRANCHE_SANITIZE MATCHES "address" AND NOT TRANCHE_FUZZ)
+    set(widest generic)
+    if(EXISTS /proc/cpuinfo)
+        file(STRINGS /proc/cpuinfo cpu REGEX "^flags" LIMIT_COUNT 1)
+        if(cpu MATCHES " avx512f ")
+            set(widest avx512)
+        elseif(cpu MATCHES " avx2 ")
+            set(widest avx2)
+        endif()
+    endif()
+    foreach(isa generic ${widest})
+        list(APPEND TR_KERNELS_HERE ${isa} ${isa}_bf16 ${isa}_pairs)
+    endforeach()
 endif()
 set(TR_REAL_FLAGS_bf16 -DTR_REAL_BF16)
 set(TR_REAL_FLAGS_f16 -DTR_REAL_F16)
@@ -35,6 +56,12 @@ set(TR_REAL_FLAGS_pairs -DTR_REAL_BF16 -DTR_PAIRS -mavx512bf16)
 # Adds the objects of `files`, compiled for an instruction set and a format of the tensors
 # ("": f32; "_bf16" and the like), to the target.
 function(tr_add_kernel_objects target files isa real)
+    if(TRANCHE_KERNELS_OF AND NOT "${isa}${real}" IN_LIST TR_KERNELS_HERE)
+        tr_take_objects(${TRANCHE_KERNELS_OF} kernels-${isa}${real} taken)
+        target_sources(${target} PRIVATE ${taken})
+        set(TR_KERNELS_TAKEN ${TR_KERNELS_TAKEN} ${taken} PARENT_SCOPE)
+        return()
+    endif()
     set(objects ${target}-kernels-${isa}${real})
     add_library(${objects} OBJECT ${files})
     tr_target_options(${objects})
@@ -42,9 +69,14 @@ function(tr_add_kernel_objects target files isa real)
         ${CMAKE_SOURCE_DIR}/src)
     target_compile_definitions(${objects} PRIVATE TR_ISA_SUFFIX=${isa}${real})
     target_compile_options(${objects} PRIVATE ${TR_KERNEL_FLAGS} ${TR_ISA_FLAGS_${isa}}
-        ${TR_REAL_FLAGS${real}} ${TR_KERNEL_UNCHECKED_${isa}})
+        ${TR_REAL_FLAGS${real}})
+    if(NOT "${isa}${real}" STREQUAL "generic")
+        target_compile_options(${objects} PRIVATE ${TR_KERNEL_UNCHECKED})
+    endif()
     target_link_libraries(${objects} PRIVATE OpenMP::OpenMP_C)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+    tr_give_objects(kernels-${isa}${real} ${objects})
+    add_dependencies(kernels ${objects})
     set(TR_KERNEL_TARGETS ${TR_KERNEL_TARGETS} ${objects} PARENT_SCOPE)
 endfunction()
 
@@ -62,6 +94,7 @@ endfunction()
 
 function(tr_add_kernels target files)
     set(TR_KERNEL_TARGETS "")
+    set(TR_KERNELS_TAKEN "")
     tr_files_with("^#include \"backend/cpu/real.h\"" "${files}" of_any_format)
     tr_files_with("^#include \"backend/cpu/pair.h\"" "${files}" of_pairs)
     foreach(isa ${TR_ISAS})
@@ -78,4 +111,5 @@ function(tr_add_kernels target files)
         tr_add_kernel_objects(${target} "${of_pairs}" ${TR_ISA_OF_PAIRS} _pairs)
     endif()
     set(TR_KERNEL_TARGETS ${TR_KERNEL_TARGETS} PARENT_SCOPE)
+    set(TR_KERNELS_TAKEN ${TR_KERNELS_TAKEN} PARENT_SCOPE)
 endfunction()

@@ -3,7 +3,8 @@
 # there, with the same compiler and flags.
 set(TRANCHE_OBJECTS_OF "" CACHE PATH
     "folder of a build whose objects this one links where they do not depend on MPI")
-# What no test of a sanitizer is about, kernels, need not be compiled for each.
+# What no test of a sanitizer is about, kernels, need not be compiled for each. Which are
+# compiled all the same is in kernels.cmake (TR_KERNELS_HERE).
 set(TRANCHE_KERNELS_OF "" CACHE PATH
     "folder of a build whose kernels this one links, as they are there")
 add_custom_target(objects) # builds what another build may take

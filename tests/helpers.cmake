@@ -19,11 +19,12 @@ endfunction()
 
 # tr_quick_options(<target>): of programs of tests, most of whose time is the library's.
 # Hundreds of them are built for each run of the suite. So gold links them where it is
-# there, in a fifth of the time, and for sanitizers they are not optimized.
+# there, in a fifth of the time, and for sanitizers they are not optimized: but for those
+# that reckon what an op comes to.
 find_program(TR_GOLD ld.gold)
 mark_as_advanced(TR_GOLD)
 function(tr_quick_options target)
-    if(TRANCHE_SANITIZE)
+    if(TRANCHE_SANITIZE AND NOT target MATCHES "^(ops|backend)-")
         target_compile_options(${target} PRIVATE -O0)
     endif()
     if(TR_GOLD)

@@ -9,7 +9,7 @@ set(TR_CHECK_RANKS ${CMAKE_CURRENT_LIST_DIR}/check_ranks.sh)
 # see ASAN_OPTIONS in tools/test.sh, in whose place these stand.)
 set(TR_TSAN_OPTIONS TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
 set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive CUDA_VISIBLE_DEVICES=
-    ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:fast_unwind_on_malloc=0:malloc_context_size=60
+    ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:quarantine_size_mb=16:thread_local_quarantine_size_kb=64:fast_unwind_on_malloc=0:malloc_context_size=60
     LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0
     ${TR_TSAN_OPTIONS})
 # Open MPI 5 wants memory at an address that ThreadSanitizer keeps for itself.

@@ -21,53 +21,21 @@ fail() {
     exit 2
 }
 
-# A mirror of Debian's own packages, security updates aside.
-mirror() {
-    # shellcheck disable=SC2016
-    apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' \
-        2>/dev/null | awk '$2 == "Debian" { print $1; exit }'
-}
-
-# How apt reaches its mirror from here (proxies, time limits, checks of dates), as lines
-# of an apt.conf.
-ways() {
-    apt-config dump Acquire | grep -E '^Acquire::(https?::|Retries|Check-)' |
-        grep -v -i 'auto-\?detect' || true
-}
-
-[ "$(id -u)" -eq 0 ] || fail "it mounts and changes root: run it as root"
+. tools/roots.sh
+lacking=$(roots_lack)
+[ -z "$lacking" ] || fail "$lacking"
 made=$folder/etc/made-by-debian13.sh # the folder is complete
 if [ ! -e "$made" ]; then
-    command -v mmdebstrap >/dev/null 2>&1 ||
-        fail "mmdebstrap is missing: apt-get install mmdebstrap"
-    from=${MIRROR:-$(mirror)}
-    [ -n "$from" ] || fail "no mirror of Debian in apt's sources: name one, MIRROR=URL"
-    echo "debian13: making $folder from $from"
-    options=$(mktemp)
-    trap 'rm -f "$options"' EXIT
-    ways >"$options"
-    mmdebstrap --quiet --variant=apt --include=make,ca-certificates \
-        --aptopt="$options" "$suite" "$folder" "$from" ||
+    echo "debian13: making $folder"
+    roots_make "$suite" "$folder" make,ca-certificates ||
         fail "mmdebstrap failed; remove $folder before the next try"
-    rm -f "$options"
     touch "$made"
 fi
 
 # The tree, with the times of its files, so that only what has changed is built again.
-cp -L /etc/resolv.conf "$folder/etc/resolv.conf" 2>/dev/null || true
 mkdir -p "$folder/srv/tranche"
 find "$folder/srv/tranche" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 find . -mindepth 1 -maxdepth 1 ! -name 'build*' ! -name out ! -name .git -print |
     tar -c -T - | tar -x -C "$folder/srv/tranche"
 
-# What the tests start there needs /proc and shared memory.
-# shellcheck disable=SC2016
-exec unshare --mount --pid --fork --kill-child sh -eu -c '
-    folder=$1
-    shift
-    mount --make-rprivate /
-    mount -t proc proc "$folder/proc"
-    mount --rbind /dev "$folder/dev"
-    mount --rbind /sys "$folder/sys"
-    exec chroot "$folder" make -C /srv/tranche "$@"
-' sh "$folder" "$@"
+roots_run "$folder" make -C /srv/tranche "$@"

@@ -2,7 +2,8 @@
 # pack_gpu.sh [ARCHIVE]: packs what is tried on a GPU, for a machine that has one and
 # neither compiler nor libraries for a build: the tests of `ctest -L gpu`, bench/gpu.sh,
 # the program, their data, and the libraries that they were linked with. build/ is a
-# build of the preset "release" with CUDA. ARCHIVE: build/gpu.tar.xz.
+# build of the preset "release" with CUDA. ARCHIVE: build/gpu.tar.xz; one that does not end
+# in .xz is not compressed.
 #
 #     tools/pack_gpu.sh && scp build/gpu.tar.xz there:
 #     ssh there 'tar xJf gpu.tar.xz && tranche-gpu/try.sh tests bench'
@@ -36,5 +37,9 @@ cp -R tests/data "$to/tests/"
 cp tests/cuda/on_gpu.sh "$to/tests/cuda/"
 cp tests/cuda/try.sh "$to/"
 pwd >"$to/built_at" # where the tests look for their data
-tar c -C "$folder" tranche-gpu | xz -T1 --lzma2=preset=1,dict=64MiB >"$archive"
+case $archive in
+*.xz) set -- xz -T1 --lzma2=preset=1,dict=64MiB ;;
+*) set -- cat ;;
+esac
+tar c -C "$folder" tranche-gpu | "$@" >"$archive"
 echo "$archive: $(($(wc -c <"$archive") / 1000000)) MB"

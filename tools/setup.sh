@@ -74,6 +74,12 @@ probe() {
         wish ccache command -v ccache
         wish g++ command -v "${CXX:-c++}"
         wish python3 command -v python3
+        wish groff-base command -v groff
+        wish zsh command -v zsh
+        wish fish command -v fish
+        wish python3-sphinx command -v sphinx-build
+        wish python3-myst-parser command -v sphinx-build
+        wish furo command -v sphinx-build
         wish clang-format-14 has_format
         wish clang-tidy-14 command -v clang-tidy-14
         wish clang has_fuzzer

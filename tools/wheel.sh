@@ -77,6 +77,10 @@ auditwheel repair --exclude libgomp.so.1 --exclude 'libmpi.so.*' \
 wheel unpack --dest "$work/tree" "$work"/repaired/*.whl >"$work/log"
 "$python" tools/wheel_licences.py "$work"/tree/tranche-* ||
     fail "the licence of a library is not found"
+# What the wheel carries, where tools look for it (PEP 770).
+"$python" tools/sbom.py wheel "$work"/tree/tranche-* \
+    "$(echo "$work"/tree/tranche-*/tranche-*.dist-info)/sboms/tranche.spdx.json" ||
+    fail "what the wheel carries cannot be listed"
 mkdir -p python/dist
 rm -f python/dist/tranche-*.whl
 wheel pack --dest-dir python/dist "$work"/tree/tranche-* >"$work/log"

@@ -143,8 +143,11 @@ TR_API void tr_machine_close(tr_machine *machine); // NULL-safe
 TR_API tr_status tr_machine_print(const tr_machine *machine, const tr_sink *to,
                                   tr_error *err);
 
-// The prediction for one optimizer step. All ranks run the same plan on equal machines,
-// so rank 0 stands for all: no other rank has longer parts of the flat buffers.
+// The prediction for one optimizer step. All ranks of a stage run the same plan on
+// equal machines, so its first one stands for all: no other has longer parts of the
+// flat buffers. Where a pipeline has several stages, they are walked together; all but
+// the step's seconds are then the mean of a rank of each, and planned_bytes those of
+// the stage that takes most of a space.
 typedef struct tr_simulation {
     size_t size;    // of this struct: what a newer header has behind it is not there
     double seconds; // of the step
@@ -182,6 +185,9 @@ typedef struct tr_simulation {
     double update_seconds, slower_seconds;
     int64_t
         between_bytes; // of those in gathers and reductions, what goes to other nodes
+    // Waits for other stages of the pipeline, which have not come yet to what both
+    // exchange; it is in none of the above. 0 where there is one stage.
+    double bubble_seconds;
 } tr_simulation;
 
 typedef struct tr_simulated tr_simulated; // the prediction and its timeline
@@ -193,6 +199,10 @@ TR_API tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                              tr_simulated **out, tr_error *err);
 TR_API void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
 TR_API const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
+
+// What is printed of the plan then has how long each stage of its pipeline waits. Does
+// nothing for a plan of one stage, and where an argument is NULL. Not collective.
+TR_API void tr_plan_note_times(tr_plan *plan, const tr_simulated *simulated);
 
 // Prints a table, one JSON object, or a trace for ui.perfetto.dev. TR_IO: `to` takes no
 // more. TR_MEMORY.

@@ -175,6 +175,34 @@ TR_API const char *tr_run_tokenizer(const tr_run *run);
 // the ranks' runs, plans or data differ.
 TR_API tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 
+// What a run file may say: a key, as the tables have it that read the file. Begin with
+// TR_RUN_KEY_INIT. All texts are the library's and stay.
+enum { TR_RUN_KEY_TAKES_MAX = 1024 };
+typedef struct tr_run_key {
+    size_t size;      // of this struct
+    const char *path; // "optimizer.params.lr"; a star stands for each element of a list
+    const char *doc;  // what it means, or why it has no effect
+    const char *fallback; // its default as JSON; NULL: none
+    // The texts that it takes, NULL behind the last; NULL: any, or it takes no text.
+    const char *const *choices;
+    // There is such a key only where the text of the key `where_key` is one of `where`,
+    // NULL behind the last; NULL: everywhere. Another row may have the same path.
+    const char *where_key;
+    const char *const *where;
+    bool works;                       // false: the key is accepted and has no effect
+    bool takes_bool;                  // true or false
+    bool takes_auto;                  // "auto"
+    char takes[TR_RUN_KEY_TAKES_MAX]; // in words: "an integer from 1 to 65536"
+} tr_run_key;
+
+#define TR_RUN_KEY_INIT                                                                \
+    { sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false, "" }
+
+// Writes the key number `index` of all that a run file may have, in the order of
+// run.json, into `out`, which says its size. false: there are no more, or the size is
+// unknown. May be called at any time.
+TR_API bool tr_run_key_at(size_t index, tr_run_key *out);
+
 #ifdef __cplusplus
 }
 #endif

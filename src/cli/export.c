@@ -16,8 +16,8 @@ int cli_export(const cli_command *command, int argc, char **argv) {
     tr_gguf_options how = TR_GGUF_OPTIONS_INIT;
     int exit_status;
     const cli_option options[] = {
-        {"--type", CLI_TEXT, &how.type, "TYPE",
-         "of matrices: f32, f16, bf16, q8_0; usually as they are stored"},
+        {"--type", CLI_TEXT, &how.type, "f32|f16|bf16|q8_0",
+         "of matrices (default: as they are stored)"},
         {"--base", CLI_TEXT, &how.base, "DIR", "an adapter's base, where it has moved"},
     };
     cli_operands operands = {paths, 2, 2, 0};

@@ -13,6 +13,8 @@
 
 enum { NAMES_MAX = 32 };
 
+const cli_option cli_option_help = {"--help", CLI_FLAG, NULL, NULL, "this text"};
+
 // All ranks get the same words: one tells what is wrong with them.
 __attribute__((format(printf, 2, 3))) static void complain(const cli_command *command,
                                                            const char *format, ...) {
@@ -46,7 +48,7 @@ static void print_help(const cli_command *command, const cli_option *options,
                  options[i].value ? options[i].value : "");
         printf("    %-28s %s\n", left, options[i].doc);
     }
-    printf("    %-28s %s\n", "--help", "this text");
+    printf("    %-28s %s\n", cli_option_help.name, cli_option_help.doc);
     print_lines("examples:", command->examples);
     print_lines("exit status:", command->statuses);
 }
@@ -64,7 +66,7 @@ static const cli_option *find(const cli_option *options, size_t count, const cha
 
 static void say_unknown(const cli_command *command, const cli_option *options,
                         size_t count, const char *name) {
-    const char *names[NAMES_MAX] = {"--help"};
+    const char *names[NAMES_MAX] = {cli_option_help.name};
     size_t known = 1;
     for (size_t i = 0; i < count && known < NAMES_MAX; i++) {
         names[known++] = options[i].name;
@@ -159,6 +161,10 @@ bool cli_parse(const cli_command *command, const cli_option *options,
     bool options_end = false;
     *exit_status = tr_status_exit(TR_USAGE);
     operands->count = 0;
+    if (command->reader) {
+        command->reader->read(command->reader->user, command, options, option_count);
+        return false;
+    }
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             if (tr_comm_speaks(NULL)) {
@@ -189,6 +195,12 @@ bool cli_parse(const cli_command *command, const cli_option *options,
         return false;
     }
     return true;
+}
+
+void cli_read_options(const cli_command *command, const cli_option_reader *reader) {
+    cli_command asked = *command;
+    asked.reader = reader;
+    asked.run(&asked, 0, NULL);
 }
 
 int cli_fail(const tr_error *err) {

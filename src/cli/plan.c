@@ -5,6 +5,7 @@
 #include <tranche/plan.h>
 
 #include <stdio.h>
+#include <string.h>
 
 // A plan may be for another machine, so this is no error.
 static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
@@ -14,17 +15,47 @@ static void warn_unless_fits(const tr_run *run, const tr_plan *plan) {
     }
 }
 
-// here: the plan is for the machine that it is made on.
-static tr_status show_plan(const tr_run *run, bool json, bool here, tr_error *err) {
+// How long stages of a pipeline wait is told by a simulation, on that machine or, NULL,
+// this one. A machine that lacks what it needs is no error: the plan is shown without.
+static tr_status note_times(tr_run *run, const tr_machine *machine, tr_plan *plan,
+                            tr_error *err) {
+    const char *stages = NULL;
+    tr_machine *here = NULL;
+    tr_simulated *simulated = NULL;
+    tr_status status = tr_run_get(run, "pipeline.stages", &stages, NULL, err);
+    if (status != TR_OK || !stages || strcmp(stages, "1") == 0) {
+        return status;
+    }
+    status = machine ? TR_OK : tr_run_machine(run, &here, err);
+    if (status == TR_OK) {
+        status = tr_simulate(plan, machine ? machine : here, &simulated, err);
+    }
+    if (status == TR_USAGE) {
+        cli_say(NULL, TR_MESSAGE_WARNING, err->message);
+        *err = (tr_error){0};
+        status = TR_OK;
+    }
+    tr_plan_note_times(plan, simulated);
+    tr_simulated_destroy(simulated);
+    tr_machine_close(here);
+    return status;
+}
+
+// machine: what the plan is for; NULL: the one that it is made on.
+static tr_status show_plan(tr_run *run, bool json, const tr_machine *machine,
+                           tr_error *err) {
     tr_plan *plan = NULL;
     report_clean text;
     const tr_sink to = report_sink(&text, stdout);
     tr_status status = tr_run_make_plan(run, &plan, err);
     if (status == TR_OK) {
+        status = note_times(run, machine, plan, err);
+    }
+    if (status == TR_OK) {
         status = json ? tr_run_print_plan_json(run, plan, &to, err)
                       : tr_run_print_plan(run, plan, &to, err);
     }
-    if (status == TR_OK && here) {
+    if (status == TR_OK && !machine) {
         warn_unless_fits(run, plan);
     }
     tr_plan_destroy(plan);
@@ -85,7 +116,7 @@ int cli_plan(const cli_command *command, int argc, char **argv) {
     }
     if (status == TR_OK) {
         status = compare ? cli_plan_compare(opened, there, run.json, &err)
-                         : show_plan(opened, run.json, !machine, &err);
+                         : show_plan(opened, run.json, there, &err);
     }
     tr_run_destroy(opened);
     tr_machine_close(there);

@@ -70,7 +70,7 @@ int cli_predict(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--data", CLI_LIST, &asked.data, "PATH",
          "files, folders or globs; labels may be missing"},
-        {"--format", CLI_TEXT, &asked.format, "F",
+        {"--format", CLI_TEXT, &asked.format, "FORMAT",
          "format of the data, in place of data.format"},
         {"--base", CLI_TEXT, &asked.base, "DIR",
          "of an adapter: its base, where that has moved"},

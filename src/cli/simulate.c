@@ -5,7 +5,6 @@
 #include <tranche/plan.h>
 
 #include <stdio.h>
-#include <string.h>
 
 static bool put(void *to, const char *text, size_t bytes) {
     return fwrite(text, 1, bytes, to) == bytes;
@@ -41,18 +40,6 @@ static tr_status open_run(const cli_run *asked, const char *file,
     return status == TR_OK ? tr_run_resolve(*run, err) : status;
 }
 
-// A simulation walks the plan of one rank, and stages wait for each other.
-static tr_status check_stages(tr_run *run, tr_error *err) {
-    const char *stages = NULL;
-    tr_status status = tr_run_get(run, "pipeline.stages", &stages, NULL, err);
-    return status != TR_OK || !stages || strcmp(stages, "1") == 0
-               ? status
-               : tr_fail(err, TR_USAGE,
-                         "pipeline.stages is %s, which is not yet simulated: set it to "
-                         "1",
-                         stages);
-}
-
 static tr_status simulate(const cli_run *asked, const char *file,
                           const char *machine_file, const char *trace, tr_error *err) {
     tr_run *run = NULL;
@@ -64,7 +51,6 @@ static tr_status simulate(const cli_run *asked, const char *file,
     if (status == TR_OK) {
         status = open_run(asked, file, machine, &run, err);
     }
-    status = status == TR_OK ? check_stages(run, err) : status;
     if (status == TR_OK && !machine) {
         status = tr_run_machine(run, &machine, err);
     }

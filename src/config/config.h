@@ -99,6 +99,8 @@ tr_status tr__config_tell(const tr_config *config, const char *path, char **valu
 // whole? TR_USAGE names the nearest. Needs no config. source: as an override's.
 tr_status tr__config_knows(const tr_key_table *const *tables, size_t table_count,
                            const char *path, const char *source, tr_error *err);
+// What the key accepts, in words: "an integer from 1 to 8 or \"auto\"". dst: [size].
+void tr__config_show_wanted(const tr_key *key, char *dst, size_t size);
 // For messages about what is in an object that is handed on whole: "FILE:LINE: model",
 // "--set: model". dst: [size].
 void tr__config_name(const tr_config *config, const char *path, char *dst, size_t size);

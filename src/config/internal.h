@@ -95,8 +95,6 @@ void tr__config_where(const tr_config *config, const char *path, char *dst,
 void tr__config_show_path(const char *path, char *dst, size_t size);
 // `value` as JSON, shortened.
 void tr__config_show_value(const json_t *value, char *dst, size_t size);
-// What the key accepts, in words.
-void tr__config_show_wanted(const tr_key *key, char *dst, size_t size);
 
 // print.c: JSON text; indent 0: on one line. Freed with tr__free; NULL: no memory.
 char *tr__config_print(const json_t *value, int indent);

@@ -140,3 +140,20 @@ void tr__executor_statistics(const tr_executor *executor, tr_step_statistics *al
     all->too_large = all->most[TR_STATISTICS_TOO_LARGE] > 0;
     all->not_finite = all->most[TR_STATISTICS_NOT_FINITE] > 0;
 }
+
+// A rank that is done before others waits for them, too.
+double tr__executor_stage_wait(const tr_executor *executor, int64_t stage) {
+    const tr_mesh *mesh = &executor->plan->request.mesh;
+    double all = 0, waited = 0, ranks = 0;
+    for (int64_t r = 0; r < tr_mesh_ranks(mesh); r++) {
+        all = fmax(all, statistics_of(executor, r)[TR_STATISTICS_SECONDS]);
+    }
+    for (int64_t r = 0; r < tr_mesh_ranks(mesh); r++) {
+        const double *own = statistics_of(executor, r);
+        if (tr__mesh_of_rank(mesh, r).at[TR_AXIS_PIPELINE] == stage) {
+            waited += own[TR_STATISTICS_WAIT] + all - own[TR_STATISTICS_SECONDS];
+            ranks++;
+        }
+    }
+    return all > 0 ? waited / (ranks * all) : 0;
+}

@@ -29,6 +29,11 @@ typedef struct tr_step_statistics {
         most[TR_STATISTICS_FLAGS];
 } tr_step_statistics;
 
+// The share of the last training step, up to the moment when all ranks had their
+// gradients, in which ranks of a stage of the pipeline waited for others, in their
+// mean.
+double tr__executor_stage_wait(const tr_executor *executor, int64_t stage);
+
 // Of the last training step.
 void tr__executor_statistics(const tr_executor *executor, tr_step_statistics *all);
 

@@ -191,6 +191,14 @@ static tr_status note_stages(tr_plan *plan, const tr_plan *const *plans, size_t 
     return plan->stages ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a plan");
 }
 
+tr_status tr__plan_of_stage(const tr_plan *plan, int64_t stage, tr_plan **out,
+                            tr_error *err) {
+    tr_plan_request request = plan->request;
+    request.mesh.at[TR_AXIS_PIPELINE] = stage;
+    request.measure = plan->asked;
+    return make(&request, out, err);
+}
+
 // The plan fits those of all other ranks. One rank stands for those of its stage, which
 // compare their digests when a run begins (tr_plan_digest).
 static tr_status match_ranks(tr_plan *plan, tr_error *err) {
@@ -204,11 +212,9 @@ static tr_status match_ranks(tr_plan *plan, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory to compare the plans of ranks");
     }
     for (size_t i = 0; i < count && status == TR_OK; i++) {
-        tr_plan_request request = plan->request;
         tr_plan *other = NULL;
-        request.mesh = tr__mesh_of_rank(mesh, tr__mesh_rank_of(mesh, axes, (int64_t)i));
-        request.measure = plan->asked;
-        status = (int64_t)i == own ? TR_OK : make(&request, &other, err);
+        status = (int64_t)i == own ? TR_OK
+                                   : tr__plan_of_stage(plan, (int64_t)i, &other, err);
         plans[i] = (int64_t)i == own ? plan : other;
     }
     if (status == TR_OK) {

@@ -56,8 +56,9 @@ static tr_status look_at(tr_search *search, tr_made *made, tr_planned *planned,
     }
     if (status == TR_OK) {
         planned->plan = point.plan;
-        made->option.seconds = tr_simulated_result(simulated)->seconds;
-        memcpy(made->option.bytes, plan->ledger.total, sizeof made->option.bytes);
+        const tr_simulation *result = tr_simulated_result(simulated);
+        made->option.seconds = result->seconds;
+        memcpy(made->option.bytes, result->planned_bytes, sizeof made->option.bytes);
         tr__timeline_draw(simulated, &planned->timeline);
     }
     tr_simulated_destroy(simulated);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 // A plan of more steps than this is not unrolled over all its waves: those between the
-// first and the last are alike.
-enum { LONG = 1 << 14, WAVES_MADE = 3 };
+// first and the last are alike. With stages, each of them has a plan that is made.
+enum { LONG = 1 << 14, LONG_OF_STAGES = 1 << 11, WAVES_MADE = 3 };
 
 static const tr_made *find_made(const tr_search *search, const int64_t *value) {
     for (size_t i = 0; i < search->made_count; i++) {
@@ -22,10 +22,9 @@ static const tr_made *find_made(const tr_search *search, const int64_t *value) {
     return NULL;
 }
 
-// Of one plan: its ledger and its time.
+// Of one plan: its bytes, of the stage that takes most, and its time.
 static tr_status walk(tr_search *search, const tr_plan_request *request,
-                      tr_planner_option *out, tr_ledger *ledger, int64_t *record,
-                      tr_error *err) {
+                      tr_planner_option *out, int64_t *record, tr_error *err) {
     tr_plan *plan = NULL;
     tr_simulated *simulated = NULL;
     tr_status status = tr__plan_draft(request, &plan, err);
@@ -34,9 +33,10 @@ static tr_status walk(tr_search *search, const tr_plan_request *request,
         status = tr_simulate(plan, search->request->machine, &simulated, err);
     }
     if (status == TR_OK) {
-        *ledger = plan->ledger;
+        const tr_simulation *result = tr_simulated_result(simulated);
         *record = plan->buffers[plan->statistics.buffer].bytes;
-        out->seconds = tr_simulated_result(simulated)->seconds;
+        out->seconds = result->seconds;
+        memcpy(out->bytes, result->planned_bytes, sizeof out->bytes);
     }
     tr_simulated_destroy(simulated);
     tr_plan_destroy(plan);
@@ -45,13 +45,8 @@ static tr_status walk(tr_search *search, const tr_plan_request *request,
 
 static tr_status walk_whole(tr_search *search, const tr_plan_request *request,
                             tr_planner_option *out, tr_error *err) {
-    tr_ledger ledger;
     int64_t record;
-    tr_status status = walk(search, request, out, &ledger, &record, err);
-    for (int s = 0; s < TR_SPACES && status == TR_OK; s++) {
-        out->bytes[s] = ledger.total[s];
-    }
-    return status;
+    return walk(search, request, out, &record, err);
 }
 
 // The same plan of `waves` waves, the last as short as that of the whole.
@@ -65,18 +60,22 @@ static tr_plan_request shortened(const tr_plan_request *r, int64_t waves) {
     return fewer;
 }
 
+// Waves of a short plan: with stages, all of them are at work in it.
+static int64_t waves_made(const tr_plan_request *r) {
+    return WAVES_MADE + r->mesh.size[TR_AXIS_PIPELINE] - 1;
+}
+
 // Two and three waves tell what all take: each further one takes the time of the third,
 // and an entry for each micro-batch in the record.
 static tr_status walk_short(tr_search *search, const tr_plan_request *r,
                             tr_planner_option *out, tr_error *err) {
     tr_planner_option two = {0};
-    tr_plan_request fewer = shortened(r, WAVES_MADE - 1),
-                    more = shortened(r, WAVES_MADE);
+    int64_t made = waves_made(r);
+    tr_plan_request fewer = shortened(r, made - 1), more = shortened(r, made);
     int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave), record = 0;
-    tr_ledger ledger;
-    tr_status status = walk(search, &fewer, &two, &ledger, &record, err);
+    tr_status status = walk(search, &fewer, &two, &record, err);
     if (status == TR_OK) {
-        status = walk(search, &more, out, &ledger, &record, err);
+        status = walk(search, &more, out, &record, err);
     }
     if (status != TR_OK) {
         return status;
@@ -84,10 +83,7 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
     int64_t left_out = r->accumulation_steps - more.accumulation_steps;
     int64_t bytes =
         left_out * TR_SUMS * (int64_t)sizeof(double) * tr_mesh_ranks(&r->mesh);
-    out->seconds += (double)(waves - WAVES_MADE) * (out->seconds - two.seconds);
-    for (int s = 0; s < TR_SPACES; s++) {
-        out->bytes[s] = ledger.total[s];
-    }
+    out->seconds += (double)(waves - made) * (out->seconds - two.seconds);
     out->bytes[TR_SPACE_DEVICE] +=
         tr__round_up(record + bytes, TR_ALIGNMENT) - tr__round_up(record, TR_ALIGNMENT);
     return TR_OK;
@@ -95,9 +91,10 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
 
 static bool is_long(const tr_plan_request *r) {
     // In two passes further waves also keep what the loss needs of them.
+    int64_t steps = r->mesh.size[TR_AXIS_PIPELINE] > 1 ? LONG_OF_STAGES : LONG;
     return r->passes < 2 && r->wave > 0 &&
-           r->accumulation_steps > LONG / r->model->unit_count &&
-           r->accumulation_steps > WAVES_MADE * r->wave;
+           r->accumulation_steps > steps / r->model->unit_count &&
+           r->accumulation_steps > waves_made(r) * r->wave;
 }
 
 tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out,

@@ -258,6 +258,10 @@ static double direct_way(const tr_share *share, tr_way way, int64_t peers,
 
 // Members of the group on one node, where ranks follow each other.
 static int64_t on_node(const tr_share *share, const tr_transfer *t) {
+    if (t->pair) {
+        int64_t node = tr__max_i64(1, share->sharers);
+        return t->first / node == (t->first + t->stride) / node ? 2 : 1;
+    }
     return tr__min_i64(t->members, tr__max_i64(1, share->sharers / t->stride));
 }
 
@@ -302,6 +306,17 @@ static double collective(const tr_share *share, tr_way way, double members,
     return sent / fmax(around, across);
 }
 
+// One member has all, and sends it to the other.
+static bool is_message(const tr_transfer *t) {
+    return t->pair && t->kind == TR_COMM_GATHER && t->shard == t->count;
+}
+
+static double message_seconds(const tr_share *share, const tr_transfer *t) {
+    tr_way way = on_node(share, t) == 2 ? TR_WAY_INSIDE : TR_WAY_BETWEEN;
+    double bytes = (double)t->count * (double)t->bytes;
+    return share->machine->way[way].latency + bytes / way_rate(share, way, bytes);
+}
+
 // What libraries of collectives come near to. Ranks of the same place in their nodes
 // exchange a node's share of the whole among them; then, or at the same time for what
 // is there already, each node completes its own. Latencies are those of trees.
@@ -336,6 +351,9 @@ static double ferried(const tr_share *share, const tr_transfer *t) {
 }
 
 double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) {
+    if (share->machine->exchange == TR_EXCHANGE_NCCL && is_message(transfer)) {
+        return message_seconds(share, transfer);
+    }
     if (share->machine->exchange == TR_EXCHANGE_NCCL) {
         return by_library(share, transfer);
     }

@@ -1,9 +1,10 @@
 // A simulation for people, as JSON, and as a trace.
 #include "plan/print/print.h"
 #include "base/json_writer.h"
+#include "base/memory.h"
 #include "base/sink.h"
 #include "base/text.h"
-#include "sim/simulate.h"
+#include "sim/pipeline.h"
 
 #include <inttypes.h>
 
@@ -22,8 +23,9 @@ static void print_part(const char *name, double seconds, double whole, FILE *to)
     fprintf(to, "    %-26s %12.6f s  %5.1f %%\n", name, seconds, 100 * seconds / whole);
 }
 
-static void print_times(const tr_simulation *r, FILE *to) {
-    fprintf(to, "one step, as each rank spends it\n");
+static void print_times(const tr_simulation *r, bool stages, FILE *to) {
+    fprintf(to, stages ? "one step, as ranks spend it in the mean of all stages\n"
+                       : "one step, as each rank spends it\n");
     print_part("computing", r->compute_seconds, r->seconds, to);
     print_part("  products of matrices", r->product_seconds, r->seconds, to);
     print_part("  attention", r->attention_seconds, r->seconds, to);
@@ -31,6 +33,9 @@ static void print_times(const tr_simulation *r, FILE *to) {
     print_part("  the update", r->update_seconds, r->seconds, to);
     print_part("slowed by what moves", r->slowed_seconds, r->seconds, to);
     print_part("waiting for messages", r->exposed_seconds, r->seconds, to);
+    if (stages) {
+        print_part("waiting for other stages", r->bubble_seconds, r->seconds, to);
+    }
     if (r->slower_seconds > 0) {
         print_part("waiting for slower ranks", r->slower_seconds, r->seconds, to);
     }
@@ -46,8 +51,24 @@ static void print_times(const tr_simulation *r, FILE *to) {
     print_part("in all", r->seconds, r->seconds, to);
 }
 
+// Of a pipeline, how each stage fares.
+static void print_stages(const tr_simulated *s, FILE *to) {
+    if (s->stage_count == 1) {
+        return;
+    }
+    fprintf(to, "\nstages     computing       update     messages       slower       "
+                "bubble   idle\n");
+    for (size_t i = 0; i < s->stage_count; i++) {
+        const tr_stage_figures *f = &s->stages[i];
+        fprintf(to, "    %-4zu %10.6f s %10.6f s %10.6f s %10.6f s %10.6f s %5.1f %%\n",
+                i, f->computing - f->update, f->update, f->messages, f->slower,
+                f->bubble, 100 * f->idle / f->step);
+    }
+}
+
 static void print_kinds(const tr_simulated *s, FILE *to) {
-    fprintf(to, "\nits steps by kind (copies and exchanges run beside the others)\n");
+    fprintf(to, "\nits steps by kind%s (copies and exchanges run beside the others)\n",
+            s->stage_count > 1 ? " on this rank" : "");
     for (int k = 0; k < TR_VERBS; k++) {
         if (s->verb_seconds[k] > 0) {
             fprintf(to, "    %-16s %8" PRId64 " step%-1s %12.6f s\n",
@@ -135,7 +156,8 @@ static tr_status print_text(const void *simulated, FILE *to, tr_error *err) {
     const tr_plan_request *request = &s->plan->request;
     fprintf(to, "machine %s\n", s->machine->name);
     print_request(request, to);
-    print_times(&s->result, to);
+    print_times(&s->result, s->stage_count > 1, to);
+    print_stages(s, to);
     if (s->plan->hands_out) {
         fprintf(to, "the loss is computed outside of the model: its time is not known, "
                     "and not in this\n");
@@ -192,6 +214,7 @@ static void write_times(const tr_simulation *r, tr_json_writer *to) {
         {"other_seconds", r->other_seconds},
         {"update_seconds", r->update_seconds},
         {"slower_seconds", r->slower_seconds},
+        {"bubble_seconds", r->bubble_seconds},
         {"tokens_per_second_per_rank", r->tokens_per_second_per_rank},
         {"tflops_per_rank", r->tflops_per_rank},
         {"mfu", r->mfu},
@@ -258,6 +281,9 @@ static tr_status print_json(const void *simulated, FILE *to, tr_error *err) {
     write_times(&s->result, &w);
     write_traffic(&s->result, &w);
     write_memory(&s->result, &w);
+    if (s->stage_count > 1) {
+        tr__stages_write(s->plan, s->stages, &w);
+    }
     write_kinds(s, &w);
     tr__json_line(&w, 0);
     tr__json_close(&w, '}');
@@ -267,11 +293,35 @@ static tr_status print_json(const void *simulated, FILE *to, tr_error *err) {
 
 // ---- trace
 
+// All stages are walked anew: a simulation keeps the spans of its own rank alone.
+static tr_status trace_stages(const tr_simulated *s, FILE *to, tr_error *err) {
+    const tr_mesh *mesh = &s->plan->request.mesh;
+    tr_pipeline pipeline;
+    tr_rank_spans *spans = tr__calloc(s->stage_count, sizeof *spans);
+    if (!spans) {
+        return tr_fail(err, TR_MEMORY, "no memory for a trace");
+    }
+    tr_status status = tr__pipeline_walk(s->plan, s->machine, true, &pipeline, err);
+    for (size_t i = 0; i < s->stage_count && status == TR_OK; i++) {
+        const tr_sim_walk *w = &pipeline.walks[i];
+        spans[i] = (tr_rank_spans){tr__mesh_rank_of(mesh, TR_ON_PIPELINE, (int64_t)i),
+                                   w->spans, w->span_count};
+    }
+    if (status == TR_OK) {
+        status = tr__trace_write(s->plan, "simulated", spans, s->stage_count, to, err);
+    }
+    tr__pipeline_clear(&pipeline);
+    tr__free(spans);
+    return status;
+}
+
 static tr_status print_trace(const void *simulated, FILE *to, tr_error *err) {
     const tr_simulated *s = simulated;
     tr_rank_spans spans = {tr_mesh_rank(&s->plan->request.mesh), s->spans,
                            s->span_count};
-    return tr__trace_write(s->plan, "simulated", &spans, 1, to, err);
+    return s->stage_count > 1
+               ? trace_stages(s, to, err)
+               : tr__trace_write(s->plan, "simulated", &spans, 1, to, err);
 }
 
 // ----

@@ -9,10 +9,13 @@ struct tr_simulated {
     const tr_plan *plan;
     const tr_machine *machine;
     tr_simulation result;
-    double verb_seconds[TR_VERBS]; // at work: of the stream's time
+    // Of the plan's own rank: at work, of the stream's time.
+    double verb_seconds[TR_VERBS];
     int64_t verb_steps[TR_VERBS];
     tr_span *spans;
     size_t span_count, span_capacity;
+    tr_stage_figures *stages; // [stage_count]
+    size_t stage_count;
 };
 
 // Has the machine all that a step of the plan uses? TR_USAGE names the key that its

@@ -137,9 +137,6 @@ static void test_pipeline(void **state) {
     fail_with(state, NULL,
               LIST("plan", "run.json", "--ranks", "99", "--set", "pipeline.stages=99"),
               2, LIST("pipeline.stages is 99, and the model has"));
-    fail_with(state, NULL,
-              LIST("simulate", "run.json", "--ranks", "2", "--set", stages), 2,
-              LIST("pipeline.stages is 2, which is not yet simulated"));
 }
 
 // ---- nodes
@@ -155,6 +152,38 @@ static void write_machine(void *const *state, const char *exchange, const char *
              "\"%s\", \"inside\": {%s}, \"between\": {%s}}}",
              exchange, inside, between);
     file_text(state, "machine.json", text);
+}
+
+// The member "pipeline" of a command's JSON. The caller frees it.
+static char *stages_of(void *const *state, const char *command) {
+    static const char stages[] = "pipeline.stages=2";
+    char *text = succeed(state, LIST(command, "run.json", "--machine", "machine.json",
+                                     "--ranks", "4", "--set", stages, "--json"));
+    const char *begin = strstr(text, "\"pipeline\": [");
+    assert_non_null(begin);
+    char *member = strndup(begin, (size_t)(strchr(begin, ']') - begin));
+    free(text);
+    assert_says(member, "\"bubble_seconds\": ");
+    assert_says(member, "\"idle_share\": ");
+    return member;
+}
+
+// What a plan says of its stages is what a simulation says.
+static void test_bubble(void **state) {
+    write_run(state);
+    write_machine(state, "nccl", "\"bytes\": 1e11", "\"bytes\": 1e10");
+    char *planned = stages_of(state, "plan"), *simulated = stages_of(state, "simulate");
+    assert_string_equal(planned, simulated);
+    free(planned);
+    free(simulated);
+    char *text = succeed(state, LIST("plan", "run.json", "--machine", "machine.json",
+                                     "--ranks", "4", "--set", "pipeline.stages=2"));
+    assert_says(text, "% of the step");
+    free(text);
+    text = succeed(state, LIST("simulate", "run.json", "--machine", "machine.json",
+                               "--ranks", "4", "--set", "pipeline.stages=2"));
+    assert_says(text, "waiting for other stages");
+    free(text);
 }
 
 // How four ranks exchange, with an option and its value; "": there are no nodes.
@@ -226,6 +255,7 @@ int main(void) {
         TEST(test_nodes_of_the_machine),
         TEST(test_for_people),
         TEST(test_pipeline),
+        TEST(test_bubble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,14 @@ tr_model *test_model_sliced_gpt2(double dropout, int slices) {
     return model;
 }
 
+tr_model *test_model_deep_gpt2(int layers) {
+    return make_gpt2((tr_gpt2_config){.n_layer = layers,
+                                      .n_embd = 64,
+                                      .n_head = 2,
+                                      .n_positions = 4,
+                                      .vocab_size = 11});
+}
+
 tr_model *test_model_gpt2(void) {
     return make_gpt2((tr_gpt2_config){.n_layer = 12,
                                       .n_embd = 768,

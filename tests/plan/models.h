@@ -11,8 +11,9 @@ tr_model *test_model_small_gpt2(double dropout);
 tr_model *test_model_wide_gpt2(void);
 // The small one with its vocabulary in so many slices.
 tr_model *test_model_sliced_gpt2(double dropout, int slices);
-tr_model *test_model_gpt2(void); // the published 124M shape
-tr_model *test_model_mlp(void);  // 6-7-5-3
+tr_model *test_model_deep_gpt2(int layers); // wide enough that its blocks are its work
+tr_model *test_model_gpt2(void);            // the published 124M shape
+tr_model *test_model_mlp(void);             // 6-7-5-3
 // Of 6 features and 3 classes. Ranks of the tensor axis sum inside of its units.
 tr_model test_model_summed(void);
 // Qwen3 of two layers, 8 wide, 2 heads that share one of keys and values, context 4, 11

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 // Small plans that are spoilt, and how many steps a small one has at most.
-enum { PLANS = TEST_DRAWS(50, 5), OPEN_PLANS = TEST_DRAWS(8, 8), SMALL = 90 };
+enum { PLANS = TEST_DRAWS(50, 5), OPEN_PLANS = TEST_DRAWS(8, 3), SMALL = 90 };
 
 typedef struct count {
     const char *what;

@@ -40,10 +40,14 @@ typedef struct tr_traffic {
     int64_t nvme;        // read and written, whole blocks
 } tr_traffic;
 
-// What a rank of a stage of the pipeline takes and computes in a step.
+// What a rank of a stage of the pipeline takes and computes in a step; and, of a step
+// that was simulated (else 0), how long it computes, waits for other stages, for
+// messages that are under way, and for ranks whose kernels take longer. `idle` is all
+// of the step in which it does not compute.
 typedef struct tr_stage_figures {
     int64_t bytes[TR_SPACES];
     double flops;
+    double step, computing, bubble, messages, slower, update, idle; // seconds
 } tr_stage_figures;
 
 typedef struct tr_plan_unit {

@@ -30,6 +30,7 @@ typedef struct tr_transfer {
     int64_t count, shard; // elements
     int64_t bytes;        // of an element
     bool away;            // copied between device and host on its way, for messages
+    bool pair;            // of two members of its group, which need be no neighbours
     // The group: its ranks, which of them this plan's is, how far two neighbours are
     // apart, and the first one's rank.
     int64_t members, member, stride, first;

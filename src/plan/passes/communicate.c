@@ -6,7 +6,9 @@
 // to be; and gradients leave: reduced over ranks, then evicted to where the update is
 // and measured there, or written to NVMe.
 //
-//     stage 0   a flat's gradients are reduced and gathered once they are complete
+//     stage 0   a flat's gradients are reduced and gathered once they are complete; in
+//               a pipeline, when the stage before has got its last gradient, which it
+//               waits for and which would be behind them
 //     stage 1   they are reduced then; parameters are gathered in the next step, before
 //               the first visit that reads them
 //     stage 2   gradients are reduced after the last visit of each wave that adds to
@@ -254,8 +256,18 @@ static void choose_distances(walk *w) {
                                          : REDUCE];
 }
 
+// Gradients that stay until they are complete are reduced behind all messages to the
+// stage before.
+static void let_messages_first(walk *w) {
+    bool follows = w->plan->request.mesh.at[TR_AXIS_PIPELINE] > 0;
+    if (follows && !w->leave && !tr__plan_grads_pass(w->plan)) {
+        w->after[REDUCE] = w->behind = w->visits.count;
+    }
+}
+
 static tr_status edit(walk *w, tr_sequence_kind kind, tr_error *err) {
     tr_status status = tr__visits_find(w->plan, kind, &w->visits, err);
+    let_messages_first(w);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
     if (status == TR_OK && (!w->came || !w->left)) {

@@ -2,10 +2,13 @@
 // first one runs elsewhere, so its outputs are received, and the gradient of them is
 // sent back; behind the stage's last unit it is the other way round.
 //
-// Messages go one after the other, so two stages have to agree on their order. It is
-// that of the stage before: what it sends follows its forwards, what it receives comes
-// before its backwards. A stage before which another one has run one wave ahead
-// (turns.h) therefore receives the inputs of a wave while the wave before is at work.
+// Exchanges go one after the other, so two stages have to agree on the order of their
+// messages, and what a stage waits for holds up what is behind it: the next message, or
+// a sum of its tensor ranks. So each receives as late as that order allows. The stage
+// before sends a wave's outputs and then receives the gradient of an earlier wave
+// (turns.h). Therefore a stage receives the inputs of its first waves before their
+// forwards, and those of a later one behind the backward whose gradient it sends next.
+#include "base/checked.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/turns.h"
@@ -13,6 +16,7 @@
 typedef struct writer {
     tr_editor editor;
     int64_t micros, wave; // of the sequence; of a wave, micro-batches
+    int64_t under_way;    // waves that are forward and not yet backward, at most
     bool follows, leads;  // another stage is before this one; is behind it
 } writer;
 
@@ -20,6 +24,8 @@ typedef struct writer {
 typedef struct boundary {
     bool behind, gradient;
 } boundary;
+
+static const boundary inputs = {.behind = false, .gradient = false};
 
 static int unit_at(const tr_plan *plan, boundary at) {
     return at.behind ? plan->runs.end - 1 : plan->runs.first;
@@ -91,12 +97,9 @@ static void put_before(writer *w, const tr_plan_step *step) {
     bool backward = tr__step_runs(step, TR_VARIANT_BACKWARD) &&
                     step->unit == plan->runs.end - 1 &&
                     step->segment == plan->units[step->unit].program->segments - 1;
-    if (w->follows && forward && begins_wave(w, step)) {
-        boundary inputs = {.behind = false, .gradient = false};
-        if (step->micro == 0) {
-            receive_wave(w, inputs, 0);
-        }
-        receive_wave(w, inputs, step->micro + w->wave);
+    if (w->follows && forward && begins_wave(w, step) &&
+        step->micro < w->under_way * w->wave) {
+        receive_wave(w, inputs, step->micro);
     }
     if (w->leads && backward && begins_wave(w, step)) {
         receive_wave(w, (boundary){.behind = true, .gradient = true}, step->micro);
@@ -113,6 +116,9 @@ static void put_behind(writer *w, const tr_plan_step *step) {
         put_message(w, (boundary){.behind = true, .gradient = false}, step->micro);
     }
     if (w->follows && backward && tr__step_ends(step)) {
+        if (step->micro % w->wave == 0) {
+            receive_wave(w, inputs, step->micro + w->under_way * w->wave);
+        }
         put_message(w, (boundary){.behind = false, .gradient = true}, step->micro);
     }
 }
@@ -126,6 +132,7 @@ static tr_status edit(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
                 .wave = train ? plan->request.wave : 1,
                 .follows = stage > 0,
                 .leads = stage + 1 < mesh->size[TR_AXIS_PIPELINE]};
+    w.under_way = tr__turns_under_way(mesh, tr__ceil_div(w.micros, w.wave));
     for (size_t i = 0; i < w.editor.old->count && w.editor.status == TR_OK; i++) {
         const tr_plan_step *step = &w.editor.old->steps[i];
         put_before(&w, step);

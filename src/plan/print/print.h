@@ -3,6 +3,7 @@
 #define TR_PLAN_PRINT_PRINT_H
 
 #include "base/json_writer.h"
+#include "plan/flow/plan.h"
 
 #include <tranche/extend/plan.h>
 
@@ -16,10 +17,11 @@ void tr__plan_recomputed_say(int64_t first, int units, char *dst, size_t size);
 // the step have for what was first not finite: micro-batch and tensor; "" for 0. dst:
 // [bytes]
 void tr__plan_blame(const tr_plan *plan, double first, char *dst, size_t bytes);
-// The stages of a pipeline, where there are several: for people, as a member
-// "pipeline".
+// The stages of a pipeline, where there are several: for people. As a member
+// "pipeline", with these figures of the plan's stages.
 void tr__stages_print(const tr_plan *plan, FILE *to);
-void tr__stages_write(const tr_plan *plan, tr_json_writer *to);
+void tr__stages_write(const tr_plan *plan, const tr_stage_figures *stages,
+                      tr_json_writer *to);
 // The kernels of the units, by name.
 tr_status tr__kernels_print(const tr_plan *plan, FILE *to, tr_error *err);
 // tr_plan_print and tr_plan_print_json.

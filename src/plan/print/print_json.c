@@ -308,7 +308,9 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     bool inference = plan->request.inference;
     write_request(plan, to);
     write_ledger(plan, to);
-    tr__stages_write(plan, to);
+    if (plan->stages && plan->request.mesh.size[TR_AXIS_PIPELINE] > 1) {
+        tr__stages_write(plan, plan->stages, to);
+    }
     write_nodes(plan, to);
     write_traffic(plan, to);
     tr__json_line(to, 2);

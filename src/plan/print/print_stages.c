@@ -14,6 +14,13 @@ static const char *unit_name(const tr_plan *plan, int unit) {
     return plan->request.model->units[unit].name;
 }
 
+static void print_bubble(const tr_stage_figures *stage, FILE *to) {
+    if (stage->step > 0) {
+        fprintf(to, "; bubble %.6f s, %.1f %% of the step", stage->bubble,
+                100 * stage->bubble / stage->step);
+    }
+}
+
 void tr__stages_print(const tr_plan *plan, FILE *to) {
     char size[32];
     if (stages_of(plan) > 0) {
@@ -30,31 +37,46 @@ void tr__stages_print(const tr_plan *plan, FILE *to) {
                 fprintf(to, ", %s %s", tr_space_name((tr_space)space), size);
             }
         }
+        print_bubble(stage, to);
         fputc('\n', to);
     }
 }
 
-void tr__stages_write(const tr_plan *plan, tr_json_writer *to) {
-    if (stages_of(plan) == 0) {
-        return;
+static void write_times(const tr_stage_figures *stage, tr_json_writer *to) {
+    if (stage->step > 0) {
+        tr__json_put_real(to, "seconds", stage->step);
+        tr__json_put_real(to, "compute_seconds", stage->computing);
+        tr__json_put_real(to, "update_seconds", stage->update);
+        tr__json_put_real(to, "exposed_seconds", stage->messages);
+        tr__json_put_real(to, "slower_seconds", stage->slower);
+        tr__json_put_real(to, "bubble_seconds", stage->bubble);
+        tr__json_put_real(to, "bubble_share", stage->bubble / stage->step);
+        tr__json_put_real(to, "idle_share", stage->idle / stage->step);
     }
+}
+
+static void write_stage(const tr_plan *plan, int64_t s, const tr_stage_figures *stage,
+                        tr_json_writer *to) {
+    tr__json_line(to, 4);
+    tr__json_open(to, '{');
+    tr__json_put_text(to, "first_unit", unit_name(plan, plan->stage_first[s]));
+    tr__json_put_text(to, "last_unit", unit_name(plan, plan->stage_first[s + 1] - 1));
+    tr__json_put_whole(to, "flops", stage->flops);
+    tr__json_put_open(to, "bytes", '{');
+    for (int space = 0; space < TR_SPACES; space++) {
+        tr__json_put_integer(to, tr_space_name((tr_space)space), stage->bytes[space]);
+    }
+    tr__json_close(to, '}');
+    write_times(stage, to);
+    tr__json_close(to, '}');
+}
+
+void tr__stages_write(const tr_plan *plan, const tr_stage_figures *stages,
+                      tr_json_writer *to) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "pipeline", '[');
-    for (int64_t s = 0; s < stages_of(plan); s++) {
-        const tr_stage_figures *stage = &plan->stages[s];
-        tr__json_line(to, 4);
-        tr__json_open(to, '{');
-        tr__json_put_text(to, "first_unit", unit_name(plan, plan->stage_first[s]));
-        tr__json_put_text(to, "last_unit",
-                          unit_name(plan, plan->stage_first[s + 1] - 1));
-        tr__json_put_whole(to, "flops", stage->flops);
-        tr__json_put_open(to, "bytes", '{');
-        for (int space = 0; space < TR_SPACES; space++) {
-            tr__json_put_integer(to, tr_space_name((tr_space)space),
-                                 stage->bytes[space]);
-        }
-        tr__json_close(to, '}');
-        tr__json_close(to, '}');
+    for (int64_t s = 0; s < plan->request.mesh.size[TR_AXIS_PIPELINE]; s++) {
+        write_stage(plan, s, &stages[s], to);
     }
     tr__json_close(to, ']');
 }

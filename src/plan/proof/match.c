@@ -10,6 +10,9 @@ typedef struct matcher {
     size_t count;
     tr_sequence_kind kind;
     size_t *at; // [count] the step of the exchange that comes next, or the last's end
+    // By axes: each rank's group, as the number of its first rank, and its number in
+    // that. There are many exchanges of few groups.
+    int64_t *group, *member; // [TR_ON_ALL + 1][count]
     tr_error *err;
 } matcher;
 
@@ -41,13 +44,22 @@ static int64_t rank_of(const matcher *m, size_t i) {
     return tr_mesh_rank(&m->plans[i]->request.mesh);
 }
 
+static void find_groups(matcher *m) {
+    for (tr_axes axes = 0; axes <= TR_ON_ALL; axes++) {
+        for (size_t i = 0; i < m->count; i++) {
+            const tr_mesh *mesh = &m->plans[i]->request.mesh;
+            m->group[axes * m->count + i] = tr__mesh_rank_of(mesh, axes, 0);
+            m->member[axes * m->count + i] = tr__mesh_member(mesh, axes);
+        }
+    }
+}
+
 // Does rank k take part in what rank i exchanges?
 static bool are_together(const matcher *m, size_t i, size_t k, const tr_exchange *of) {
-    const tr_mesh *a = &m->plans[i]->request.mesh, *b = &m->plans[k]->request.mesh;
-    int64_t member = tr__mesh_member(b, of->group);
+    const int64_t *group = &m->group[of->group * m->count];
+    int64_t member = m->member[of->group * m->count + k];
     bool one = !tr__exchange_is_pair(of) || member == of->from || member == of->to;
-    return one &&
-           tr__mesh_rank_of(a, of->group, 0) == tr__mesh_rank_of(b, of->group, 0);
+    return one && group[i] == group[k];
 }
 
 static tr_status fail(const matcher *m, size_t i, size_t k, const char *how) {
@@ -125,13 +137,19 @@ tr_status tr__plans_match(const tr_plan *const *plans, size_t count, tr_error *e
     matcher m = {.plans = plans, .count = count, .err = err};
     tr_status status = TR_OK;
     m.at = tr__calloc(count, sizeof *m.at);
-    if (!m.at) {
-        return tr_fail(err, TR_MEMORY, "no memory to compare the plans of ranks");
+    m.group = tr__calloc((TR_ON_ALL + 1) * count, sizeof *m.group);
+    m.member = tr__calloc((TR_ON_ALL + 1) * count, sizeof *m.member);
+    if (m.at && m.group && m.member) {
+        find_groups(&m);
+    } else {
+        status = tr_fail(err, TR_MEMORY, "no memory to compare the plans of ranks");
     }
     for (int kind = 0; kind < TR_SEQUENCES && status == TR_OK; kind++) {
         m.kind = (tr_sequence_kind)kind;
         status = match_sequence(&m);
     }
     tr__free(m.at);
+    tr__free(m.group);
+    tr__free(m.member);
     return status;
 }

@@ -303,6 +303,20 @@ static void put_spread(line *to, const char *name, tr_spread of) {
     put(to, "]");
 }
 
+// Of each stage of a pipeline, the share of the step in which its ranks wait.
+static void put_stages(line *to, const tr_engine *engine) {
+    int64_t stages = engine->plan->request.mesh.size[TR_AXIS_PIPELINE];
+    if (stages == 1) {
+        return;
+    }
+    put(to, ", \"stage_wait_share\": [");
+    for (int64_t s = 0; s < stages; s++) {
+        put(to, "%s%.4f", s > 0 ? ", " : "",
+            tr__executor_stage_wait(engine->executor, s));
+    }
+    put(to, "]");
+}
+
 // How evenly the ranks fare.
 static void put_ranks(line *to, const tr_engine *engine, const tr_step_result *r) {
     int64_t ranks = tr_mesh_ranks(&engine->plan->request.mesh);
@@ -311,6 +325,7 @@ static void put_ranks(line *to, const tr_engine *engine, const tr_step_result *r
         put_spread(to, "seconds", r->rank_seconds);
         put_spread(to, "wait_seconds", r->rank_wait_seconds);
         put_spread(to, "peak_bytes", r->rank_peak_bytes);
+        put_stages(to, engine);
         put(to, "}");
     }
 }

@@ -101,16 +101,67 @@ static int64_t get(tr_comm_type type, const void *at, int64_t i) {
     }
 }
 
-static int64_t expected(tr_comm_type type, int64_t v) {
-    return type == TR_COMM_BYTE ? (uint8_t)v : v;
+// What elements are repeats after PERIOD of them. So it is made for one period, twice
+// in a row, and copied, or compared as bytes.
+enum { PERIOD = 1000 };
+
+typedef struct pattern {
+    size_t size; // of an element
+    char bytes[2 * PERIOD * sizeof(int64_t)];
+} pattern;
+
+// Sums of what the ranks of the group `of` have, on top of `base`.
+static pattern sums_of(tr_comm_type type, tr_comm_group of, int64_t base) {
+    pattern p = {.size = size_of(type)};
+    for (int64_t i = 0; i < PERIOD; i++) {
+        int64_t sum = base;
+        for (int k = 0; k < of.count; k++) {
+            sum += value_of(type, of.first + of.stride * k, i);
+        }
+        put(type, p.bytes, i, sum);
+        put(type, p.bytes, i + PERIOD, sum);
+    }
+    return p;
 }
 
-static void check(const char *what, const tr_comm_op *op, int64_t i, int64_t wanted) {
-    int64_t got = get(op->type, op->recv, i);
-    if (got != expected(op->type, wanted)) {
-        fail("%s of %" PRId64 " in shards of %" PRId64 ": element %" PRId64
-             " is %" PRId64 ", not %" PRId64,
-             what, op->count, op->shard, i, got, expected(op->type, wanted));
+static pattern pattern_of(tr_comm_type type, int r) {
+    return sums_of(type, (tr_comm_group){r, 1, 1}, 0);
+}
+
+// The elements from `first` on, at most a period of them, of `count`.
+static const char *piece(const pattern *p, int64_t first, int64_t count,
+                         size_t *bytes) {
+    *bytes = (size_t)(count < PERIOD ? count : PERIOD) * p->size;
+    return p->bytes + (size_t)(first % PERIOD) * p->size;
+}
+
+static void fill(void *to, const pattern *p, int64_t first, int64_t count) {
+    size_t bytes;
+    for (int64_t i = 0; i < count; i += PERIOD) {
+        const char *from = piece(p, first + i, count - i, &bytes);
+        memcpy((char *)to + (size_t)i * p->size, from, bytes);
+    }
+}
+
+// `count` elements at `got`, which are those from `first` on.
+static void check(const char *what, const tr_comm_op *op, const void *got,
+                  const pattern *p, int64_t first, int64_t count) {
+    size_t bytes;
+    for (int64_t i = 0; i < count; i += PERIOD) {
+        const char *wanted = piece(p, first + i, count - i, &bytes);
+        const char *is = (const char *)got + (size_t)i * p->size;
+        if (memcmp(is, wanted, bytes) == 0) {
+            continue;
+        }
+        for (int64_t k = 0; k < PERIOD && i + k < count; k++) {
+            if (memcmp(is + (size_t)k * p->size, wanted + (size_t)k * p->size,
+                       p->size) != 0) {
+                fail("%s of %" PRId64 " in shards of %" PRId64 ": element %" PRId64
+                     " is %" PRId64 ", not %" PRId64,
+                     what, op->count, op->shard, first + i + k, get(op->type, is, k),
+                     get(op->type, wanted, k));
+            }
+        }
     }
 }
 
@@ -186,8 +237,9 @@ static int64_t start(const tr_comm_op *op) {
 
 // ---- one operation
 
-static int owner(const tr_comm_op *op, int64_t i) {
-    return (int)(i / op->shard);
+// By the rule, and not by tr__comm_part: shard after shard, until the elements end.
+static int64_t start_of(const tr_comm_op *op, int64_t which) {
+    return which * op->shard < op->count ? which * op->shard : op->count;
 }
 
 static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_place) {
@@ -201,13 +253,15 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     tr__comm_part(count, shard, member, &first, &part);
     char *own =
         in_place ? (char *)op.recv + first * (int64_t)size : take(part * (int64_t)size);
-    for (int64_t i = 0; i < part; i++) {
-        put(type, own, i, value_of(type, rank, first + i));
-    }
+    pattern mine = pattern_of(type, rank);
+    fill(own, &mine, first, part);
     op.send = in_place ? NULL : own;
     must(tr__comm_wait(comm, start(&op), &err), &err);
-    for (int64_t i = 0; i < count; i++) {
-        check("gather", &op, i, value_of(type, rank_of(owner(&op, i)), i));
+    for (int k = 0; k < group.count; k++) {
+        pattern theirs = pattern_of(type, rank_of(k));
+        first = start_of(&op, k);
+        check("gather", &op, (char *)op.recv + first * (int64_t)size, &theirs, first,
+              start_of(&op, k + 1) - first);
     }
     check_guard("gather", (char *)op.recv + bytes);
     free(op.recv);
@@ -219,38 +273,30 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
 static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_place,
                    bool add) {
     tr_error err = {0};
-    size_t size = size_of(type);
-    int64_t first, part;
-    char *send = take(count * (int64_t)size);
-    for (int64_t i = 0; i < count; i++) {
-        put(type, send, i, value_of(type, rank, i));
-    }
+    int64_t size = (int64_t)size_of(type), first, part;
+    char *send = take(count * size);
+    pattern mine = pattern_of(type, rank);
+    fill(send, &mine, 0, count);
     tr__comm_part(count, shard, member, &first, &part);
-    char *recv = in_place ? send + first * (int64_t)size : take(part * (int64_t)size);
+    char *recv = in_place ? send + first * size : take(part * size);
     for (int64_t i = 0; i < part && !in_place; i++) {
         put(type, recv, i, 5);
     }
     if (!in_place) {
-        memset(recv + part * (int64_t)size, 0xA5, 8);
+        memset(recv + part * size, 0xA5, 8);
     }
     tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send,
                      recv,           add,  false, group, 1};
     must(tr__comm_wait(comm, start(&op), &err), &err);
-    for (int64_t i = 0; i < part; i++) {
-        int64_t sum = add ? 5 : 0;
-        for (int k = 0; k < group.count; k++) {
-            sum += value_of(type, rank_of(k), first + i);
-        }
-        check("reduce", &op, i, sum);
-    }
-    op.recv = send; // the others' parts are as they were
-    for (int64_t i = 0; i < count; i++) {
-        if (!in_place || owner(&op, i) != member) {
-            check("what a reduce sent", &op, i, value_of(type, rank, i));
-        }
-    }
+    pattern sums = sums_of(type, group, add ? 5 : 0);
+    int64_t from = start_of(&op, member), to = start_of(&op, member + 1);
+    check("reduce", &op, recv, &sums, from, to - from);
+    // The others' parts of what was sent are as they were.
+    int64_t end = in_place ? to : from;
+    check("what a reduce sent", &op, send, &mine, 0, from);
+    check("what a reduce sent", &op, send + end * size, &mine, end, count - end);
     if (!in_place) {
-        check_guard("reduce", recv + part * (int64_t)size);
+        check_guard("reduce", recv + part * size);
         free(recv);
     }
     free(send);

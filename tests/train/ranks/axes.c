@@ -12,6 +12,7 @@
 #include "train/scratch.h"
 #include "train/snapshot.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,6 +83,20 @@ static run_options options_of(const char *text, const samples *data, tr_comm *ra
                          .resume = resume};
 }
 
+// The shares in which stages wait are, in the mean, what all ranks have told: the step
+// lasts until the last of them has its gradients.
+static void check_waits(const trial *t, const tr_step_result *result) {
+    int64_t stages = t->plan->request.mesh.size[TR_AXIS_PIPELINE];
+    double most = result->rank_seconds.most, sum = 0;
+    double waited = result->rank_wait_seconds.mean + most - result->rank_seconds.mean;
+    for (int64_t s = 0; s < stages; s++) {
+        double share = tr__executor_stage_wait(t->engine->executor, s);
+        assert_true(share >= 0 && share <= 1);
+        sum += share;
+    }
+    assert_true(fabs(sum / (double)stages * most - waited) <= 1e-9 * most);
+}
+
 // Each rank sends what its plan says, on all axes.
 static void take_step(trial *t, tr_step_result *result) {
     tr_comm_totals before = {0}, after = {0};
@@ -90,6 +105,7 @@ static void take_step(trial *t, tr_step_result *result) {
     after = t->engine->comm ? tr__comm_totals(t->engine->comm) : after;
     assert_int_equal(after.gather_bytes - before.gather_bytes, t->plan->traffic.gather);
     assert_int_equal(after.reduce_bytes - before.reduce_bytes, t->plan->traffic.reduce);
+    check_waits(t, result);
 }
 
 static void take_steps(const run_options *options, int64_t steps, bool saves,
