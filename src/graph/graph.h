@@ -64,7 +64,7 @@ typedef struct tr_param_info {
     tr_shape whole_shape;
     bool split;
     tr_stride lies; // which elements of the whole it has
-    int64_t room;   // `split`: elements of the largest part of any rank
+    int64_t room;   // `split`: elements that are set aside for it on each rank
     tr_init init;
     bool shared;
     bool frozen; // it is not trained: it has no gradient

@@ -108,7 +108,7 @@ static void begin_writing(tr_graph *graph, const tr_rewrite_walk *walk,
 }
 
 void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
-                         const tr_call *node) {
+                            const tr_call *node) {
     const tr_rewrite *row = tr__rewrite_row(walk->own, node->op, walk->variant);
     tr_written written;
     if (!row) {

@@ -18,7 +18,7 @@ typedef struct splitter {
     tr_graph *graph;
     const tr_rewrite_walk *walk;
     int64_t ranks, rank;
-    bool tied; // tensors that several units use may be cut
+    bool tied;        // tensors that several units use may be cut
     bool *is_split;   // [nodes]
     tr_split *splits; // [nodes]
     int *family_of;   // [values] of families; -1: whole
@@ -43,8 +43,7 @@ static bool is_param(const splitter *s, tr_value value) {
 
 // Inference puts others in the place of losses: none is shared.
 static bool can_expand(const splitter *s, const tr_call *node) {
-    return s->tied &&
-           tr__rewrite_row(s->walk->own, node->op, TR_REWRITE_SPLIT) != NULL;
+    return s->tied && tr__rewrite_row(s->walk->own, node->op, TR_REWRITE_SPLIT) != NULL;
 }
 
 static bool find_way(const splitter *s, const tr_call *node, int way, tr_split *out) {
@@ -139,7 +138,8 @@ static bool can_cut(const splitter *s, tr_value value, size_t node, const tr_cut
     int64_t size = info_of(s, value)->desc.shape.dim[cut->dim];
     bool stacked = end - first > 1;
     if ((param->shared && !s->tied) || param->whole || param->quantized ||
-        param->split || is_read_elsewhere(s, value, node) || (stacked && cut->dim != 0)) {
+        param->split || is_read_elsewhere(s, value, node) ||
+        (stacked && cut->dim != 0)) {
         return false;
     }
     if (!stacked) {
@@ -380,6 +380,7 @@ static void cut_params(splitter *s, tr_value value, const tr_cut *cut,
                        const family *f) {
     size_t first, end;
     int64_t elements = 0, room = 0;
+    bool uneven = false;
     stack_of(s, value, &first, &end);
     for (size_t p = first; p < end; p++) {
         int64_t blocks = end - first == 1 && f && f->blocks > 0 ? f->blocks : 1;
@@ -387,8 +388,11 @@ static void cut_params(splitter *s, tr_value value, const tr_cut *cut,
         cut_param(s, param, cut->dim, blocks);
         elements += param->shape.dim[cut->dim];
         // One lies right behind the other: the last has the room that others leave.
+        // Behind unequal parts lies an element more: so all ranks have something to
+        // clear there, and their plans the same steps.
         room += param->room - tr_shape_count(param->shape);
-        param->room = tr_shape_count(param->shape) + (p + 1 == end ? room : 0);
+        uneven = uneven || param->room * s->ranks != tr_shape_count(param->whole_shape);
+        param->room = tr_shape_count(param->shape) + (p + 1 == end ? room + uneven : 0);
     }
     info_of(s, value)->desc.shape.dim[cut->dim] = elements;
 }

@@ -1,5 +1,6 @@
-// The head on ranks that share its classes (graph/rewrites/split.c): each folds its own,
-// the parts are summed and joined, and so sums and gradients are those of the whole head.
+// The head on ranks that share its classes (graph/rewrites/split.c): each folds its
+// own, the parts are summed and joined, and so sums and gradients are those of the
+// whole head.
 #include "ops/node.h"
 
 #include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
@@ -72,7 +73,8 @@ static void fold(ranks *k, int64_t rank) {
     copy(&node->in[TARGETS], &k->whole.in[TARGETS]);
     for (int input = WEIGHT; input <= BIAS; input++) {
         test_tensor *to = &node->in[input];
-        int64_t elements = to->desc.dtype == TR_NONE ? 0 : tr_shape_count(to->desc.shape);
+        int64_t elements =
+            to->desc.dtype == TR_NONE ? 0 : tr_shape_count(to->desc.shape);
         for (int64_t i = 0; i < elements; i++) {
             int64_t from = element_of(k, rank, input, i);
             test_tensor_put(to, i, test_tensor_at(&k->whole.in[input], from));

@@ -208,9 +208,9 @@ enum {
 enum { TR_CUT_BLOCKS_MAX = 4 };
 
 // How a tensor lies on the ranks of a group: cut along one dimension, which is blocks
-// side by side. Each block is cut into as many parts as there are ranks, and each rank has
-// one part of every block, in the order of ranks. Parts differ by one element at most,
-// and the first ranks have the larger ones.
+// side by side. Each block is cut into as many parts as there are ranks, and each rank
+// has one part of every block, in the order of ranks. Parts differ by one element at
+// most, and the first ranks have the larger ones.
 typedef struct tr_cut {
     int dim; // -1: every rank has all of the tensor
     // 0: whatever the blocks are of what the op works on with it: all cuts of a split

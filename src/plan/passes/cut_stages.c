@@ -24,8 +24,8 @@ static void take_costs(const tr_plan *plan, double *cost) {
     }
 }
 
-// Ranks that share a tensor in unequal parts have unequal costs, and all stages must cut
-// alike: those of the first rank of the tensor axis count.
+// Ranks that share a tensor in unequal parts have unequal costs, and all stages must
+// cut alike: those of the first rank of the tensor axis count.
 static tr_status cost_units(const tr_plan *plan, double *cost, tr_error *err) {
     const tr_mesh *mesh = &plan->request.mesh;
     if (mesh->size[TR_AXIS_PIPELINE] == 1 || mesh->at[TR_AXIS_TENSOR] == 0 ||

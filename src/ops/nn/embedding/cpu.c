@@ -32,8 +32,8 @@ static void put_sum(const tr_real *const *parts, int count, tr_real *y, int64_t 
 
 static void embed_rows(const tr_op_desc *desc, const tr_launch *launch,
                        tr_range range) {
-    const int32_t *ids = launch->in[0];    // [B, S]
-    const tr_real *wte = launch->in[1];    // [V, C]
+    const int32_t *ids = launch->in[0]; // [B, S]
+    const tr_real *wte = launch->in[1]; // [V, C]
     // [P, C] or NULL
     const tr_real *wpe = tr__embedding_adds_positions(desc) ? launch->in[2] : NULL;
     const tr_real *before = launch->in[3]; // [B, S, C] or NULL

@@ -34,9 +34,8 @@ static void launch_embedding(const tr_op_desc *desc, void *state,
     (void)state;
     tr_cuda_embed_args args = {.of = embedding_of(desc, launch, 0),
                                .wte = launch->in[1],
-                               .wpe = tr__embedding_adds_positions(desc)
-                                          ? launch->in[2]
-                                          : NULL,
+                               .wpe = tr__embedding_adds_positions(desc) ? launch->in[2]
+                                                                         : NULL,
                                .before = launch->in[3],
                                .y = launch->out[0],
                                .real = (int32_t)desc->in[1].dtype,

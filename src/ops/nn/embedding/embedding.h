@@ -10,8 +10,8 @@
 
 typedef struct tr_embedding_attr {
     int64_t first; // id of the first row of wte
-    // 1: wpe is not added, because another part of a sum over ranks adds it. Its gradient
-    // is what it always is.
+    // 1: wpe is not added, because another part of a sum over ranks adds it. Its
+    // gradient is what it always is.
     int64_t positions_elsewhere;
 } tr_embedding_attr;
 

@@ -5,8 +5,8 @@ extern const tr_kernel tr__embedding_reference, tr__embedding_backward_reference
 
 static void embedding(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    const int32_t *ids = launch->in[0];  // [B, S]
-    const float *wte = launch->in[1];    // [V, C]
+    const int32_t *ids = launch->in[0]; // [B, S]
+    const float *wte = launch->in[1];   // [V, C]
     // [P, C] or NULL
     const float *wpe = tr__embedding_adds_positions(desc) ? launch->in[2] : NULL;
     const float *before = launch->in[3]; // [B, S, C] or NULL

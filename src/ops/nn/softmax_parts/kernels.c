@@ -31,10 +31,9 @@ static void launch_part(const tr_op_desc *desc, void *state, const tr_launch *la
     (void)state;
     for (int64_t r = 0; r < s.rows; r++) {
         double lse = running[r * RUNNING + RUNNING_LSE];
-        const double own[PART] = {lse, rest_of(lse),
-                                  running[r * RUNNING + RUNNING_PICKED],
-                                  best[r * BEST + BEST_LOGIT],
-                                  best[r * BEST + BEST_IS_TARGET]};
+        const double own[PART] = {
+            lse, rest_of(lse), running[r * RUNNING + RUNNING_PICKED],
+            best[r * BEST + BEST_LOGIT], best[r * BEST + BEST_IS_TARGET]};
         for (int64_t i = 0; i < s.ranks * PART; i++) {
             double value = i / PART == s.rank ? own[i % PART] : 0;
             put(&parts[r * s.ranks * PART + i], value, add);
@@ -62,8 +61,7 @@ static double lse_of(const float *part) {
     return (double)part[PART_LSE] + part[PART_LSE_REST];
 }
 
-static void join_running(const float *parts, int64_t ranks, double *running,
-                         bool add) {
+static void join_running(const float *parts, int64_t ranks, double *running, bool add) {
     double most = -INFINITY, sum = 0, picked = 0;
     for (int64_t k = 0; k < ranks; k++) {
         most = fmax(most, lse_of(parts + k * PART));
@@ -117,9 +115,10 @@ static void launch_join_backward(const tr_op_desc *desc, void *state,
     for (int64_t i = 0; i < s.rows * s.ranks; i++) {
         int64_t r = i / s.ranks;
         const double *d = drunning + r * RUNNING;
-        double share = exp(lse_of(parts + i * PART) - running[r * RUNNING + RUNNING_LSE]);
-        const double own[PART] = {[PART_LSE] = d[RUNNING_LSE] * share,
-                                  [PART_PICKED] = d[RUNNING_PICKED]};
+        double share =
+            exp(lse_of(parts + i * PART) - running[r * RUNNING + RUNNING_LSE]);
+        const double own[PART] = {
+            [PART_LSE] = d[RUNNING_LSE] * share, [PART_PICKED] = d[RUNNING_PICKED]};
         for (int k = 0; k < PART; k++) {
             put(&dparts[i * PART + k], own[k], add);
         }
@@ -137,20 +136,16 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     out->flops = (double)tr_shape_count(desc->in[0].shape);
 }
 
-const tr_kernel tr__softmax_part_kernel = {.name = "softmax_part",
-                                           .supports = supports,
-                                           .cost = cost,
-                                           .launch = launch_part};
+const tr_kernel tr__softmax_part_kernel = {
+    .name = "softmax_part", .supports = supports, .cost = cost, .launch = launch_part};
 
 const tr_kernel tr__softmax_part_backward_kernel = {.name = "softmax_part_backward",
                                                     .supports = supports,
                                                     .cost = cost,
                                                     .launch = launch_part_backward};
 
-const tr_kernel tr__softmax_join_kernel = {.name = "softmax_join",
-                                           .supports = supports,
-                                           .cost = cost,
-                                           .launch = launch_join};
+const tr_kernel tr__softmax_join_kernel = {
+    .name = "softmax_join", .supports = supports, .cost = cost, .launch = launch_join};
 
 const tr_kernel tr__softmax_join_backward_kernel = {.name = "softmax_join_backward",
                                                     .supports = supports,

@@ -54,8 +54,8 @@ static tr_status part_infer(const tr_op_node *node, tr_tensor_desc *out, int *ou
         status = tr__operand_shape(node, 1, TR_F32, best, err);
     }
     if (status == TR_OK) {
-        out[0] = (tr_tensor_desc){TR_F32,
-                                  with_width(node->in[0].shape, PART * attr.ranks)};
+        out[0] =
+            (tr_tensor_desc){TR_F32, with_width(node->in[0].shape, PART * attr.ranks)};
         *out_count = 1;
     }
     return status;

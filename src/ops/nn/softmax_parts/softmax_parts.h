@@ -1,16 +1,16 @@
-// The softmax of rows whose classes are cut over ranks. Each rank folds the classes that
-// it has (ops/nn/linear_cross_entropy_slice) and puts what comes of them in its place
-// among those of all ranks, zeros in the others'; a sum over the ranks fills all places,
-// exactly; then each rank joins the parts, in the order of ranks:
+// The softmax of rows whose classes are cut over ranks. Each rank folds the classes
+// that it has (ops/nn/linear_cross_entropy_slice) and puts what comes of them in its
+// place among those of all ranks, zeros in the others'; a sum over the ranks fills all
+// places, exactly; then each rank joins the parts, in the order of ranks:
 //
 //     lse    = log(sum over the ranks of e^lse_r)
 //     picked = sum over the ranks of picked_r
 //
 // and the best logit is the first of the largest ones. A part is f32, so that it is
 // exchanged as other tensors are; lse takes two elements, and keeps f64's precision. So
-// of a row 20 bytes a rank go to the others, in one exchange, and no rank has the logits
-// of another (Shoeybi et al., Megatron-LM, arXiv 1909.08053, section 3, exchanges largest
-// logits, sums and targets' logits one after the other).
+// of a row 20 bytes a rank go to the others, in one exchange, and no rank has the
+// logits of another (Shoeybi et al., Megatron-LM, arXiv 1909.08053, section 3,
+// exchanges largest logits, sums and targets' logits one after the other).
 #ifndef TR_OPS_NN_SOFTMAX_PARTS_SOFTMAX_PARTS_H
 #define TR_OPS_NN_SOFTMAX_PARTS_SOFTMAX_PARTS_H
 
