@@ -226,7 +226,10 @@ static void ranks_share_the_classes(void **state) {
         memcpy(&attr, the_case.attr, sizeof attr);
         bool in_first = attr.layout == TR_WEIGHT_IN_OUT;
         int64_t classes = the_case.in[WEIGHT].desc.shape.dim[in_first ? 1 : 0];
-        for (int64_t count = 2; count <= RANKS_MOST && count <= classes; count++) {
+        // The reference is slow: large products are nothing of their own here.
+        bool small = classes * tr_shape_count(the_case.in[X].desc.shape) < 100000;
+        int64_t most = small ? RANKS_MOST : 0;
+        for (int64_t count = 2; count <= most && count <= classes; count++) {
             try_ranks(&the_case, count, classes);
             tried++;
         }

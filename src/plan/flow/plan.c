@@ -89,8 +89,11 @@ double tr_plan_flops(const tr_plan *plan) {
 
 // Those of all owners, whose parts need not be equal.
 static int64_t elements_of(const tr_plan *plan, const tr_plan_param *param) {
-    bool of_whole = param->quantized || plan->flats[param->flat].split;
-    return of_whole ? tr_shape_count(param->stored_shape) : param->count;
+    const tr_flat *flat = &plan->flats[param->flat];
+    int64_t whole = tr_shape_count(param->stored_shape);
+    int64_t own = param->quantized ? whole : param->count;
+    return flat->split ? whole
+                       : own * tr__mesh_members(&plan->request.mesh, flat->axes.split);
 }
 
 int64_t tr_plan_parameters(const tr_plan *plan) {

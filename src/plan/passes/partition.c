@@ -29,6 +29,9 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
         return -1;
     }
     flat.all = flat.count;
+    if (flat.split) {
+        tr__axes_split(&flat.axes, TR_ON_TENSOR);
+    }
     plan->flats[plan->flat_count] = flat;
     return (int)plan->flat_count++;
 }
@@ -168,9 +171,6 @@ static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
                     .quantized = own == TR_OWN_QUANTIZED,
                     .apart = own == TR_OWN_APART,
                     .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
-    if (split) {
-        tr__axes_split(&flat.axes, TR_ON_TENSOR);
-    }
     int at = add_flat(plan, flat, err);
     if (at < 0) {
         tr__free(own_name);
@@ -205,9 +205,6 @@ static int add_tied_flat(tr_plan *plan, int u, const tr_param_info *info,
                     .split = info->split,
                     .slice = info->whole != NULL,
                     .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
-    if (flat.split) {
-        tr__axes_split(&flat.axes, TR_ON_TENSOR);
-    }
     return add_flat(plan, flat, err);
 }
 
