@@ -50,6 +50,7 @@ html_last_updated_fmt = None
 CONTENTS = {
     "Begin": ["docs/install", "docs/tutorial", "docs/run-file", "docs/models"],
     "Train": ["docs/batch", "docs/memory", "docs/precision", "docs/distributed"]
+    + ["docs/parallelism"]
     + ["docs/planner", "docs/plan", "docs/simulate", "docs/fine-tuning", "docs/encoders"],
     "Use": ["docs/checkpoints", "docs/sample", "docs/evaluate", "docs/report"]
     + ["docs/tokenizer", "docs/gguf"],
