@@ -187,7 +187,7 @@ static void layers_are_shared(void **state) {
     };
     samples data;
     (void)state;
-    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 5);
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char text[TEXT_MAX];
         outcome one;
@@ -224,7 +224,7 @@ static void stages_change_no_bit(void **state) {
     samples data;
     char text[TEXT_MAX];
     (void)state;
-    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 5);
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         outcome one, many;
         write_run_of(text, runs[i].model, 2, &alone, "unused", runs[i].more,
@@ -272,7 +272,7 @@ static void files_do_not_know_the_mesh(void **state) {
     char text[TEXT_MAX], path[PATH_BYTES], alone_path[PATH_BYTES];
     outcome one, first, second;
     tr_error err = {0};
-    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 5);
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
     shared_path(state, "out", path);
     snprintf(alone_path, sizeof alone_path, "%s", scratch_path(state, "alone"));
     write_run(text, &alone, alone_path);
@@ -315,7 +315,7 @@ static void what_is_split_takes_its_share(void **state) {
     trial t;
     int64_t split = 0, whole = 0;
     (void)state;
-    samples_tokens(&data, BATCH, 8, TOKENS, 5);
+    samples_tokens(&data, BATCH, 8, TOKENS, 6);
     open_on(&t, &mesh, &data);
     for (size_t i = 0; i < t.plan->param_count; i++) {
         const tr_plan_param *param = &t.plan->params[i];
@@ -340,7 +340,7 @@ static void a_stage_has_what_its_units_use(void **state) {
     samples data;
     trial t;
     (void)state;
-    samples_tokens(&data, BATCH, 8, TOKENS, 5);
+    samples_tokens(&data, BATCH, 8, TOKENS, 6);
     open_on(&t, &mesh, &data);
     int64_t block = 12 * 32 * 32 + 13 * 32, tokens = TOKENS * 32;
     bool first = t.plan->request.mesh.at[TR_AXIS_PIPELINE] == 0;
