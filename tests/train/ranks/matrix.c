@@ -490,9 +490,10 @@ static void fp16(void **state) {
     run_half(MLP, RAGGED, "fp16", 0.002, 1);
 }
 
-// Where the largest element lies at the edge of a scale, the last bit of a product gives
-// the tensor another scale, and small elements are rounded otherwise: with AVX-512 an
-// uncut step is 0.075 from all cuts of it, which agree. With AVX2 none is beyond 0.02.
+// Where the largest element lies at the edge of a scale, the last bit of a product
+// gives the tensor another scale, and small elements are rounded otherwise: with
+// AVX-512 an uncut step is 0.075 from all cuts of it, which agree. With AVX2 none is
+// beyond 0.02.
 static void fp8(void **state) {
     (void)state;
     run_half(GPT2, RAGGED, "fp8", 0.02, 1);
