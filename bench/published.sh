@@ -38,15 +38,16 @@ gpt() {
 END
 }
 
-# llama8: Llama 3.1 8B at 8,192 positions
-llama8() {
+# llama LAYERS WIDTH HEADS MLP STAGE [TENSOR [STAGES]]: Llama 3 at 8,192 positions
+llama() {
     cat >"$work/run.json" <<END
-{"model": {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096,
-           "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
+{"model": {"model_type": "llama", "num_hidden_layers": $1, "hidden_size": $2,
+           "intermediate_size": $4, "num_attention_heads": $3, "num_key_value_heads": 8,
            "vocab_size": 128256, "max_position_embeddings": 8192, "rope_theta": 500000,
            "rms_norm_eps": 1e-5, "tie_word_embeddings": false},
  "data": {"format": "tokens", "max_length": 8192}, "bf16": {"enabled": true},
- "zero_optimization": {"stage": 3}}
+ "zero_optimization": {"stage": $5},
+ "tensor_parallel": {"size": ${6:-1}}, "pipeline": {"stages": ${7:-1}}}
 END
 }
 
@@ -59,19 +60,6 @@ megatron() {
            "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1},
  "data": {"format": "tokens", "max_length": 2048}, "fp16": {"enabled": true},
  "tensor_parallel": {"size": 8}, "pipeline": {"stages": ${4:-1}}}
-END
-}
-
-# llama405: Llama 3 405B at 8,192 positions
-llama405() {
-    cat >"$work/run.json" <<END
-{"model": {"model_type": "llama", "num_hidden_layers": 126, "hidden_size": 16384,
-           "intermediate_size": 53248, "num_attention_heads": 128, "num_key_value_heads": 8,
-           "vocab_size": 128256, "max_position_embeddings": 8192, "rope_theta": 500000,
-           "rms_norm_eps": 1e-5, "tie_word_embeddings": false},
- "data": {"format": "tokens", "max_length": 8192}, "bf16": {"enabled": true},
- "zero_optimization": {"stage": 1},
- "tensor_parallel": {"size": 8}, "pipeline": {"stages": 16}}
 END
 }
 
@@ -199,7 +187,7 @@ gpt 48 7168 56 50368
 row "GPT 30B, all recomputed, 8 A100, T = 504, m = 3" 140.8 $a100 8 504 3 "as above" \
     "$foundry" "$all"
 row "the same, 16 H100, T = 480, m = 10" 27.15 $h100 16 480 10 "as above" "$foundry" "$all"
-llama8
+llama 32 4096 32 14336 3
 sed -e 's/3.35e12, "power": 700/2.4e12, "power": 500/' $h100 >"$work/titan.json"
 row "Llama 3.1 8B, 8 H100 of 500 W and 2.4 TB/s, T = 16, m = 2" 2.457 "$work/titan.json" \
     8 16 2 "which products are kept: every second one" "$titan" \
@@ -240,7 +228,7 @@ megatron 96 12288 128 8 64000
 row "GPT 175B, 256 A100, t = 8, p = 8, v = 6, T = 768" 40.0 $a100 256 768 1 \
     "what is recomputed: nothing is a guess; $virtual" "$megascale" "$none" \
     zero_optimization.stage=1
-llama405
+llama 126 16384 128 53248 1 8 16
 row "Llama 3 405B, 8,192 H100, t = 8, p = 16, T = 2048" 12.25 $h100 8192 2048 1 \
     "its step: 12.0 to 12.5 s; $virtual" "$herd" "$none"
 

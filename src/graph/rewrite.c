@@ -84,7 +84,7 @@ static tr_rewrite_node view_of(const tr_graph *graph, const tr_rewrite_walk *wal
     return view;
 }
 
-static void keep_node(tr_graph *graph, const tr_call *node) {
+void tr__graph_keep_node(tr_graph *graph, const tr_call *node) {
     if (!tr__grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count + 1,
                   sizeof *graph->nodes)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
@@ -112,7 +112,7 @@ void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
     const tr_rewrite *row = tr__rewrite_row(walk->own, node->op, walk->variant);
     tr_written written;
     if (!row) {
-        keep_node(graph, node);
+        tr__graph_keep_node(graph, node);
         return;
     }
     tr_rewrite_node view = view_of(graph, walk, node);
@@ -120,7 +120,7 @@ void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
     begin_writing(graph, walk, node);
     bool writes = row->write(graph, &view, written.results);
     if (graph->err.status == TR_OK && !writes && tr__written_nothing(&written)) {
-        keep_node(graph, node);
+        tr__graph_keep_node(graph, node);
     } else if (graph->err.status == TR_OK) {
         tr__written_settle(&written);
     }

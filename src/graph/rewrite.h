@@ -34,7 +34,9 @@ const tr_rewrite *tr__rewrite_row(const tr_rewrite *own, const tr_op *op,
 // error is the graph's.
 tr_status tr__graph_rewrite(tr_graph *graph, const tr_rewrite_walk *walk,
                             tr_error *err);
-// Writes one node behind those of the graph: what its row writes, or the node itself.
+// Writes one node behind those of the graph: as it is; or what its row writes, if it
+// has one.
+void tr__graph_keep_node(tr_graph *graph, const tr_call *node);
 void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
                             const tr_call *node);
 // The same for an evaluation beside the training: the graph's nodes stay, and those of

@@ -20,7 +20,7 @@ static bool find_way(const tr_splitter *s, const tr_call *node, int way,
     *out = (tr_split){.added = 0};
     memcpy(out->attr, node->attr, sizeof out->attr);
     return node->op->split &&
-           node->op->split(&view.node, way, s->ranks, s->rank, out) &&
+           node->op->split(&view.node, way, s->walk->ranks, s->walk->rank, out) &&
            (!out->expands || can_expand(s, node));
 }
 
@@ -96,7 +96,7 @@ static bool can_cut(const tr_splitter *s, tr_value value, size_t node,
                 return false; // their parts would not be evenly apart
             }
         }
-        return size % blocks == 0 && size / blocks >= s->ranks;
+        return size % blocks == 0 && size / blocks >= s->walk->ranks;
     }
     bool fits = end - first <= TR_CUT_BLOCKS_MAX &&
                 (!f || f->blocks == 0 || (size_t)f->blocks == end - first);
@@ -108,7 +108,7 @@ static bool can_cut(const tr_splitter *s, tr_value value, size_t node,
     }
     for (size_t p = first; p < end && fits; p++) {
         int64_t rows = s->graph->params[p].shape.dim[0];
-        fits = rows >= s->ranks && (!f || f->block[p - first] == rows);
+        fits = rows >= s->walk->ranks && (!f || f->block[p - first] == rows);
     }
     return fits;
 }
@@ -180,9 +180,9 @@ static bool follow(tr_splitter *s, tr_value value) {
 
 // Has each rank some of every block of the value?
 static bool has_parts(const tr_splitter *s, tr_value value, const tr_family *f) {
-    bool has = tr__split_info(s, value)->desc.shape.dim[f->dim] >= s->ranks;
+    bool has = tr__split_info(s, value)->desc.shape.dim[f->dim] >= s->walk->ranks;
     for (int b = 0; b < f->blocks; b++) {
-        has = has && f->block[b] >= s->ranks;
+        has = has && f->block[b] >= s->walk->ranks;
     }
     return has;
 }
@@ -270,11 +270,7 @@ static bool allocate(tr_splitter *s) {
 
 tr_status tr__graph_split(tr_graph *graph, const tr_rewrite_walk *walk, bool tied,
                           tr_error *err) {
-    tr_splitter s = {.graph = graph,
-                     .walk = walk,
-                     .ranks = walk->ranks,
-                     .rank = walk->rank,
-                     .tied = tied};
+    tr_splitter s = {.graph = graph, .walk = walk, .tied = tied};
     if (graph->err.status != TR_OK || !allocate(&s)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
     } else {

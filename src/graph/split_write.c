@@ -13,16 +13,6 @@ static tr_value add_value(tr_splitter *s, tr_tensor_desc desc) {
                            (tr_value_info){.desc = desc, .kind = TR_VALUE_NODE});
 }
 
-static void put_node(tr_splitter *s, const tr_call *node) {
-    tr_graph *graph = s->graph;
-    if (!tr__grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count + 1,
-                  sizeof *graph->nodes)) {
-        tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
-        return;
-    }
-    graph->nodes[graph->node_count++] = *node;
-}
-
 // A node of its own in the place of `like`.
 static void put_new(tr_splitter *s, const tr_call *like, const tr_op *op,
                     const tr_value in[2], tr_value out) {
@@ -37,7 +27,7 @@ static void put_new(tr_splitter *s, const tr_call *like, const tr_op *op,
     if (op->attr_bytes == sizeof attr) {
         memcpy(call.attr, &attr, sizeof attr);
     }
-    put_node(s, &call);
+    tr__graph_keep_node(s->graph, &call);
 }
 
 // The value itself, of which every rank makes a part of the gradient.
@@ -52,17 +42,18 @@ static tr_value share_value(tr_splitter *s, const tr_call *like, tr_value value)
 
 static void cut_param(tr_splitter *s, tr_param_info *param, int dim, int64_t blocks) {
     int64_t inner = 1, size = param->shape.dim[dim] / blocks;
-    int64_t own = tr__cut_count(size, s->ranks, s->rank);
+    int64_t own = tr__cut_count(size, s->walk->ranks, s->walk->rank);
     for (int d = dim + 1; d < param->shape.rank; d++) {
         inner *= param->shape.dim[d];
     }
     param->split = true;
     param->whole_shape = param->shape;
-    param->lies = (tr_stride){.first = tr__cut_first(size, s->ranks, s->rank) * inner,
-                              .run = own * inner,
-                              .every = size * inner};
-    param->room = tr__cut_count(size, s->ranks, 0) * blocks * inner *
-                  (tr_shape_count(param->whole_shape) / (size * blocks * inner));
+    param->lies =
+        (tr_stride){.first = tr__cut_first(size, s->walk->ranks, s->walk->rank) * inner,
+                    .run = own * inner,
+                    .every = size * inner};
+    param->room = tr_shape_count(param->whole_shape) / size *
+                  tr__cut_count(size, s->walk->ranks, 0);
     param->shape.dim[dim] = own * blocks;
 }
 
@@ -81,7 +72,8 @@ static void cut_params(tr_splitter *s, tr_value value, const tr_cut *cut,
         // Behind unequal parts lies an element more: so all ranks have something to
         // clear there, and their plans the same steps.
         room += param->room - tr_shape_count(param->shape);
-        uneven = uneven || param->room * s->ranks != tr_shape_count(param->whole_shape);
+        uneven = uneven ||
+                 param->room * s->walk->ranks != tr_shape_count(param->whole_shape);
         param->room = tr_shape_count(param->shape) + (p + 1 == end ? room + uneven : 0);
     }
     tr__split_info(s, value)->desc.shape.dim[cut->dim] = elements;
@@ -130,16 +122,16 @@ static void write_split(tr_splitter *s, const tr_call *old, const tr_split *way)
     if (way->partial & 1) {
         node.out[0] = add_value(s, tr__split_info(s, whole)->desc);
     }
-    put_node(s, &node);
+    tr__graph_keep_node(s->graph, &node);
     if (way->partial & 1) {
         write_sum(s, &node, node.out[0], added, whole);
     }
 }
 
 static int64_t elements_of(const tr_splitter *s, const tr_family *f, int64_t all) {
-    int64_t own = f->blocks > 0 ? 0 : tr__cut_count(all, s->ranks, s->rank);
+    int64_t own = f->blocks > 0 ? 0 : tr__cut_count(all, s->walk->ranks, s->walk->rank);
     for (int b = 0; b < f->blocks; b++) {
-        own += tr__cut_count(f->block[b], s->ranks, s->rank);
+        own += tr__cut_count(f->block[b], s->walk->ranks, s->walk->rank);
     }
     return own;
 }
@@ -164,7 +156,7 @@ void tr__split_write(tr_splitter *s) {
         if (s->is_split[n]) {
             write_split(s, &old[n], &s->splits[n]);
         } else {
-            put_node(s, &old[n]);
+            tr__graph_keep_node(graph, &old[n]);
         }
     }
     cut_values(s, values);

@@ -14,7 +14,6 @@ typedef struct tr_family {
 typedef struct tr_splitter {
     tr_graph *graph;
     const tr_rewrite_walk *walk;
-    int64_t ranks, rank;
     bool tied;           // tensors that several units use may be cut
     bool *is_split;      // [nodes]
     tr_split *splits;    // [nodes]
