@@ -4,6 +4,7 @@
 
 #include "ops/nn/linear_cross_entropy/operands.h"
 #include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
+#include "ops/nn/linear_cross_entropy_slice/running.h"
 
 // Inputs after those of the head.
 enum { SLICE_BEFORE = HEAD_INPUTS, SLICE_BEST, SLICE_INPUTS };
@@ -11,10 +12,6 @@ enum { SLICE_AFTER = SLICE_BEFORE + 1, SLICE_DAFTER, SLICE_BACKWARD_INPUTS };
 // Results: of the forward, and of the backward after those of the head.
 enum { SLICE_RUNNING, SLICE_BEST_NOW, SLICE_RESULTS };
 enum { SLICE_DBEFORE = HEAD_DBIAS + 1, SLICE_BACKWARD_RESULTS };
-
-// Elements of a row of `running` and of `best`.
-enum { RUNNING_LSE, RUNNING_PICKED, RUNNING };
-enum { BEST_LOGIT, BEST_IS_TARGET, BEST };
 
 enum { LOSS_RUNNING, LOSS_BEST, LOSS_TARGETS, LOSS_INPUTS };
 enum { LOSS_DRUNNING, LOSS_SUMS };

@@ -1,26 +1,10 @@
 // A few additions for each row, so there is one kernel for all.
 #include "ops/nn/softmax_parts/operands.h"
 
-#include <math.h>
-
 extern const tr_kernel tr__softmax_part_kernel, tr__softmax_part_backward_kernel;
 extern const tr_kernel tr__softmax_join_kernel, tr__softmax_join_backward_kernel;
 
-static void put(float *to, double value, bool add) {
-    *to = (add ? *to : 0) + (float)value;
-}
-
-static void put_double(double *to, double value, bool add) {
-    *to = (add ? *to : 0) + value;
-}
-
 // ---- parts
-
-// What f32 does not keep of a number; of one that is not finite nothing.
-static double rest_of(double value) {
-    float kept = (float)value;
-    return isfinite(kept) ? value - kept : 0;
-}
 
 static void launch_part(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     tr_softmax_parts_sizes s = tr__softmax_part_sizes(desc);
@@ -32,11 +16,11 @@ static void launch_part(const tr_op_desc *desc, void *state, const tr_launch *la
     for (int64_t r = 0; r < s.rows; r++) {
         double lse = running[r * RUNNING + RUNNING_LSE];
         const double own[PART] = {
-            lse, rest_of(lse), running[r * RUNNING + RUNNING_PICKED],
+            lse, tr__parts_rest(lse), running[r * RUNNING + RUNNING_PICKED],
             best[r * BEST + BEST_LOGIT], best[r * BEST + BEST_IS_TARGET]};
         for (int64_t i = 0; i < s.ranks * PART; i++) {
             double value = i / PART == s.rank ? own[i % PART] : 0;
-            put(&parts[r * s.ranks * PART + i], value, add);
+            tr__parts_put(&parts[r * s.ranks * PART + i], value, add);
         }
     }
 }
@@ -50,41 +34,13 @@ static void launch_part_backward(const tr_op_desc *desc, void *state,
     (void)state;
     for (int64_t r = 0; r < s.rows; r++) {
         const float *own = dparts + (r * s.ranks + s.rank) * PART;
-        put_double(&drunning[r * RUNNING + RUNNING_LSE], own[PART_LSE], add);
-        put_double(&drunning[r * RUNNING + RUNNING_PICKED], own[PART_PICKED], add);
+        tr__parts_put_double(&drunning[r * RUNNING + RUNNING_LSE], own[PART_LSE], add);
+        tr__parts_put_double(&drunning[r * RUNNING + RUNNING_PICKED], own[PART_PICKED],
+                             add);
     }
 }
 
 // ---- joined
-
-static double lse_of(const float *part) {
-    return (double)part[PART_LSE] + part[PART_LSE_REST];
-}
-
-static void join_running(const float *parts, int64_t ranks, double *running, bool add) {
-    double most = -INFINITY, sum = 0, picked = 0;
-    for (int64_t k = 0; k < ranks; k++) {
-        most = fmax(most, lse_of(parts + k * PART));
-        picked += parts[k * PART + PART_PICKED];
-    }
-    double shift = most > -INFINITY ? most : 0; // else no power would be a number
-    for (int64_t k = 0; k < ranks; k++) {
-        sum += exp(lse_of(parts + k * PART) - shift); // NaN stays
-    }
-    put_double(&running[RUNNING_LSE], shift + log(sum), add);
-    put_double(&running[RUNNING_PICKED], picked, add);
-}
-
-// NaN is never the best, but for that of the first rank, as in one row of all classes.
-static void join_best(const float *parts, int64_t ranks, float *best, bool add) {
-    const float *first = parts;
-    for (int64_t k = 1; k < ranks; k++) {
-        const float *part = parts + k * PART;
-        first = part[PART_LOGIT] > first[PART_LOGIT] ? part : first;
-    }
-    put(&best[BEST_LOGIT], first[PART_LOGIT], add);
-    put(&best[BEST_IS_TARGET], first[PART_IS_TARGET], add);
-}
 
 static void launch_join(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     tr_softmax_parts_sizes s = tr__softmax_join_sizes(desc);
@@ -95,10 +51,12 @@ static void launch_join(const tr_op_desc *desc, void *state, const tr_launch *la
     for (int64_t r = 0; r < s.rows; r++) {
         const float *row = parts + r * s.ranks * PART;
         if (running) {
-            join_running(row, s.ranks, running + r * RUNNING, launch->accumulate & 1);
+            tr__parts_join_running(row, s.ranks, running + r * RUNNING,
+                                   launch->accumulate & 1);
         }
         if (best) {
-            join_best(row, s.ranks, best + r * BEST, launch->accumulate >> 1 & 1);
+            tr__parts_join_best(row, s.ranks, best + r * BEST,
+                                launch->accumulate >> 1 & 1);
         }
     }
 }
@@ -116,11 +74,11 @@ static void launch_join_backward(const tr_op_desc *desc, void *state,
         int64_t r = i / s.ranks;
         const double *d = drunning + r * RUNNING;
         double share =
-            exp(lse_of(parts + i * PART) - running[r * RUNNING + RUNNING_LSE]);
+            exp(tr__parts_lse(parts + i * PART) - running[r * RUNNING + RUNNING_LSE]);
         const double own[PART] = {
             [PART_LSE] = d[RUNNING_LSE] * share, [PART_PICKED] = d[RUNNING_PICKED]};
         for (int k = 0; k < PART; k++) {
-            put(&dparts[i * PART + k], own[k], add);
+            tr__parts_put(&dparts[i * PART + k], own[k], add);
         }
     }
 }

@@ -2,15 +2,11 @@
 #ifndef TR_OPS_NN_SOFTMAX_PARTS_OPERANDS_H
 #define TR_OPS_NN_SOFTMAX_PARTS_OPERANDS_H
 
+#include "ops/nn/softmax_parts/parts.h"
 #include "ops/nn/softmax_parts/softmax_parts.h"
 #include "ops/operand.h"
 
 #include <string.h>
-
-// Elements of a row of running, of best, and of a rank's place in a row of parts.
-enum { RUNNING_LSE, RUNNING_PICKED, RUNNING };
-enum { BEST_LOGIT, BEST_IS_TARGET, BEST };
-enum { PART_LSE, PART_LSE_REST, PART_PICKED, PART_LOGIT, PART_IS_TARGET, PART };
 
 enum { JOIN_PARTS, JOIN_RUNNING, JOIN_DRUNNING, JOIN_BACKWARD_INPUTS };
 
