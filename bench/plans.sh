@@ -16,6 +16,7 @@
 #     slices      docs/distributed.md: slices of the vocabulary
 #     sums        docs/precision.md: sums of gradients in 16 bits
 #     ranks       docs/simulate.md: from 1 to 10,240 ranks
+#     schedules   docs/parallelism.md: schedules of a pipeline
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . bench/common.sh
@@ -420,7 +421,31 @@ bench_ranks() {
     cluster=examples/machines/dgx-h100.json
 }
 
-parts="choices recompute xl batch budgets gpt3 cuts slices sums ranks"
+# ---- docs/parallelism.md
+
+bench_schedules() {
+    cat >"$work/run.json" <<END
+{"model": {"model_type": "gpt2", "n_layer": 96, "n_embd": 12288, "n_head": 96,
+           "n_positions": 2048, "vocab_size": 51200,
+           "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1},
+ "data": {"format": "tokens", "max_length": 2048}, "fp16": {"enabled": true},
+ "execution": {"recompute": "unit"},
+ "tensor_parallel": {"size": 8}, "pipeline": {"stages": 8}}
+END
+    columns schedule "parts of a stage" "s a step" "bubble, s" "memory, GiB"
+    for case in "1f1b 1" "interleaved 2" "interleaved 3" "interleaved 4" \
+        "breadth_first 1" "breadth_first 4"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        simulate examples/machines/dgx-a100.json 64 64 1 pipeline.schedule="$1" \
+            pipeline.virtual_stages="$2" || return
+        row "$1" "$2" "$(calculate "$(value seconds)" %.2f)" \
+            "$(calculate "$(value bubble_seconds)" %.2f)" \
+            "$(calculate "$(planned device) / 2^30" %.1f)"
+    done
+}
+
+parts="choices recompute xl batch budgets gpt3 cuts slices sums ranks schedules"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do

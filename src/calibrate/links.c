@@ -32,7 +32,8 @@ static tr_status move(const tr_mover *mover, int count, void (*between)(void *),
     if (between) {
         between(what);
     }
-    return tr__comm_wait(comm, tr__comm_newest(comm), err);
+    return tr__comm_wait(comm, TR_COMM_RANKS, tr__comm_newest(comm, TR_COMM_RANKS),
+                         err);
 }
 
 // All groups at the same time. *part: what computing and messages take from each other.

@@ -31,7 +31,7 @@ tr_status tr__abandon(tr_comm *comm, tr_status status, const tr_error *mine,
     tr_error own = error_of(status, mine), told = {0};
     if (comm) {
         tr_comm_abandon(comm, &own);
-        tr__comm_wait(comm, tr__comm_newest(comm), &told);
+        tr__comm_wait(comm, TR_COMM_RANKS, tr__comm_newest(comm, TR_COMM_RANKS), &told);
     }
     return told.status != TR_OK ? tr_fail(err, told.status, "%s", told.message)
                                 : tr_fail(err, status, "%s", own.message);

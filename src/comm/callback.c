@@ -15,8 +15,10 @@ typedef struct callback_comm {
     tr_comm base;
     tr_comm_functions functions;
     tr_error error; // of this rank or another; the comm is broken
-    tr_task_span *spans;
-    int64_t span_from, span_count;
+    struct {
+        tr_task_span *spans;
+        int64_t from, count;
+    } watched[TR_COMM_CHANNELS];
 } callback_comm;
 
 // A reduction's messages are added from the staging, which they have to themselves.
@@ -200,30 +202,33 @@ static void abandon(tr_comm *comm, const tr_error *error) {
 static int64_t start(tr_comm *comm, const tr_task *task) {
     callback_comm *own = of(comm);
     tr_error mine = {0};
-    int64_t at = comm->newest++ - own->span_from;
+    tr_comm_channel channel = task->op.channel;
+    int64_t at = comm->newest[channel]++ - own->watched[channel].from;
     tr_task_span span = {tr__seconds(), 0};
     if (own->error.status == TR_OK && run(own, task, &mine) != TR_OK) {
         tr_comm_abandon(comm, &mine);
     }
     span.end = tr__seconds();
-    if (own->spans && at >= 0 && at < own->span_count) {
-        own->spans[at] = span;
+    if (own->watched[channel].spans && at >= 0 && at < own->watched[channel].count) {
+        own->watched[channel].spans[at] = span;
     }
-    return comm->newest;
+    return comm->newest[channel];
 }
 
-static tr_status wait(tr_comm *comm, int64_t ticket, tr_error *err) {
+static tr_status wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
+                      tr_error *err) {
     const tr_error *error = &of(comm)->error;
-    (void)ticket;
+    (void)channel, (void)ticket;
     return error->status == TR_OK ? TR_OK
                                   : tr_fail(err, error->status, "%s", error->message);
 }
 
-static void watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
+static void watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
+                  int64_t count) {
     callback_comm *own = of(comm);
-    own->spans = spans;
-    own->span_from = comm->newest;
-    own->span_count = count;
+    own->watched[channel].spans = spans;
+    own->watched[channel].from = comm->newest[channel];
+    own->watched[channel].count = count;
 }
 
 static void beside(tr_comm *comm, const tr_comm_beside *what) {

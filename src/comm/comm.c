@@ -126,11 +126,23 @@ int64_t tr__comm_sums_bytes(const tr_comm_room *room) {
     return room->by_nodes ? tr__max_i64(TR_COMM_SLOT, nodes * TR_COMM_CHUNK) : 0;
 }
 
+static int64_t slots_bytes(const tr_comm_room *room) {
+    return room->ferries ? TR_COMM_SLOTS * tr__comm_slot_bytes(room->ranks) : 0;
+}
+
+// Chunks, sums of nodes and slots of the first channel, then the slots of the others.
 int64_t tr__comm_staging_bytes(const tr_comm_room *room) {
     int64_t chunks = (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK;
-    int64_t slot = room->ferries ? tr__comm_slot_bytes(room->ranks) : 0;
-    return room->ranks > 1 ? chunks + tr__comm_sums_bytes(room) + TR_COMM_SLOTS * slot
-                           : 0;
+    int64_t slots = slots_bytes(room) * (room->pipeline ? TR_COMM_CHANNELS : 1);
+    return room->ranks > 1 ? chunks + tr__comm_sums_bytes(room) + slots : 0;
+}
+
+void tr__comm_channel_staging(const tr_comm_room *room, tr_comm_channel channel,
+                              int64_t *first, int64_t *end) {
+    int64_t all = tr__comm_staging_bytes(room);
+    int64_t slots = room->pipeline && all > 0 ? slots_bytes(room) : 0;
+    *end = all - (TR_COMM_CHANNELS - 1 - (int64_t)channel) * slots;
+    *first = channel == TR_COMM_RANKS ? 0 : *end - slots;
 }
 
 void tr__comm_staging(tr_comm *comm, const tr_comm_room *room, void *memory) {
@@ -139,7 +151,11 @@ void tr__comm_staging(tr_comm *comm, const tr_comm_room *room, void *memory) {
     comm->room = *room;
     comm->staging = memory;
     comm->sums = room->by_nodes ? sums : NULL;
-    comm->slots = room->ferries && sums ? sums + tr__comm_sums_bytes(room) : NULL;
+    char *slots = room->ferries && sums ? sums + tr__comm_sums_bytes(room) : NULL;
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        bool there = slots && (c == TR_COMM_RANKS || room->pipeline);
+        comm->slots[c] = there ? slots + c * slots_bytes(room) : NULL;
+    }
 }
 
 void tr__comm_count_sent(tr_comm *comm, const tr_task *task, int to, int64_t bytes) {
@@ -161,15 +177,16 @@ int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op) {
     return comm->transport->start(comm, &(tr_task){.op = *op, .root = -1});
 }
 
-tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err) {
+tr_status tr__comm_wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
+                        tr_error *err) {
     double begin = tr__seconds();
-    tr_status status = comm->transport->wait(comm, ticket, err);
+    tr_status status = comm->transport->wait(comm, channel, ticket, err);
     comm->waited += tr__seconds() - begin;
     return status;
 }
 
-int64_t tr__comm_newest(const tr_comm *comm) {
-    return comm->newest;
+int64_t tr__comm_newest(const tr_comm *comm, tr_comm_channel channel) {
+    return comm->newest[channel];
 }
 
 void tr__comm_beside(tr_comm *comm, const tr_comm_beside *beside) {
@@ -192,8 +209,9 @@ void tr__comm_count_made(tr_comm *comm, const tr_comm_op *op) {
     }
 }
 
-void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
-    comm->transport->watch(comm, spans, count);
+void tr__comm_watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
+                    int64_t count) {
+    comm->transport->watch(comm, channel, spans, count);
 }
 
 // ---- small calls
@@ -201,7 +219,7 @@ void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
 static tr_status do_at_once(tr_comm *comm, tr_comm_op op, int root, tr_error *err) {
     int64_t ticket = comm->transport->start(
         comm, &(tr_task){.op = op, .root = root, .record = true});
-    return comm->transport->wait(comm, ticket, err);
+    return comm->transport->wait(comm, op.channel, ticket, err);
 }
 
 tr_status tr__comm_all_gather(tr_comm *comm, const void *own, size_t bytes, void *all,

@@ -1,12 +1,13 @@
 // What ranks do together. Two kinds of calls:
 //
-//   tr__comm_start ... tr__comm_wait   the step's traffic: queued, and worked off one
-//       after the other, in the order of starting, by the communication thread while
-//       the caller computes. The ranks of a group start its operations in the same
-//       order; ranks that are in several groups, those of all of them in one order that
-//       is the same everywhere, as a plan has it: else ranks may wait for each other in
-//       a circle. Nothing is allocated; messages go in chunks through memory that the
-//       plan gave.
+//   tr__comm_start ... tr__comm_wait   the step's traffic: queued, and worked off by
+//       the communication thread while the caller computes. A channel works off its
+//       operations one after the other, in the order of starting; those of two channels
+//       go on beside each other, where the transport can. The ranks of a group start
+//       its operations in the same order; ranks that are in several groups, those of
+//       all of them in one order that is the same everywhere, as a plan has it: else
+//       ranks may wait for each other in a circle. Nothing is allocated; messages go in
+//       chunks through memory that the plan gave.
 //   the others                         small and seldom: they wait.
 //
 // All of it is for one calling thread of each rank. A rank that fails, falls silent or
@@ -37,6 +38,15 @@ typedef enum tr_comm_kind {
     TR_COMM_REDUCE,
 } tr_comm_kind;
 
+// A message that waits for another stage of a pipeline holds up neither what ranks of a
+// stage exchange nor messages that go the other way.
+typedef enum tr_comm_channel {
+    TR_COMM_RANKS,   // what ranks of a stage exchange, and all else
+    TR_COMM_SEND,    // messages of stages, pairs that gather: what this rank sends
+    TR_COMM_RECEIVE, // and what it receives
+    TR_COMM_CHANNELS
+} tr_comm_channel;
+
 // Ranks that exchange: first, first + stride, and so on. These are its members 0, 1,
 // ... The stride may be negative.
 typedef struct tr_comm_group {
@@ -54,6 +64,7 @@ typedef struct tr_comm_op {
     bool add;            // reduce: recv += the sum, instead of =
     bool away;           // send or recv is where messages do not reach (tr_comm_ferry)
     tr_comm_group group; // this rank is one of it
+    tr_comm_channel channel;
     // Members that follow each other and share a node; it divides the group. They
     // exchange among themselves, and nodes once among each other (stages.h). 0, 1, or
     // all: every member exchanges with every other.
@@ -79,6 +90,7 @@ typedef struct tr_comm_room {
     int64_t node_ranks; // on each node, they follow each other; 0: all are on one
     bool by_nodes;      // there are operations with members that are near
     bool ferries;       // there are some whose memory is away
+    bool pipeline;      // there are messages of stages
 } tr_comm_room;
 
 // Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way,
@@ -87,6 +99,9 @@ typedef struct tr_comm_room {
 int64_t tr__comm_staging_bytes(const tr_comm_room *room);
 // Of these, those for the sums of nodes.
 int64_t tr__comm_sums_bytes(const tr_comm_room *room);
+// And those that the channel works in: bytes [*first, *end).
+void tr__comm_channel_staging(const tr_comm_room *room, tr_comm_channel channel,
+                              int64_t *first, int64_t *end);
 // Borrowed until the comm is closed, or given another (NULL: none). 64-byte aligned.
 // The room also says which bytes are counted as sent between nodes.
 void tr__comm_staging(tr_comm *comm, const tr_comm_room *room, void *memory);
@@ -129,16 +144,18 @@ enum {
 };
 
 // Queues an operation; buffers are borrowed until it is done. Returns its ticket, which
-// counts from 1; waits while the queue is full. A broken comm takes it and does
-// nothing.
+// each channel counts from 1; waits while the queue is full. A broken comm takes it and
+// does nothing.
 int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op);
-// Until that operation, and so all before it, is done. TR_COMM as said above.
-tr_status tr__comm_wait(tr_comm *comm, int64_t ticket, tr_error *err);
+// Until that operation, and so all before it of its channel, is done. TR_COMM as said
+// above.
+tr_status tr__comm_wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
+                        tr_error *err);
 // Whether an error has come up, as every wait would tell: cheap, for one who has long
 // nothing to wait for.
 bool tr__comm_is_broken(const tr_comm *comm);
-// The ticket of the newest operation; 0: none yet.
-int64_t tr__comm_newest(const tr_comm *comm);
+// The ticket of the channel's newest operation; 0: none yet.
+int64_t tr__comm_newest(const tr_comm *comm, tr_comm_channel channel);
 
 // Counts an operation that others than the comm have made (tr__comm_totals), as if its
 // messages had carried it.
@@ -160,10 +177,12 @@ void tr__comm_notice(tr_comm *comm);
 bool tr__comm_noticed(const tr_comm *comm);
 tr_status tr__comm_notice_clear(tr_comm *comm, tr_error *err);
 
-// The operations that are started from now on, `count` at most, are noted in spans:
-// [count], borrowed until the next call (NULL: none are noted). Each is there once
-// somebody has waited for it. One rank's are done when they are started, and not noted.
-void tr__comm_watch(tr_comm *comm, tr_task_span *spans, int64_t count);
+// The operations of a channel that are started from now on, `count` at most, are noted
+// in spans: [count], borrowed until the next call (NULL: none are noted). Each is there
+// once somebody has waited for it. One rank's are done when they are started, and not
+// noted.
+void tr__comm_watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
+                    int64_t count);
 
 // What this rank has sent so far (payload of messages as handed to the transport), and
 // how long its tr__comm_wait calls have waited.

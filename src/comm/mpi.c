@@ -17,21 +17,48 @@ static tr_world *world_of(const tr_comm *comm) {
     return (tr_world *)(uintptr_t)comm;
 }
 
-static int64_t start(tr_comm *comm, const tr_task *task) {
-    comm->newest = tr__queue_put(&world_of(comm)->queue, task);
-    return comm->newest;
+static void init_queues(tr_world *w) {
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        tr_world_channel *channel = &w->channels[c];
+        tr__queue_init(&channel->queue,
+                       &(tr_queue_options){
+                           .ring = channel->tasks,
+                           .size = sizeof *channel->tasks,
+                           .capacity = TR_COMM_QUEUE,
+                           .patience = HUNG_SECONDS,
+                           .hung_status = TR_COMM,
+                           .hung_message = "a call of MPI has not returned",
+                       });
+    }
 }
 
-static tr_status wait(tr_comm *comm, int64_t ticket, tr_error *err) {
-    return tr__queue_wait(&world_of(comm)->queue, ticket, err);
+static void destroy_queues(tr_world *w) {
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        tr__queue_destroy(&w->channels[c].queue);
+    }
+}
+
+static int64_t start(tr_comm *comm, const tr_task *task) {
+    tr_world *w = world_of(comm);
+    tr_comm_channel channel = task->op.channel;
+    comm->newest[channel] = tr__queue_put(&w->channels[channel].queue, task);
+    if (channel != TR_COMM_RANKS) { // where the thread does not rest
+        tr__queue_poke(tr__world_queue(w));
+    }
+    return comm->newest[channel];
+}
+
+static tr_status wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
+                      tr_error *err) {
+    return tr__queue_wait(&world_of(comm)->channels[channel].queue, ticket, err);
 }
 
 static bool is_broken(const tr_comm *comm) {
-    return atomic_load(&world_of(comm)->queue.broken);
+    return atomic_load(&tr__world_queue(world_of(comm))->broken);
 }
 
 static void notice(tr_comm *comm) {
-    tr__queue_poke(&world_of(comm)->queue);
+    tr__queue_poke(tr__world_queue(world_of(comm)));
 }
 
 // Comes back when the others have been told.
@@ -40,7 +67,7 @@ static void fail_as(tr_world *w, const tr_error *error, int speaker) {
         w->own_error = *error;
         w->own_speaker = speaker;
         tr__world_order(w, TR_ORDER_FAIL);
-        tr__queue_wait(&w->queue, INT64_MAX, NULL);
+        tr__queue_wait(tr__world_queue(w), INT64_MAX, NULL);
     }
 }
 
@@ -97,7 +124,7 @@ bool tr__mpi_speaks_unstarted(int rank) {
 static void release(tr_world *w) {
     w->guard->world = NULL;
     tr__control_free(&w->talk);
-    tr__queue_destroy(&w->queue);
+    destroy_queues(w);
     tr__comm_release(&w->base);
 }
 
@@ -145,8 +172,9 @@ static void at_exit(int exit_status, void *argument) {
     }
 }
 
-static void watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
-    tr__queue_watch(&world_of(comm)->queue, spans, count);
+static void watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
+                  int64_t count) {
+    tr__queue_watch(&world_of(comm)->channels[channel].queue, spans, count);
 }
 
 static void beside(tr_comm *comm, const tr_comm_beside *of) {
@@ -191,21 +219,14 @@ tr_status tr__mpi_open(const tr_process_launcher *launcher, tr_comm **out,
     guard->process = getpid();
     w->guard = guard;
     w->launcher = *launcher;
-    tr__queue_init(&w->queue, &(tr_queue_options){
-                                  .ring = w->tasks,
-                                  .size = sizeof *w->tasks,
-                                  .capacity = TR_COMM_QUEUE,
-                                  .patience = HUNG_SECONDS,
-                                  .hung_status = TR_COMM,
-                                  .hung_message = "a call of MPI has not returned",
-                              });
+    init_queues(w);
     tr_status status = tr__world_start(w, err);
     if (status != TR_OK) {
         if (w->stuck) {
             atomic_store(&start_failed, true);
             return status;
         }
-        tr__queue_destroy(&w->queue);
+        destroy_queues(w);
         tr__free(w);
         return status;
     }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { TAG = 1 };
+enum { TAG = 1, MESSAGE_TAG }; // of what ranks of a stage exchange; of stages' messages
 
 // ---- which message is next
 
@@ -69,18 +69,19 @@ static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
     int64_t slot = lane->posted % TR_LANE;
     const tr_comm_group *group = &m->stage.group;
     int peer = group->first + group->stride * peer_of(m, lane, piece->step);
+    int tag = m->channel == TR_COMM_RANKS ? TAG : MESSAGE_TAG;
     MPI_Request *request = &lane->requests[slot];
     lane->pieces[slot] = *piece;
     if (lane == &m->out) {
         tr__comm_count_sent(m->base, &m->stage.task, peer, piece->bytes);
         return tr__mpi_check(
-            MPI_Isend(piece->at, piece->bytes, MPI_BYTE, peer, TAG, m->comm, request),
+            MPI_Isend(piece->at, piece->bytes, MPI_BYTE, peer, tag, m->comm, request),
             "MPI_Isend", err);
     }
     bool gathers = m->stage.task.op.kind == TR_COMM_GATHER;
     void *to = gathers ? piece->at : staging_of(m, lane->posted);
     return tr__mpi_check(
-        MPI_Irecv(to, piece->bytes, MPI_BYTE, peer, TAG, m->comm, request), "MPI_Irecv",
+        MPI_Irecv(to, piece->bytes, MPI_BYTE, peer, tag, m->comm, request), "MPI_Irecv",
         err);
 }
 

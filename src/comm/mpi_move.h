@@ -37,6 +37,7 @@ typedef struct tr_lane {
 typedef struct tr_mpi_mover {
     tr_comm *base;
     MPI_Comm comm;
+    tr_comm_channel channel;
     tr_comm_group group; // of the task under way, all ranks where it says none
     int member;          // this rank's number in it
     tr_stages stages;    // of the task

@@ -90,7 +90,10 @@ static tr_status begin(tr_world *w, tr_error *err) {
     if (status == TR_OK) {
         status = tr__control_begin(&w->talk, &w->base, w->control, err);
     }
-    w->ferry.mover = (tr_mpi_mover){.base = &w->base, .comm = w->data};
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        w->channels[c].ferry.mover = (tr_mpi_mover){
+            .base = &w->base, .comm = w->data, .channel = (tr_comm_channel)c};
+    }
     return status;
 }
 
@@ -116,32 +119,48 @@ static void fail(tr_world *w, const tr_error *error) {
     tr__control_fail(&w->talk, &led, 0);
 }
 
-// Some work on the tasks; returns whether there was any to do.
-static bool work(tr_world *w) {
+// Some work on a channel's tasks; returns whether there was any to do.
+static bool work_on(tr_world *w, tr_world_channel *channel) {
     tr_task task;
     tr_error error = {0};
     tr_status status = TR_OK;
     bool moved = false, finished = false;
-    if (!w->busy) {
-        if (!tr__queue_next(&w->queue, 0, &task)) {
+    if (!channel->busy) {
+        if (!tr__queue_next(&channel->queue, 0, &task)) {
             return false;
         }
-        status = tr__ferry_begin(&w->ferry, &task, &error);
-        w->busy = moved = true;
+        status = tr__ferry_begin(&channel->ferry, &task, &error);
+        channel->busy = moved = true;
     }
     if (status == TR_OK) {
         bool more;
-        status = tr__ferry_advance(&w->ferry, &more, &finished, &error);
+        status = tr__ferry_advance(&channel->ferry, &more, &finished, &error);
         moved = moved || more;
     }
     if (status != TR_OK) {
         fail(w, &error);
     }
     if (finished) {
-        w->busy = false;
-        tr__queue_finish(&w->queue);
+        channel->busy = false;
+        tr__queue_finish(&channel->queue);
     }
     return moved;
+}
+
+static bool work(tr_world *w) {
+    bool moved = false;
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        moved = work_on(w, &w->channels[c]) || moved;
+    }
+    return moved;
+}
+
+static bool is_busy(const tr_world *w) {
+    bool busy = false;
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        busy = busy || w->channels[c].busy;
+    }
+    return busy;
 }
 
 // ---- what goes on beside messages
@@ -172,7 +191,7 @@ void tr__world_beside(tr_world *w, const tr_comm_beside *beside) {
     pthread_mutex_lock(&w->beside_lock);
     w->beside = *beside;
     pthread_mutex_unlock(&w->beside_lock);
-    if (atomic_load(&w->queue.broken)) {
+    if (atomic_load(&tr__world_queue(w)->broken)) {
         let_go_beside(w);
     }
 }
@@ -186,15 +205,17 @@ static void serve(tr_world *w) {
            w->talk.news.error.status == TR_OK) {
         if (work(w)) {
             idle_since = tr__seconds();
-        } else if (w->busy) {
+        } else if (is_busy(w)) {
             rest(idle_since);
         } else {
-            tr__queue_rest(&w->queue, idle_rest);
+            tr__queue_rest(tr__world_queue(w), idle_rest);
             idle_since = tr__seconds();
         }
         tr__control_poll(&w->talk);
         look_beside(w);
-        tr__queue_live(&w->queue);
+        for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+            tr__queue_live(&w->channels[c].queue);
+        }
     }
     if (atomic_load(&w->order) == TR_ORDER_FAIL) {
         tr__control_fail(&w->talk, &w->own_error, w->own_speaker);
@@ -207,8 +228,10 @@ static void serve(tr_world *w) {
 // called again, because the caller may free what messages under way still point at.
 static void break_off(tr_world *w) {
     double begin_time = tr__seconds(), passed = 0;
-    if (w->busy) {
-        tr__mover_cancel(&w->ferry.mover);
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        if (w->channels[c].busy) {
+            tr__mover_cancel(&w->channels[c].ferry.mover);
+        }
     }
     while (passed < spread_least ||
            (passed < spread_most && !tr__control_is_told(&w->talk))) {
@@ -217,14 +240,16 @@ static void break_off(tr_world *w) {
         passed = tr__seconds() - begin_time;
     }
     atomic_store(&w->speaker, w->talk.news.speaker);
-    tr__queue_break(&w->queue, &w->talk.news.error);
+    for (int c = TR_COMM_CHANNELS; c-- > 0;) { // the first tells that it is broken
+        tr__queue_break(&w->channels[c].queue, &w->talk.news.error);
+    }
     let_go_beside(w);
 }
 
 static void await_end(tr_world *w) {
     tr_world_order order = TR_ORDER_NONE;
     while (order != TR_ORDER_LEAVE && order != TR_ORDER_ABORT) {
-        tr__queue_rest(&w->queue, spread_most);
+        tr__queue_rest(tr__world_queue(w), spread_most);
         order = atomic_load(&w->order);
     }
     if (order == TR_ORDER_ABORT) {
@@ -340,14 +365,14 @@ tr_status tr__world_start(tr_world *w, tr_error *err) {
 
 void tr__world_order(tr_world *w, tr_world_order order) {
     atomic_store(&w->order, order);
-    tr__queue_poke(&w->queue);
+    tr__queue_poke(tr__world_queue(w));
 }
 
 bool tr__world_join(tr_world *w) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     // Among healthy ranks the end takes what MPI takes for it.
-    bool broken = atomic_load(&w->queue.broken);
+    bool broken = atomic_load(&tr__world_queue(w)->broken);
     until.tv_sec += (time_t)(broken ? join_most : finalize_most);
     return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
 }

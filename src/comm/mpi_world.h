@@ -25,11 +25,18 @@ typedef struct tr_world_guard {
     pid_t process;
 } tr_world_guard;
 
+typedef struct tr_world_channel {
+    tr_queue queue;
+    tr_task tasks[TR_COMM_QUEUE]; // the queue's
+    tr_mpi_ferry ferry;           // the thread's own
+    bool busy;                    // a task is under way; likewise
+} tr_world_channel;
+
 typedef struct tr_world {
     tr_comm base;
     tr_world_guard *guard;
-    tr_queue queue;
-    tr_task tasks[TR_COMM_QUEUE]; // the queue's
+    // The thread rests at the queue of the first one.
+    tr_world_channel channels[TR_COMM_CHANNELS];
     tr_process_launcher launcher;
     pthread_t thread;
     _Atomic tr_world_order order;
@@ -47,10 +54,13 @@ typedef struct tr_world {
 
     // The thread's own.
     MPI_Comm data, control;
-    tr_mpi_ferry ferry;
     tr_control talk;
-    bool busy; // a task is under way
 } tr_world;
+
+// The queue that says whether the world is broken.
+static inline tr_queue *tr__world_queue(tr_world *world) {
+    return &world->channels[TR_COMM_RANKS].queue;
+}
 
 // Starts the thread and waits until MPI is up and fits the launcher. TR_COMM, with
 // `stuck` set: MPI has not come up within the time that the environment gives it, and

@@ -30,16 +30,18 @@ static int64_t start(tr_comm *comm, const tr_task *task) {
     if (bytes > 0) {
         (op->kind == TR_COMM_GATHER ? gather : reduce)(op, bytes);
     }
-    return ++comm->newest;
+    return ++comm->newest[op->channel];
 }
 
-static tr_status wait(tr_comm *comm, int64_t ticket, tr_error *err) {
-    (void)comm, (void)ticket, (void)err;
+static tr_status wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
+                      tr_error *err) {
+    (void)comm, (void)channel, (void)ticket, (void)err;
     return TR_OK;
 }
 
-static void watch(tr_comm *comm, tr_task_span *spans, int64_t count) {
-    (void)comm, (void)spans, (void)count;
+static void watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
+                  int64_t count) {
+    (void)comm, (void)channel, (void)spans, (void)count;
 }
 
 static void beside(tr_comm *comm, const tr_comm_beside *of) {

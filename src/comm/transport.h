@@ -19,8 +19,10 @@ typedef struct tr_task {
 
 typedef struct tr_transport {
     int64_t (*start)(tr_comm *comm, const tr_task *task);
-    tr_status (*wait)(tr_comm *comm, int64_t ticket, tr_error *err);
-    void (*watch)(tr_comm *comm, tr_task_span *spans, int64_t count);
+    tr_status (*wait)(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
+                      tr_error *err);
+    void (*watch)(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
+                  int64_t count);
     void (*beside)(tr_comm *comm, const tr_comm_beside *beside); // not NULL
     bool (*is_broken)(const tr_comm *comm);
     void (*notice)(tr_comm *comm);                         // tell the others
@@ -39,18 +41,18 @@ typedef struct tr_word {
 struct tr_comm {
     const tr_transport *transport;
     int rank, ranks, threads;
-    int local;            // ranks on this machine
-    int local_rank;       // this one's number among them
-    int node_ranks;       // ranks on each node, as found; 0: not so many on each
-    int64_t newest;       // ticket
-    double waited;        // seconds in tr__comm_wait
-    tr_word *words;       // [ranks], for the small calls
-    tr_comm_room room;    // of the staging
-    void *staging;        // [tr__comm_staging_bytes]; in it, behind the chunks:
-    void *sums;           // of nodes, [tr__comm_sums_bytes]; NULL: no room for them
-    void *slots;          // of ferried operations; likewise
-    tr_comm_ferry ferry;  // without functions: none
-    int64_t notice_epoch; // clears so far
+    int local;      // ranks on this machine
+    int local_rank; // this one's number among them
+    int node_ranks; // ranks on each node, as found; 0: not so many on each
+    int64_t newest[TR_COMM_CHANNELS]; // tickets
+    double waited;                    // seconds in tr__comm_wait
+    tr_word *words;                   // [ranks], for the small calls
+    tr_comm_room room;                // of the staging
+    void *staging; // [tr__comm_staging_bytes]; in it, behind the chunks:
+    void *sums;    // of nodes, [tr__comm_sums_bytes]; NULL: no room for them
+    void *slots[TR_COMM_CHANNELS]; // of ferried operations; likewise
+    tr_comm_ferry ferry;           // without functions: none
+    int64_t notice_epoch;          // clears so far
     // Epochs up to the latest in which a notice was given; 0: never. Also written by
     // the transport's thread.
     _Atomic int64_t noticed;

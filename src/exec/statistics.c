@@ -19,7 +19,8 @@ double *tr__own_statistics(const tr_executor *ex) {
 
 // The sums of the loss of a data rank's micro-batches.
 static const double *sums_of(const tr_executor *ex, int64_t data) {
-    int64_t rank = tr__loss_rank(&ex->plan->request.mesh, data);
+    int64_t rank =
+        tr__loss_rank(&ex->plan->request.mesh, tr__plan_last_stage(ex->plan), data);
     return statistics_of(ex, rank) + ex->plan->statistics.sums;
 }
 

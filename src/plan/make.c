@@ -69,19 +69,33 @@ static const struct {
     tr_status (*run)(tr_plan *plan, tr_error *err);
     int provides;
 } passes[] = {
-    {tr__pass_compile, ALWAYS},       {tr__pass_cut_stages, ALWAYS},
-    {tr__pass_partition, ALWAYS},     {tr__pass_choose_wave, ALWAYS},
-    {tr__pass_statistics, ALWAYS},    {tr__pass_kept, ALWAYS},
-    {tr__pass_order, ALWAYS},         {tr__pass_two_passes, TWICE},
-    {tr__pass_hand_out, OUTSIDE},     {tr__pass_pipeline, STAGES},
-    {tr__pass_accumulate, SUMS},      {tr__pass_recompute, RECOMPUTATION},
-    {tr__pass_exchange, EXCHANGES},   {tr__pass_micro_norm, ALWAYS},
-    {tr__pass_communicate, ALWAYS},   {tr__pass_tied, ALWAYS},
-    {tr__pass_stage, STAGING},        {tr__pass_defer, ALWAYS},
-    {tr__pass_boundary, INPUTS_AWAY}, {tr__pass_saved, SAVED_AWAY},
-    {tr__pass_number, ALWAYS},        {tr__pass_schedule, ALWAYS},
-    {tr__pass_offsets, ALWAYS},       {tr__pass_reuse, ALWAYS},
-    {tr__pass_kernels, ALWAYS},       {tr__pass_traffic, ALWAYS},
+    {tr__pass_compile, ALWAYS},
+    {tr__pass_cut_stages, ALWAYS},
+    {tr__pass_partition, ALWAYS},
+    {tr__pass_choose_wave, ALWAYS},
+    {tr__pass_turns, ALWAYS},
+    {tr__pass_statistics, ALWAYS},
+    {tr__pass_kept, ALWAYS},
+    {tr__pass_order, ALWAYS},
+    {tr__pass_two_passes, TWICE},
+    {tr__pass_hand_out, OUTSIDE},
+    {tr__pass_pipeline, STAGES},
+    {tr__pass_accumulate, SUMS},
+    {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_exchange, EXCHANGES},
+    {tr__pass_micro_norm, ALWAYS},
+    {tr__pass_communicate, ALWAYS},
+    {tr__pass_tied, ALWAYS},
+    {tr__pass_stage, STAGING},
+    {tr__pass_defer, ALWAYS},
+    {tr__pass_boundary, INPUTS_AWAY},
+    {tr__pass_saved, SAVED_AWAY},
+    {tr__pass_number, ALWAYS},
+    {tr__pass_schedule, ALWAYS},
+    {tr__pass_offsets, ALWAYS},
+    {tr__pass_reuse, ALWAYS},
+    {tr__pass_kernels, ALWAYS},
+    {tr__pass_traffic, ALWAYS},
     {tr__pass_ledger, ALWAYS},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
@@ -114,6 +128,7 @@ static tr_status run_passes(tr_plan *plan, tr_error *err) {
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__unit_values_clear(plan, (tr_sequence_kind)s);
     }
+    tr__turns_clear(&plan->turns);
     return status;
 }
 
@@ -143,7 +158,7 @@ static void resolve(tr_plan *plan) {
     }
     plan->batch = r->model->batch;
     plan->unit_count = r->model->unit_count;
-    plan->runs = (tr_unit_range){0, plan->unit_count}; // unless there are stages
+    plan->chunks = (tr_chunks){.stages = 1, .each = 1}; // until they are cut
     plan->logits = plan->exchange = -1;
     if (r->optimizer_placement != TR_SPACE_DEVICE &&
         r->grad_placement == TR_SPACE_DEVICE) {
@@ -267,7 +282,8 @@ void tr_plan_destroy(tr_plan *plan) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr__free(plan->flats[f].own_name);
     }
-    tr__free(plan->stage_first);
+    tr__free(plan->chunk_first);
+    tr__free(plan->chunk_takes);
     tr__free(plan->stages);
     tr__free(plan->states);
     for (int s = 0; s < TR_SEQUENCES; s++) {

@@ -27,7 +27,8 @@ static void add(work *w, const tr_unit_program *unit, tr_variant role) {
 
 static work of_micro_batch(const tr_plan *plan) {
     work w = {0, 0, 0};
-    for (int u = plan->runs.first; u < plan->runs.end; u++) {
+    for (int u = tr__plan_next(plan, 0); u < plan->unit_count;
+         u = tr__plan_next(plan, u + 1)) {
         const tr_unit_program *unit = plan->units[u].program;
         add(&w, unit, TR_VARIANT_FORWARD);
         add(&w, unit, TR_VARIANT_BACKWARD);

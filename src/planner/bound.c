@@ -164,6 +164,8 @@ static double of_waves(const shape *s, tr_stream stream) {
 
 static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
     const double interference[TR_STREAMS] = {[TR_STREAM_COMM] = m->link_interference,
+                                             [TR_STREAM_SEND] = m->link_interference,
+                                             [TR_STREAM_RECEIVE] = m->link_interference,
                                              [TR_STREAM_COPY] = m->copy_interference,
                                              [TR_STREAM_NVME] = m->nvme_interference};
     double compute = computing(s, cached), most = compute;

@@ -60,18 +60,28 @@ static tr_plan_request shortened(const tr_plan_request *r, int64_t waves) {
     return fewer;
 }
 
-// Waves of a short plan: with stages, all of them are at work in it.
+// Waves that stages with several chunks take through one of them before the next.
+static int64_t waves_together(const tr_plan_request *r) {
+    return r->virtual_stages > 1 ? r->mesh.size[TR_AXIS_PIPELINE] : 1;
+}
+
+// Waves of a short plan: with stages, all of them are at work in it. Of those that go
+// together as many are left over as in the whole.
 static int64_t waves_made(const tr_plan_request *r) {
-    return WAVES_MADE + r->mesh.size[TR_AXIS_PIPELINE] - 1;
+    int64_t together = waves_together(r),
+            waves = tr__ceil_div(r->accumulation_steps, r->wave);
+    int64_t least = WAVES_MADE * together + r->mesh.size[TR_AXIS_PIPELINE] - 1;
+    int64_t left_over = waves > least ? (waves - least) % together : 0;
+    return least + left_over;
 }
 
 // Two and three waves tell what all take: each further one takes the time of the third,
-// and an entry for each micro-batch in the record.
+// and an entry for each micro-batch in the record. (Of chunks, the next so many.)
 static tr_status walk_short(tr_search *search, const tr_plan_request *r,
                             tr_planner_option *out, tr_error *err) {
     tr_planner_option two = {0};
-    int64_t made = waves_made(r);
-    tr_plan_request fewer = shortened(r, made - 1), more = shortened(r, made);
+    int64_t made = waves_made(r), together = waves_together(r);
+    tr_plan_request fewer = shortened(r, made - together), more = shortened(r, made);
     int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave), record = 0;
     tr_status status = walk(search, &fewer, &two, &record, err);
     if (status == TR_OK) {
@@ -83,7 +93,8 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
     int64_t left_out = r->accumulation_steps - more.accumulation_steps;
     int64_t bytes =
         left_out * TR_SUMS * (int64_t)sizeof(double) * tr_mesh_ranks(&r->mesh);
-    out->seconds += (double)(waves - made) * (out->seconds - two.seconds);
+    out->seconds +=
+        (double)(waves - made) * (out->seconds - two.seconds) / (double)together;
     out->bytes[TR_SPACE_DEVICE] +=
         tr__round_up(record + bytes, TR_ALIGNMENT) - tr__round_up(record, TR_ALIGNMENT);
     return TR_OK;

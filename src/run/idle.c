@@ -106,6 +106,11 @@ bool tr__idle_one_pass(const void *object) {
            run->request.accumulation_steps == 1;
 }
 
+bool tr__idle_one_stage(const void *object) {
+    const tr_run *run = object;
+    return run->request.mesh.size[TR_AXIS_PIPELINE] == 1;
+}
+
 bool tr__idle_no_labels(const void *object) {
     const tr_run *run = object;
     return run->model->label_kind == TR_LABELS_NONE;

@@ -13,6 +13,7 @@ bool tr__idle_no_noise(const void *run);
 bool tr__idle_no_encoder(const void *run);
 bool tr__idle_no_embeddings(const void *run);
 bool tr__idle_one_pass(const void *run);
+bool tr__idle_one_stage(const void *run);
 bool tr__idle_no_masks(const void *run);
 bool tr__idle_no_labels(const void *run);
 bool tr__idle_no_nvme(const void *run);

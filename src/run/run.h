@@ -111,6 +111,8 @@ tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 // Which ranks share a node, and whether exchanges go by nodes.
 void tr__run_resolve_nodes(tr_run *run);
+// The schedule of the pipeline, and parts of the model on each stage.
+tr_status tr__run_resolve_pipeline(tr_run *run, tr_error *err);
 // The latter again, where the machine that is planned for leaves it open: the faster.
 void tr__run_choose_exchange(tr_run *run);
 // The folder that the file names for NVMe, NULL: none; and what becomes of it once

@@ -30,11 +30,14 @@ static void conclude_literature(const tr_plan *plan, const tr_pipeline *pipeline
 static void conclude_walk(const tr_sim_walk *w, double seconds, tr_simulation *r) {
     const tr_walk_stream *s = w->streams;
     *r = w->result;
-    r->communication_seconds = s[TR_STREAM_COMM].busy + s[TR_STREAM_DATA].busy;
     r->copy_seconds = s[TR_STREAM_COPY].busy;
     r->nvme_seconds = s[TR_STREAM_NVME].busy;
     r->host_seconds = s[TR_STREAM_HOST].busy;
-    r->exposed_seconds = s[TR_STREAM_COMM].exposed + s[TR_STREAM_DATA].exposed;
+    for (int i = 0; i < TR_STREAMS; i++) {
+        bool exchanges = tr__stream_exchanges((tr_stream)i);
+        r->communication_seconds += exchanges ? s[i].busy : 0;
+        r->exposed_seconds += exchanges ? s[i].exposed : 0;
+    }
     r->exposed_copy_seconds = s[TR_STREAM_COPY].exposed;
     r->exposed_nvme_seconds = s[TR_STREAM_NVME].exposed;
     r->exposed_host_seconds = s[TR_STREAM_HOST].exposed;

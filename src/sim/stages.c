@@ -34,12 +34,11 @@ static void bring_to(tr_sim_walk *w, double now) {
 // What a stage has at the front of a stream that is as far, and of the same stages.
 static tr_walk_job *find_front(tr_sim_walk *w, const tr_tape_work *work,
                                tr_meeting meeting, tr_stream *on) {
-    static const tr_stream exchanges[] = {TR_STREAM_COMM, TR_STREAM_DATA};
-    for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++) {
-        tr_walk_job *front = tr__walk_front(w, exchanges[i]);
-        if (front && front->meeting == meeting &&
+    for (int i = 0; i < TR_STREAMS; i++) {
+        tr_walk_job *front = tr__walk_front(w, (tr_stream)i);
+        if (tr__stream_exchanges((tr_stream)i) && front && front->meeting == meeting &&
             tr__tape_meet(tr__walk_work(w, front), work)) {
-            *on = exchanges[i];
+            *on = (tr_stream)i;
             return front;
         }
     }
@@ -145,8 +144,11 @@ static void go_on(stages *s, size_t first) {
         tr_sim_walk *w = &s->walks[i];
         s->is_moved[i] = false;
         tr__walk_go_on(w);
-        look_for_meeting(s, i, TR_STREAM_COMM);
-        look_for_meeting(s, i, TR_STREAM_DATA);
+        for (int e = 0; e < TR_STREAMS; e++) {
+            if (tr__stream_exchanges((tr_stream)e)) {
+                look_for_meeting(s, i, (tr_stream)e);
+            }
+        }
         s->next[i] = w->ended || w->step < 0 ? INFINITY : w->now + w->step;
     }
 }
@@ -154,9 +156,14 @@ static void go_on(stages *s, size_t first) {
 // ---- circles
 
 static tr_walk_job *waiting_front(tr_sim_walk *w) {
-    tr_walk_job *front = tr__walk_front(w, TR_STREAM_COMM);
-    bool waits = front && front->meeting == TR_MEETS_LATER;
-    return waits ? front : tr__walk_front(w, TR_STREAM_DATA);
+    tr_walk_job *front = NULL;
+    for (int e = 0; e < TR_STREAMS; e++) {
+        bool waits = front && front->meeting == TR_MEETS_LATER;
+        front = waits || !tr__stream_exchanges((tr_stream)e)
+                    ? front
+                    : tr__walk_front(w, (tr_stream)e);
+    }
+    return front;
 }
 
 static const char *word_of(tr_sim_walk *w, long long *step) {

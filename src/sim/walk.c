@@ -184,7 +184,7 @@ static void wait_for(tr_sim_walk *w, tr_stream on, int64_t done) {
 static void end_wait(tr_sim_walk *w) {
     const tr_walk_stream *s = &w->streams[w->awaited];
     w->waits = false;
-    if (w->awaited != TR_STREAM_COMM && w->awaited != TR_STREAM_DATA) {
+    if (!tr__stream_exchanges(w->awaited)) {
         return;
     }
     for (int g = 0; g < TR_WALK_GROUPS; g++) {
@@ -313,6 +313,8 @@ void tr__walk_begin(tr_sim_walk *w, const tr_tape *tape, bool keeps_spans) {
     const tr_machine *machine = tape->share.machine;
     *w = (tr_sim_walk){.tape = tape, .keeps_spans = keeps_spans};
     w->streams[TR_STREAM_COMM].interference = machine->link_interference;
+    w->streams[TR_STREAM_SEND].interference = machine->link_interference;
+    w->streams[TR_STREAM_RECEIVE].interference = machine->link_interference;
     w->streams[TR_STREAM_COPY].interference = machine->copy_interference;
     w->streams[TR_STREAM_NVME].interference = machine->nvme_interference;
 }

@@ -71,23 +71,41 @@ static void test_gather(void **state) {
     tr_comm *comm = *state;
     const int64_t own[3] = {1, -2, INT64_MAX};
     int64_t all[3] = {7, 8, 9};
-    tr_comm_op op = {TR_COMM_GATHER, TR_COMM_I64, 3,   3, NULL, all,
-                     false,          false,       {0}, 1};
-    int64_t before = tr__comm_newest(comm);
+    tr_comm_op op = {TR_COMM_GATHER,
+                     TR_COMM_I64,
+                     3,
+                     3,
+                     NULL,
+                     all,
+                     false,
+                     false,
+                     {0},
+                     TR_COMM_RANKS,
+                     1};
+    int64_t before = tr__comm_newest(comm, TR_COMM_RANKS);
     assert_int_equal(tr__comm_start(comm, &op), before + 1);
     assert_int_equal(all[0], 7); // in place: it lies there already
     op.send = own;
     assert_int_equal(tr__comm_start(comm, &op), before + 2);
     assert_memory_equal(all, own, sizeof own);
-    assert_int_equal(tr__comm_wait(comm, before + 2, NULL), TR_OK);
-    assert_int_equal(tr__comm_newest(comm), before + 2);
+    assert_int_equal(tr__comm_wait(comm, TR_COMM_RANKS, before + 2, NULL), TR_OK);
+    assert_int_equal(tr__comm_newest(comm, TR_COMM_RANKS), before + 2);
 }
 
 static void test_reduce(void **state) {
     tr_comm *comm = *state;
     float send[5] = {1, 2, 3, 4, 5}, recv[6] = {10, 10, 10, 10, 10, 99};
-    tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_F32, 5,     8,   send,
-                     recv,           true,        false, {0}, 1};
+    tr_comm_op op = {TR_COMM_REDUCE,
+                     TR_COMM_F32,
+                     5,
+                     8,
+                     send,
+                     recv,
+                     true,
+                     false,
+                     {0},
+                     TR_COMM_RANKS,
+                     1};
     tr__comm_start(comm, &op);
     assert_true(recv[0] == 11 && recv[4] == 15 && recv[5] == 99);
     op.add = false;
@@ -98,13 +116,23 @@ static void test_reduce(void **state) {
     assert_true(send[0] == 1 && send[4] == 5);
     op.count = 0;
     op.send = op.recv = NULL;
-    assert_int_equal(tr__comm_wait(comm, tr__comm_start(comm, &op), NULL), TR_OK);
+    assert_int_equal(
+        tr__comm_wait(comm, TR_COMM_RANKS, tr__comm_start(comm, &op), NULL), TR_OK);
 }
 
 static void test_integers_wrap(void **state) {
     int64_t send = INT64_MAX, recv = 1;
-    tr_comm_op op = {TR_COMM_REDUCE, TR_COMM_I64, 1,     1,   &send,
-                     &recv,          true,        false, {0}, 1};
+    tr_comm_op op = {TR_COMM_REDUCE,
+                     TR_COMM_I64,
+                     1,
+                     1,
+                     &send,
+                     &recv,
+                     true,
+                     false,
+                     {0},
+                     TR_COMM_RANKS,
+                     1};
     tr__comm_start(*state, &op);
     assert_true(recv == INT64_MIN);
 }
@@ -135,8 +163,8 @@ static void test_halves_round(void **state) {
             recv[i] = cases[c].b;
         }
         tr__add_to(cases[c].type, sum, send, recv, RUN);
-        tr_comm_op op = {TR_COMM_REDUCE, cases[c].type, RUN,   RUN, send,
-                         recv,           true,          false, {0}, 1};
+        tr_comm_op op = {TR_COMM_REDUCE, cases[c].type, RUN, RUN,           send, recv,
+                         true,           false,         {0}, TR_COMM_RANKS, 1};
         tr__comm_start(*state, &op);
         for (int i = 0; i < RUN; i++) {
             assert_int_equal(recv[i], cases[c].sum);
@@ -152,8 +180,8 @@ static void test_halves_stay_infinite(void **state) {
     for (int t = 0; t < 2; t++) {
         uint16_t send[2] = {infinite[t], infinite[t]};
         uint16_t recv[2] = {0, infinite[t] | 0x8000};
-        tr_comm_op op = {TR_COMM_REDUCE, types[t], 2,     2,   send,
-                         recv,           true,     false, {0}, 1};
+        tr_comm_op op = {TR_COMM_REDUCE, types[t], 2, 2, send, recv, true, false, {0},
+                         TR_COMM_RANKS,  1};
         tr__comm_start(*state, &op);
         assert_int_equal(recv[0], infinite[t]);
         assert_true((recv[1] & 0x7FFF) > infinite[t]); // not a number

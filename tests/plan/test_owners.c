@@ -44,8 +44,8 @@ static void the_loss_is_of_the_last_stage(void **state) {
     (void)state;
     for (int64_t rank = 0; rank < 12; rank++) {
         tr_mesh at = tr__mesh_of_rank(&mesh, rank);
-        assert_int_equal(tr__loss_rank(&at, 0), 6);
-        assert_int_equal(tr__loss_rank(&at, 1), 9);
+        assert_int_equal(tr__loss_rank(&at, 1, 0), 6);
+        assert_int_equal(tr__loss_rank(&at, 1, 1), 9);
     }
 }
 
@@ -68,7 +68,7 @@ static void stages_cost_about_the_same(void **state) {
         int first[9];
         tr_error err = {0};
         assert_int_equal(
-            tr__cut_stages(cases[i].cost, cases[i].units, cases[i].stages, first, &err),
+            tr__cut_units(cases[i].cost, cases[i].units, cases[i].stages, first, &err),
             TR_OK);
         assert_memory_equal(first, cases[i].first,
                             (size_t)(cases[i].stages + 1) * sizeof *first);
@@ -95,7 +95,7 @@ static void no_other_cut_is_better(void **state) {
                                                          before[UNITS] - before[b])));
             }
         }
-        assert_int_equal(tr__cut_stages(cost, UNITS, STAGES, first, &err), TR_OK);
+        assert_int_equal(tr__cut_units(cost, UNITS, STAGES, first, &err), TR_OK);
         for (int s = 0; s < STAGES; s++) {
             assert_true(first[s] < first[s + 1]);
             assert_true(before[first[s + 1]] - before[first[s]] <= least);

@@ -399,8 +399,9 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static void spoil_plan(tr_plan *plan, uint64_t request, count *counts,
-                       int64_t waits[TR_STREAMS]) {
+// In the first `tried` ways.
+static void spoil_plan_so(tr_plan *plan, uint64_t request, int tried, count *counts,
+                          int64_t waits[TR_STREAMS]) {
     for (int kind = 0; kind < TR_SEQUENCES; kind++) {
         spoiler s = {.plan = plan,
                      .request = request,
@@ -412,13 +413,18 @@ static void spoil_plan(tr_plan *plan, uint64_t request, count *counts,
         }
         assert_int_equal(tr__accesses_find(plan, s.kind, &s.accesses, &err), TR_OK);
         assert_true(test_is_sound(plan, s.kind, &s.accesses));
-        for (int w = 0; w < WAYS; w++) {
+        for (int w = 0; w < tried; w++) {
             s.count = &counts[w];
             ways[w].spoil(&s);
         }
         assert_false(is_found(plan));
         tr__accesses_clear(&s.accesses);
     }
+}
+
+static void spoil_plan(tr_plan *plan, uint64_t request, count *counts,
+                       int64_t waits[TR_STREAMS]) {
+    spoil_plan_so(plan, request, WAYS, counts, waits);
 }
 
 static bool is_small(const tr_plan *plan) {
@@ -482,7 +488,8 @@ static void what_changes_a_result_is_found(void **state) {
     (void)state;
     spoil_drawn(asked ? atoi(asked) : PLANS, is_any, counts, waits);
     for (int stream = TR_STREAM_COMM; stream < TR_STREAMS; stream++) {
-        assert_true(waits[stream] > 0);
+        bool of_stages = stream == TR_STREAM_SEND || stream == TR_STREAM_RECEIVE;
+        assert_true(waits[stream] > 0 || of_stages);
     }
     assert_counts(counts);
 }
@@ -501,6 +508,28 @@ static void what_runs_twice_does_so_for_a_reason(void **state) {
     (void)state;
     spoil_drawn(OPEN_PLANS, goes_twice, counts, waits);
     assert_counts(counts);
+}
+
+// A stage waits for what it receives, and its memory for what it sends. (What is not
+// sent at all is found where the plans of all stages meet: test_match.c.)
+static void what_stages_hand_on_is_waited_for(void **state) {
+    tr_model *model = test_model_small_gpt2(0);
+    count counts[WAYS] = {{.what = ways[0].what}};
+    int64_t waits[TR_STREAMS] = {0};
+    (void)state;
+    for (int64_t at = 0; at < 4; at++) {
+        tr_plan_request request = test_request(model, 1, 3);
+        request.mesh = (tr_mesh){.size = {1, 1, 2}, .at = {0, 0, at % 2}};
+        request.virtual_stages = at < 2 ? 1 : 2;
+        request.pipeline_order = at < 2 ? TR_PIPELINE_1F1B : TR_PIPELINE_INTERLEAVED;
+        tr_plan *plan = test_plan(&request);
+        spoil_plan_so(plan, (uint64_t)at, 1, counts, waits);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+    assert_true(waits[TR_STREAM_SEND] > 0 && waits[TR_STREAM_RECEIVE] > 0);
+    assert_true(counts[0].found > 0);
+    assert_int_equal(counts[0].found + counts[0].harmless, counts[0].total);
 }
 
 // Ranks of the tensor axis sum inside of units; with two data ranks, beside those.
@@ -548,6 +577,7 @@ static void what_ranks_sum_inside_of_units_is_summed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_stages_hand_on_is_waited_for),
         cmocka_unit_test(what_ranks_sum_inside_of_units_is_summed),
         cmocka_unit_test(what_changes_a_result_is_found),
         cmocka_unit_test(what_goes_to_the_caller_goes_there_in_its_place),

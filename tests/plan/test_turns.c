@@ -1,64 +1,184 @@
-// The schedule of a pipeline: every wave goes forward once and backward once behind
-// that, in their order; and a stage keeps one wave more than stages follow it.
-#include "plan/flow/turns.h"
+// The schedules of a pipeline: each wave goes once through every chunk, forward and
+// backward, no turn before what it waits for; and stages wait as long as the literature
+// says.
+#include "plan/schedules/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-static tr_mesh stage_of(int64_t stage, int64_t stages) {
-    return (tr_mesh){.size = {1, 1, stages}, .at = {0, 0, stage}};
+static int64_t takes[TR_TURN_KINDS * 64];
+
+static void make(tr_pipeline_order order, int64_t stages, int64_t each, int64_t waves,
+                 int64_t stage, tr_turns *out) {
+    tr_error err;
+    const tr_pipeline_schedule *schedule = tr__pipeline_schedule(order);
+    int64_t chunks = stages * each;
+    for (int64_t c = 0; c < chunks; c++) { // a backward takes twice as long
+        takes[c] = 1;
+        takes[chunks + c] = 2;
+    }
+    const tr_pipeline_place at = {
+        {.stages = stages, .each = each}, waves, stage, takes};
+    assert_int_equal(tr__pipeline_turns(schedule, &at, out, &err), TR_OK);
 }
 
-// "F0 F1 B0 ..."
-static void assert_turns(int64_t stage, int64_t stages, int64_t waves,
-                         const char *expected) {
-    char text[256];
+// "F0 F1 B0 ..."; of several chunks "F0.3": chunk 0, wave 3.
+static void assert_turns(tr_pipeline_order order, int64_t stage, int64_t stages,
+                         int64_t each, int64_t waves, const char *expected) {
+    char text[512];
     size_t used = 0;
-    tr_mesh mesh = stage_of(stage, stages);
-    for (int64_t i = 0; i < 2 * waves; i++) {
-        tr_pipeline_turn turn = tr__turn_of(&mesh, waves, i);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%c%d",
-                                 i > 0 ? " " : "", turn.backward ? 'B' : 'F',
-                                 (int)turn.wave);
+    tr_turns turns;
+    make(order, stages, each, waves, stage, &turns);
+    for (int64_t i = 0; i < turns.count; i++) {
+        const tr_pipeline_turn *turn = &turns.turn[i];
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%s%c", i > 0 ? " " : "",
+                             turn->kind == TR_TURN_BACKWARD ? 'B' : 'F');
+        if (each > 1) {
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%d.", turn->chunk);
+        }
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%d", (int)turn->wave);
     }
     assert_string_equal(text, expected);
+    tr__turns_clear(&turns);
 }
 
 // As in figure 4 of arXiv 2104.04473.
 static void forwards_run_ahead_of_backwards(void **state) {
     (void)state;
-    assert_turns(0, 1, 2, "F0 B0 F1 B1");
-    assert_turns(1, 2, 3, "F0 B0 F1 B1 F2 B2");
-    assert_turns(0, 2, 3, "F0 F1 B0 F2 B1 B2");
-    assert_turns(0, 4, 5, "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
-    assert_turns(1, 4, 5, "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
-    assert_turns(0, 4, 2, "F0 F1 B0 B1"); // fewer waves than stages
+    const tr_pipeline_order order = TR_PIPELINE_1F1B;
+    assert_turns(order, 0, 1, 1, 2, "F0 B0 F1 B1");
+    assert_turns(order, 1, 2, 1, 3, "F0 B0 F1 B1 F2 B2");
+    assert_turns(order, 0, 2, 1, 3, "F0 F1 B0 F2 B1 B2");
+    assert_turns(order, 0, 4, 1, 5, "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
+    assert_turns(order, 1, 4, 1, 5, "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
+    assert_turns(order, 0, 4, 1, 2, "F0 F1 B0 B1"); // fewer waves than stages
 }
 
+static void chunks_go_round_the_stages(void **state) {
+    (void)state;
+    // As in the lower half of that figure: warm-up is 2 (p - 1 - s) + (v - 1) p.
+    assert_turns(TR_PIPELINE_INTERLEAVED, 1, 2, 2, 2,
+                 "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 B1.0 B1.1");
+    assert_turns(TR_PIPELINE_INTERLEAVED, 0, 2, 2, 2,
+                 "F0.0 F0.1 F2.0 F2.1 B2.0 B2.1 B0.0 B0.1");
+    // The last group has one wave.
+    assert_turns(TR_PIPELINE_INTERLEAVED, 1, 2, 2, 3,
+                 "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F3.2 B1.1 B3.2 B1.2");
+    assert_turns(TR_PIPELINE_BREADTH_FIRST, 1, 2, 2, 2,
+                 "F1.0 F1.1 F3.0 F3.1 B3.0 B3.1 B1.0 B1.1");
+}
+
+// ---- of all sizes
+
+static int64_t begin_of(const tr_turns *turns, tr_pipeline_turn turn) {
+    int64_t begin = tr__pipeline_turn_begin(turns, turn);
+    assert_true(begin >= 0);
+    return begin;
+}
+
+// What a turn waits for has ended.
+static void assert_follows(const tr_turns *turns, tr_pipeline_turn turn) {
+    int last = tr__chunk_count(&turns->chunks) - 1;
+    tr_pipeline_turn before = turn;
+    before.chunk += turn.kind == TR_TURN_FORWARD ? -1 : 1;
+    if (before.chunk >= 0 && before.chunk <= last) {
+        assert_true(tr__pipeline_turn_end(turns, before) <= begin_of(turns, turn));
+    }
+    if (turn.kind == TR_TURN_BACKWARD) {
+        before = (tr_pipeline_turn){TR_TURN_FORWARD, turn.chunk, turn.wave};
+        assert_true(tr__pipeline_turn_end(turns, before) <= begin_of(turns, turn));
+    }
+}
+
+// The stage's turns are all there, one after the other. Returns when the last ends.
+static int64_t assert_whole(const tr_turns *turns, int64_t stage) {
+    int64_t chunks = tr__chunk_count(&turns->chunks), end = 0;
+    char seen[TR_TURN_KINDS][64][64];
+    memset(seen, 0, sizeof seen);
+    assert_true(chunks <= 64 && turns->waves <= 64);
+    assert_int_equal(turns->count, 2 * turns->chunks.each * turns->waves);
+    for (int64_t i = 0; i < turns->count; i++) {
+        tr_pipeline_turn turn = turns->turn[i];
+        assert_int_equal(tr__chunk_stage(&turns->chunks, turn.chunk), stage);
+        assert_true(turn.wave >= 0 && turn.wave < turns->waves);
+        assert_int_equal(seen[turn.kind][turn.chunk][turn.wave]++, 0);
+        assert_true(begin_of(turns, turn) >= end);
+        assert_follows(turns, turn);
+        end = tr__pipeline_turn_end(turns, turn);
+    }
+    return end;
+}
+
+static int64_t assert_sound(tr_pipeline_order order, int64_t stages, int64_t each,
+                            int64_t waves) {
+    int64_t end = 0;
+    tr_turns first;
+    make(order, stages, each, waves, 0, &first);
+    size_t ends = (size_t)(TR_TURN_KINDS * stages * each * waves);
+    for (int64_t s = 0; s < stages; s++) {
+        tr_turns turns;
+        make(order, stages, each, waves, s, &turns);
+        int64_t last = assert_whole(&turns, s);
+        end = last > end ? last : end;
+        assert_memory_equal(turns.ends, first.ends, ends * sizeof *turns.ends);
+        tr__turns_clear(&turns);
+    }
+    tr__turns_clear(&first);
+    return end;
+}
+
+static void every_wave_goes_through_every_chunk(void **state) {
+    (void)state;
+    for (int64_t stages = 1; stages <= 9; stages++) {
+        for (int64_t waves = 1; waves <= 21; waves++) {
+            assert_sound(TR_PIPELINE_1F1B, stages, 1, waves);
+            for (int64_t each = 1; each <= 4; each++) {
+                assert_sound(TR_PIPELINE_INTERLEAVED, stages, each, waves);
+                assert_sound(TR_PIPELINE_BREADTH_FIRST, stages, each, waves);
+            }
+        }
+    }
+}
+
+// Beside its turns, which take 3 v m, each stage waits: (p - 1) / m of that with one
+// chunk and (p - 1) / (v m) with v of them (arXiv 2104.04473, section 2.2).
+static void bubbles_are_the_literatures(void **state) {
+    (void)state;
+    for (int64_t p = 2; p <= 8; p++) {
+        for (int64_t m = p; m <= 6 * p; m += p) {
+            int64_t waits = 3 * (p - 1);
+            assert_int_equal(assert_sound(TR_PIPELINE_1F1B, p, 1, m), 3 * m + waits);
+            for (int64_t v = 2; v <= 4; v++) {
+                assert_int_equal(assert_sound(TR_PIPELINE_INTERLEAVED, p, v, m),
+                                 3 * v * m + waits);
+                assert_int_equal(assert_sound(TR_PIPELINE_BREADTH_FIRST, p, v, m),
+                                 3 * v * m + waits);
+            }
+        }
+    }
+}
+
+// One more than stages follow it.
 static void waves_under_way_are_bounded(void **state) {
     (void)state;
     for (int64_t stages = 1; stages <= 9; stages++) {
-        for (int64_t waves = 1; waves <= 12; waves++) {
-            for (int64_t s = 0; s < stages; s++) {
-                tr_mesh mesh = stage_of(s, stages);
-                int64_t forward = 0, backward = 0, most = 0;
-                for (int64_t i = 0; i < 2 * waves; i++) {
-                    tr_pipeline_turn turn = tr__turn_of(&mesh, waves, i);
-                    int64_t *done = turn.backward ? &backward : &forward;
-                    assert_int_equal(turn.wave, (*done)++);
-                    assert_true(backward <= forward);
-                    most = forward - backward > most ? forward - backward : most;
-                }
-                assert_int_equal(forward, waves);
-                assert_int_equal(backward, waves);
-                assert_int_equal(most, tr__turns_under_way(&mesh, waves));
-                assert_true(most <= stages - s);
-            }
+        for (int64_t s = 0; s < stages; s++) {
+            tr_turns turns;
+            make(TR_PIPELINE_1F1B, stages, 1, 12, s, &turns);
+            assert_int_equal(tr__turns_under_way(&turns, (int)s), stages - s);
+            tr__turns_clear(&turns);
+            make(TR_PIPELINE_BREADTH_FIRST, stages, 2, 12, s, &turns);
+            assert_int_equal(tr__turns_under_way(&turns, (int)s), 12);
+            tr__turns_clear(&turns);
         }
     }
 }
@@ -66,6 +186,9 @@ static void waves_under_way_are_bounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forwards_run_ahead_of_backwards),
+        cmocka_unit_test(chunks_go_round_the_stages),
+        cmocka_unit_test(every_wave_goes_through_every_chunk),
+        cmocka_unit_test(bubbles_are_the_literatures),
         cmocka_unit_test(waves_under_way_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,14 @@ typedef struct tr_plan_fp8 {
     bool repack;
 } tr_plan_fp8;
 
+// In which order stages of a pipeline take waves of micro-batches
+// (docs/parallelism.md).
+typedef enum tr_pipeline_order {
+    TR_PIPELINE_1F1B,
+    TR_PIPELINE_INTERLEAVED,
+    TR_PIPELINE_BREADTH_FIRST
+} tr_pipeline_order;
+
 // A plan is a function of this request alone. Counts are in samples.
 typedef struct tr_plan_request {
     const tr_model *model;      // must outlive the plan
@@ -51,6 +59,11 @@ typedef struct tr_plan_request {
     // Ranks of the tensor axis do not share the work of layers: all of them do all of
     // it.
     bool tensor_ranks_alike;
+    // Parts of the model that each stage of the pipeline runs; 0: 1. Several with
+    // TR_PIPELINE_INTERLEAVED, one with TR_PIPELINE_1F1B, any number with
+    // TR_PIPELINE_BREADTH_FIRST.
+    int64_t virtual_stages;
+    tr_pipeline_order pipeline_order;
     int64_t wave; // 1..g; 0: 1, or g where an op needs the whole wave
     // Where the last unit alone has an op over all micro-batches of the step, how often
     // the units below it run forward: 2: once so that the op has what it needs, which

@@ -26,7 +26,8 @@ static tr_status await_ready(const tr_executor *ex, tr_peers *peers, tr_error *e
     for (;;) {
         tr_status status = ex->backend->peers->look(peers, &ready, err);
         if (status == TR_OK && tr__comm_is_broken(ex->comm)) {
-            return tr__comm_wait(ex->comm, tr__comm_newest(ex->comm), err);
+            return tr__comm_wait(ex->comm, TR_COMM_RANKS,
+                                 tr__comm_newest(ex->comm, TR_COMM_RANKS), err);
         }
         if (status != TR_OK || ready) {
             return status;

@@ -11,8 +11,9 @@ static tr_status start(const tr_work *work, const tr_plan_step *step,
         return tr__peers_exchange(ex, step->payload.exchange.group, op, work->err);
     }
     int64_t ticket = tr__comm_start(ex->comm, op);
-    return step->stream == TR_STREAM_DATA ? tr__comm_wait(ex->comm, ticket, work->err)
-                                          : TR_OK;
+    return step->stream == TR_STREAM_DATA
+               ? tr__comm_wait(ex->comm, op->channel, ticket, work->err)
+               : TR_OK;
 }
 
 // NULL: this rank's part of what is received.
@@ -34,6 +35,7 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .send = sent_from(ex, step),
                      .recv = tr__operand_reached(ex, recv),
                      .add = recv->mode == TR_ACCESS_ADD,
+                     .channel = tr__stream_channel(step->stream),
                      .away = tr__exchange_is_away(ex->plan, step),
                      .near = (int)tr__exchange_near(ex->plan, step)};
     const tr_mesh *mesh = &ex->plan->request.mesh;

@@ -2,12 +2,18 @@
 // and launches.
 #include "exec/walk.h"
 
+// By messages, in a channel of its own.
+static bool is_of_comm(tr_stream stream) {
+    return stream == TR_STREAM_COMM || stream == TR_STREAM_SEND ||
+           stream == TR_STREAM_RECEIVE;
+}
+
 int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {
     if (ex->queue[stream]) {
         return ex->backend->queues->newest(ex->queue[stream]);
     }
-    if (stream == TR_STREAM_COMM) {
-        return ex->comm ? tr__comm_newest(ex->comm) : 0;
+    if (is_of_comm(stream)) {
+        return ex->comm ? tr__comm_newest(ex->comm, tr__stream_channel(stream)) : 0;
     }
     if (ex->launcher[stream]) {
         return tr__launcher_newest(ex->launcher[stream]);
@@ -23,7 +29,8 @@ static tr_status wait_for_queue(const tr_executor *ex, tr_stream stream, int64_t
     tr_error own = {0};
     tr_status status = ex->backend->queues->wait(ex->queue[stream], ticket, &own);
     if (ex->queue[TR_STREAM_COMM] && tr__comm_is_broken(ex->comm)) {
-        return tr__comm_wait(ex->comm, tr__comm_newest(ex->comm), err);
+        return tr__comm_wait(ex->comm, TR_COMM_RANKS,
+                             tr__comm_newest(ex->comm, TR_COMM_RANKS), err);
     }
     return status == TR_OK ? TR_OK : tr_fail(err, status, "%s", own.message);
 }
@@ -33,8 +40,10 @@ tr_status tr__stream_wait(tr_executor *ex, tr_stream stream, int64_t ticket,
     if (ex->queue[stream]) {
         return wait_for_queue(ex, stream, ticket, err);
     }
-    if (stream == TR_STREAM_COMM) {
-        return ex->comm ? tr__comm_wait(ex->comm, ticket, err) : TR_OK;
+    if (is_of_comm(stream)) {
+        return ex->comm
+                   ? tr__comm_wait(ex->comm, tr__stream_channel(stream), ticket, err)
+                   : TR_OK;
     }
     if (ex->launcher[stream]) {
         return tr__launcher_wait(ex->launcher[stream], ticket, err);
@@ -47,8 +56,8 @@ void tr__stream_watch(tr_executor *ex, tr_stream stream, tr_task_span *spans,
                       int64_t count) {
     if (ex->queue[stream]) {
         ex->backend->queues->watch(ex->queue[stream], spans, count);
-    } else if (stream == TR_STREAM_COMM && ex->comm) {
-        tr__comm_watch(ex->comm, spans, count);
+    } else if (is_of_comm(stream) && ex->comm) {
+        tr__comm_watch(ex->comm, tr__stream_channel(stream), spans, count);
     } else if (ex->launcher[stream]) {
         tr__launcher_watch(ex->launcher[stream], spans, count);
     } else if (ex->copy_engine[stream]) {

@@ -161,14 +161,16 @@ typedef struct range {
 
 static int users(const range *r, const tr_unit_program *program) {
     int count = 0;
-    for (int u = r->first; u < r->end; u++) {
+    for (int u = tr__plan_next(r->plan, r->first); u < r->end;
+         u = tr__plan_next(r->plan, u + 1)) {
         count += r->plan->units[u].program == program;
     }
     return count;
 }
 
 static bool is_first_user(const range *r, int unit) {
-    for (int u = r->first; u < unit; u++) {
+    for (int u = tr__plan_next(r->plan, r->first); u < unit;
+         u = tr__plan_next(r->plan, u + 1)) {
         if (r->plan->units[u].program == r->plan->units[unit].program) {
             return false;
         }
@@ -181,7 +183,8 @@ static tr_status weigh(const range *r, uint32_t ops, bool units,
     tr_status status = TR_OK;
     *out =
         (tr_recompute_choice){.ops = ops ? ops : TR_RECOMPUTE_NOTHING, .units = units};
-    for (int u = r->first; u < r->end && status == TR_OK; u++) {
+    for (int u = tr__plan_next(r->plan, r->first); u < r->end && status == TR_OK;
+         u = tr__plan_next(r->plan, u + 1)) {
         tr_recompute_choice one;
         if (!is_first_user(r, u)) {
             continue;
@@ -225,7 +228,8 @@ static tr_status add_class(const range *r, const tr_recompute_choice *from,
 }
 
 static bool any_recomputes(const range *r) {
-    for (int u = r->first; u < r->end; u++) {
+    for (int u = tr__plan_next(r->plan, r->first); u < r->end;
+         u = tr__plan_next(r->plan, u + 1)) {
         if (tr__unit_recomputes(r->plan, u)) {
             return true;
         }
@@ -264,5 +268,5 @@ tr_status tr_plan_recompute_choices(const tr_plan *plan,
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "a plan without a backward recomputes nothing");
     }
-    return choose(&(range){plan, plan->runs.first, plan->runs.end}, out, count, err);
+    return choose(&(range){plan, 0, plan->unit_count}, out, count, err);
 }

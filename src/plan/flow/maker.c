@@ -198,6 +198,14 @@ tr_region tr__own_part(const tr_plan *plan, const tr_exchange *e, tr_region all)
                        all.first + (first + count) * element};
 }
 
+// Where messages of the stream are staged.
+static tr_region staging_of(const tr_plan *plan, tr_stream stream) {
+    tr_comm_room room = tr__plan_room(plan);
+    tr_region all = {.value = plan->staging};
+    tr__comm_channel_staging(&room, tr__stream_channel(stream), &all.first, &all.end);
+    return all;
+}
+
 int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                           tr_region send, tr_region recv, bool adds) {
     const tr_plan *plan = editor->plan;
@@ -205,8 +213,10 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
     m.step.payload.exchange = exchange;
     reads(&m, exchange.in_place ? tr__own_part(plan, &exchange, recv) : send);
     add_operand(&m, recv, adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE, adds);
-    if (!plan->request.peers || step.stream != TR_STREAM_COMM) {
-        writes(&m, tr__region_all(plan, plan->staging));
+    tr_region staging = staging_of(plan, step.stream);
+    bool by_devices = plan->request.peers && step.stream == TR_STREAM_COMM;
+    if (!by_devices && staging.first < staging.end) {
+        writes(&m, staging);
     }
     return tr__make_end(&m);
 }

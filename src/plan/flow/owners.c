@@ -38,10 +38,10 @@ bool tr__owns(const tr_param_axes *axes, const tr_mesh *at) {
     return owns;
 }
 
-int64_t tr__loss_rank(const tr_mesh *mesh, int64_t data) {
+int64_t tr__loss_rank(const tr_mesh *mesh, int64_t last, int64_t data) {
     tr_mesh loss = *mesh;
     loss.at[TR_AXIS_DATA] = data;
     loss.at[TR_AXIS_TENSOR] = 0;
-    loss.at[TR_AXIS_PIPELINE] = mesh->size[TR_AXIS_PIPELINE] - 1;
+    loss.at[TR_AXIS_PIPELINE] = last;
     return tr_mesh_rank(&loss);
 }

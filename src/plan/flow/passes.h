@@ -13,6 +13,8 @@ tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err);
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err);
 // The wave, where the request leaves it open. TR_USAGE: it cannot be as asked.
 tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err);
+// In which order this rank's stage takes waves through its parts of the model.
+tr_status tr__pass_turns(tr_plan *plan, tr_error *err);
 // Proves that the slices of every stored tensor are the whole of it, each element once.
 // Called by tr__pass_partition.
 tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);

@@ -33,15 +33,41 @@ int64_t tr__plan_rounds(const tr_plan *plan) {
 }
 
 int64_t tr__plan_stage_of(const tr_plan *plan, int unit) {
-    int64_t stage = 0;
-    while (unit >= plan->stage_first[stage + 1]) {
-        stage++;
-    }
-    return stage;
+    return tr__chunk_stage(&plan->chunks, plan->units[unit].chunk);
+}
+
+int64_t tr__plan_last_stage(const tr_plan *plan) {
+    return tr__plan_stage_of(plan, plan->unit_count - 1);
 }
 
 bool tr__plan_runs(const tr_plan *plan, int unit) {
-    return unit >= plan->runs.first && unit < plan->runs.end;
+    return unit >= 0 && unit < plan->unit_count &&
+           tr__plan_stage_of(plan, unit) == plan->request.mesh.at[TR_AXIS_PIPELINE];
+}
+
+int tr__plan_next(const tr_plan *plan, int unit) {
+    while (unit < plan->unit_count && !tr__plan_runs(plan, unit)) {
+        unit++;
+    }
+    return unit;
+}
+
+bool tr__plan_unit_receives(const tr_plan *plan, int unit) {
+    return unit > 0 &&
+           tr__plan_stage_of(plan, unit - 1) != tr__plan_stage_of(plan, unit);
+}
+
+bool tr__plan_unit_sends(const tr_plan *plan, int unit) {
+    return unit + 1 < plan->unit_count && tr__plan_unit_receives(plan, unit + 1);
+}
+
+int tr__plan_lowest(const tr_plan *plan) {
+    int unit = tr__plan_next(plan, 0);
+    while (unit < plan->unit_count &&
+           !tr__unit_has_backward(plan->units[unit].program)) {
+        unit = tr__plan_next(plan, unit + 1);
+    }
+    return unit < plan->unit_count ? unit : -1;
 }
 
 int64_t tr__data_ranks(const tr_plan_request *request) {
@@ -63,12 +89,13 @@ tr_comm_room tr__plan_room(const tr_plan *plan) {
         .ranks = tr_mesh_ranks(&r->mesh),
         .node_ranks = r->node_ranks,
         .by_nodes = r->hierarchical && tr__mesh_has_nodes(&r->mesh, r->node_ranks),
+        .pipeline = r->mesh.size[TR_AXIS_PIPELINE] > 1,
         .ferries = !r->peers && tr__backend_is_apart(tr__backend(r->backend))};
 }
 
 bool tr__plan_exchanges_inside(const tr_plan *plan) {
     bool some = false;
-    for (int u = plan->runs.first; u < plan->runs.end; u++) {
+    for (int u = 0; u < plan->unit_count; u++) {
         some = some ||
                (plan->units[u].program && tr__unit_exchanges(plan->units[u].program));
     }

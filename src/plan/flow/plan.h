@@ -5,9 +5,9 @@
 
 #include "comm/mesh.h"
 #include "plan/flow/flat.h"
-#include "plan/flow/stages.h"
 #include "plan/flow/statistics.h"
 #include "plan/flow/step.h"
+#include "plan/flow/turns.h"
 #include "plan/flow/unit_values.h"
 #include "plan/units/program.h"
 
@@ -56,7 +56,8 @@ typedef struct tr_plan_unit {
     int states;               // buffer of its states, -1: none
     int cache;                // buffer of its caches, -1: none
     bool recomputed;
-    bool fp8; // its products take operands of 8 bits
+    bool fp8;  // its products take operands of 8 bits
+    int chunk; // of the model, whose stage of the pipeline runs it (tr_chunks)
     int flats[TR_UNIT_FLATS_MAX];
 } tr_plan_unit;
 
@@ -73,10 +74,14 @@ struct tr_plan {
     tr_batch_tensors batch; // the model's: what a slot of the ring holds
     tr_plan_unit *units;
     int unit_count;   // of the model
-    int *stage_first; // [stages + 1] the first unit of each stage of the pipeline
+    tr_chunks chunks; // parts of it that the pipeline's stages run
+    int *chunk_first; // [chunks + 1] the first unit of each
+    // [TR_TURN_KINDS][chunks] How long a micro-batch takes in each, by arithmetic, in a
+    // unit of no meaning.
+    int64_t *chunk_takes;
+    tr_turns turns; // of training; while passes work
     // [stages] Of a plan that is proved, and has several stages; else NULL.
     tr_stage_figures *stages;
-    tr_unit_range runs; // those of them that this rank runs
     tr_flat *flats;
     size_t flat_count, flat_capacity;
     tr_plan_param *params;
@@ -134,8 +139,17 @@ tr_comm_room tr__plan_room(const tr_plan *plan);
 int64_t tr__plan_rounds(const tr_plan *plan);
 // The stage that runs it.
 int64_t tr__plan_stage_of(const tr_plan *plan, int unit);
-// Does this rank run the unit?
+// Does this rank run the unit? Of a number that is none: no.
 bool tr__plan_runs(const tr_plan *plan, int unit);
+// The first unit of this rank, from `unit` on; unit_count: none.
+int tr__plan_next(const tr_plan *plan, int unit);
+// Does the unit begin, or end, a chunk whose neighbour another stage runs?
+bool tr__plan_unit_receives(const tr_plan *plan, int unit);
+bool tr__plan_unit_sends(const tr_plan *plan, int unit);
+// The first unit of this rank that has a backward; -1: none.
+int tr__plan_lowest(const tr_plan *plan);
+// The stage that has the loss.
+int64_t tr__plan_last_stage(const tr_plan *plan);
 // Ranks along the data axis, and which of them this one is.
 int64_t tr__data_ranks(const tr_plan_request *request);
 int64_t tr__data_rank(const tr_plan_request *request);

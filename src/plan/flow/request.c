@@ -25,12 +25,7 @@ static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
                        "set it to 1",
                        (long long)stages, beside);
     }
-    return stages > r->model->unit_count
-               ? tr_fail(err, TR_USAGE,
-                         "pipeline.stages is %lld, and the model has %d units: use as "
-                         "many stages at most",
-                         (long long)stages, r->model->unit_count)
-               : TR_OK;
+    return TR_OK;
 }
 
 // What does not know parts of tensors yet.

@@ -5,20 +5,32 @@
 #include <math.h>
 #include <stdbool.h>
 
-// Best ways of cutting the first u units into s stages, for all u and s.
-typedef struct table {
-    const double *before; // [units + 1] the cost of all units before each
-    int units, stages;
-    double limit;  // a stage may cost so much
-    double *least; // [stages + 1][units + 1] the sum of squares, or the costliest stage
-    int *begin;    // where the last stage begins
-} table;
-
-static size_t at(const table *t, int stage, int unit) {
-    return (size_t)stage * (size_t)(t->units + 1) + (size_t)unit;
+int tr__chunk_count(const tr_chunks *chunks) {
+    return (int)(chunks->stages * chunks->each);
 }
 
-// The first u units in s stages, the last of which begins at `begin`.
+int64_t tr__chunk_stage(const tr_chunks *chunks, int chunk) {
+    return chunk % chunks->stages;
+}
+
+int tr__stage_chunk(const tr_chunks *chunks, int64_t stage, int64_t i) {
+    return (int)(i * chunks->stages + stage);
+}
+
+// Best ways of cutting the first u units into s parts, for all u and s.
+typedef struct table {
+    const double *before; // [units + 1] the cost of all units before each
+    int units, parts;
+    double limit;  // a part may cost so much
+    double *least; // [parts + 1][units + 1] the sum of squares, or the costliest part
+    int *begin;    // where the last part begins
+} table;
+
+static size_t at(const table *t, int part, int unit) {
+    return (size_t)part * (size_t)(t->units + 1) + (size_t)unit;
+}
+
+// The first u units in s parts, the last of which begins at `begin`.
 static double value_of(const table *t, int s, int u, int begin) {
     double cost = t->before[u] - t->before[begin], rest = t->least[at(t, s - 1, begin)];
     if (isinf(t->limit)) { // the limit itself is looked for
@@ -31,7 +43,7 @@ static double fill(table *t) {
     for (int u = 0; u <= t->units; u++) {
         t->least[at(t, 0, u)] = u == 0 ? 0 : INFINITY;
     }
-    for (int s = 1; s <= t->stages; s++) {
+    for (int s = 1; s <= t->parts; s++) {
         for (int u = 0; u <= t->units; u++) {
             double *least = &t->least[at(t, s, u)];
             *least = INFINITY;
@@ -44,23 +56,23 @@ static double fill(table *t) {
             }
         }
     }
-    return t->least[at(t, t->stages, t->units)];
+    return t->least[at(t, t->parts, t->units)];
 }
 
 static void read_cut(const table *t, int *first) {
-    first[t->stages] = t->units;
-    for (int s = t->stages; s > 0; s--) {
+    first[t->parts] = t->units;
+    for (int s = t->parts; s > 0; s--) {
         first[s - 1] = t->begin[at(t, s, first[s])];
     }
 }
 
-tr_status tr__cut_stages(const double *cost, int units, int stages, int *first,
-                         tr_error *err) {
-    size_t entries = (size_t)(stages + 1) * (size_t)(units + 1);
+tr_status tr__cut_units(const double *cost, int units, int parts, int *first,
+                        tr_error *err) {
+    size_t entries = (size_t)(parts + 1) * (size_t)(units + 1);
     double *before = tr__calloc((size_t)units + 1, sizeof *before);
     table t = {.before = before,
                .units = units,
-               .stages = stages,
+               .parts = parts,
                .limit = INFINITY,
                .least = tr__calloc(entries, sizeof *t.least),
                .begin = tr__calloc(entries, sizeof *t.begin)};

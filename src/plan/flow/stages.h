@@ -1,4 +1,4 @@
-// Which units the stages of a pipeline run.
+// Which parts of the model the stages of a pipeline run.
 #ifndef TR_PLAN_FLOW_STAGES_H
 #define TR_PLAN_FLOW_STAGES_H
 
@@ -6,16 +6,24 @@
 
 #include <stdint.h>
 
-// Units [first, end) of the model, which the ranks of one pipeline stage run.
-typedef struct tr_unit_range {
-    int first, end;
-} tr_unit_range;
+// A model's units in their order, cut into chunks ("virtual stages"): each stage runs
+// `each` of them. They go round the stages: chunk c is on stage c % stages.
+typedef struct tr_chunks {
+    int64_t stages, each;
 
-// Cuts units, of which each takes cost[u], into runs, one for each stage: of all cuts
-// whose costliest stage costs least, the one whose stages are most alike (the sum of
-// squares is least). first: [stages + 1] where each begins; the last is the end.
-// 1 <= stages <= units. TR_MEMORY.
-tr_status tr__cut_stages(const double *cost, int units, int stages, int *first,
-                         tr_error *err);
+} tr_chunks;
+
+int tr__chunk_count(const tr_chunks *chunks);
+// The stage that runs the chunk.
+int64_t tr__chunk_stage(const tr_chunks *chunks, int chunk);
+// The stage's chunks in their order: i = 0 .. each - 1.
+int tr__stage_chunk(const tr_chunks *chunks, int64_t stage, int64_t i);
+
+// Cuts units, of which each takes cost[u], into `parts` runs: of all cuts whose
+// costliest part costs least, the one whose parts are most alike (the sum of squares is
+// least). first: [parts + 1] where each begins; the last is the end. 1 <= parts <=
+// units. TR_MEMORY.
+tr_status tr__cut_units(const double *cost, int units, int parts, int *first,
+                        tr_error *err);
 
 #endif

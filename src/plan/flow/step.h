@@ -140,11 +140,11 @@ typedef enum tr_subject { TR_OF_NOBODY, TR_OF_UNIT, TR_OF_FLAT } tr_subject;
 typedef struct tr_plan_step {
     int32_t id; // unique in its sequence, kept when passes insert others around it
     tr_step_label label;
-    tr_step_shape shape;
-    tr_mark mark;
+    tr_step_shape shape : 8; // narrow: a plan has hundreds of thousands of steps
+    tr_mark mark : 8;
+    tr_step_guard guard : 8;
+    tr_subject subject : 8;
     tr_stream stream;
-    tr_step_guard guard;
-    tr_subject subject;
     int32_t unit;         // the unit, or the flat buffer; kernels draw by the unit
     int32_t segment;      // of the unit
     bool of_micro_batch;  // it works on `micro` alone

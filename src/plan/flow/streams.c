@@ -6,6 +6,8 @@ const tr_stream_row tr__streams[TR_STREAMS] = {
     [TR_STREAM_COMPUTE] = {"compute", "wait_compute", false, TR_QUEUE_ALWAYS},
     [TR_STREAM_DATA] = {"data", NULL, false, TR_QUEUE_NEVER},
     [TR_STREAM_COMM] = {"communication", "wait", true, TR_QUEUE_OF_PEERS},
+    [TR_STREAM_SEND] = {"send", "wait_send", true, TR_QUEUE_NEVER},
+    [TR_STREAM_RECEIVE] = {"receive", "wait_receive", true, TR_QUEUE_NEVER},
     [TR_STREAM_COPY] = {"copy", "wait_copy", true, TR_QUEUE_ALWAYS},
     [TR_STREAM_NVME] = {"nvme", "wait_nvme", true, TR_QUEUE_NEVER},
     [TR_STREAM_HOST] = {"host", "wait_host", true, TR_QUEUE_NEVER},
@@ -32,6 +34,17 @@ bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
 
 bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited) {
     return tr__plan_has_queue(plan, waiting) && tr__plan_has_queue(plan, awaited);
+}
+
+bool tr__stream_exchanges(tr_stream stream) {
+    return stream == TR_STREAM_COMM || stream == TR_STREAM_SEND ||
+           stream == TR_STREAM_RECEIVE || stream == TR_STREAM_DATA;
+}
+
+tr_comm_channel tr__stream_channel(tr_stream stream) {
+    return stream == TR_STREAM_SEND      ? TR_COMM_SEND
+           : stream == TR_STREAM_RECEIVE ? TR_COMM_RECEIVE
+                                         : TR_COMM_RANKS;
 }
 
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {

@@ -2,23 +2,29 @@
 #ifndef TR_PLAN_FLOW_STREAMS_H
 #define TR_PLAN_FLOW_STREAMS_H
 
+#include "comm/comm.h"
+
 #include <tranche/extend/plan.h>
 
 #include <stdbool.h>
 
 // Steps of the data stream (load, unload, hand_out, report, decide) are done by the
 // thread that issues steps, when it reaches them. Those of the communication stream
-// (gather, reduce), of the copy stream (fetch, evict), of the NVMe stream (read, write)
-// and of the host's compute stream (launches on what lives on the host) begin when they
-// are reached, on each stream one after the other, and go on beside what follows, until
-// a step waits for them. Steps of the compute stream do so, too, where the device is
-// discrete (tr_plan_request); else they are done when the next step is issued. Where
-// the ranks' devices exchange by themselves (tr_plan_request.peers), the communication
-// stream is theirs, and what lies on the host is exchanged in the data stream.
+// (gather, reduce), of those of a pipeline's messages (send; receive), of the copy
+// stream (fetch,
+// evict), of the NVMe stream (read, write) and of the host's compute stream (launches
+// on what lives on the host) begin when they are reached, on each stream one after the
+// other, and go on beside what follows, until a step waits for them. Steps of the
+// compute stream do so, too, where the device is discrete (tr_plan_request); else they
+// are done when the next step is issued. Where the ranks' devices exchange by
+// themselves (tr_plan_request.peers), the communication stream is theirs, and what lies
+// on the host is exchanged in the data stream.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
     TR_STREAM_COMM,
+    TR_STREAM_SEND,
+    TR_STREAM_RECEIVE,
     TR_STREAM_COPY,
     TR_STREAM_NVME,
     TR_STREAM_HOST,
@@ -50,6 +56,10 @@ bool tr__plan_has_queue(const tr_plan *plan, tr_stream stream);
 // Both streams are queues of a discrete device: the one waits for the other there,
 // while the walk goes on, so that only its own later steps know of it.
 bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited);
+// Do ranks exchange on it?
+bool tr__stream_exchanges(tr_stream stream);
+// The channel that the stream's messages go through.
+tr_comm_channel tr__stream_channel(tr_stream stream);
 // On which stream ranks exchange what lies in the space.
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space);
 

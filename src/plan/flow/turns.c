@@ -1,25 +1,35 @@
 #include "plan/flow/turns.h"
 
 #include "base/checked.h"
+#include "base/memory.h"
 
-// Forwards before the first backward's own.
-static int64_t ahead(const tr_mesh *mesh, int64_t waves) {
-    int64_t behind = mesh->size[TR_AXIS_PIPELINE] - 1 - mesh->at[TR_AXIS_PIPELINE];
-    return tr__min_i64(behind, waves);
+int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn) {
+    int64_t chunks = tr__chunk_count(&turns->chunks);
+    return turns->ends[(turn.kind * chunks + turn.chunk) * turns->waves + turn.wave];
 }
 
-tr_pipeline_turn tr__turn_of(const tr_mesh *mesh, int64_t waves, int64_t i) {
-    int64_t first = ahead(mesh, waves), both = 2 * (waves - first), at = i - first;
-    if (at < 0) {
-        return (tr_pipeline_turn){i, false};
-    }
-    if (at >= both) {
-        return (tr_pipeline_turn){i - waves, true};
-    }
-    bool backward = at % 2 == 1;
-    return (tr_pipeline_turn){at / 2 + (backward ? 0 : first), backward};
+int64_t tr__pipeline_turn_begin(const tr_turns *turns, tr_pipeline_turn turn) {
+    int64_t chunks = tr__chunk_count(&turns->chunks);
+    return tr__pipeline_turn_end(turns, turn) -
+           turns->takes[turn.kind * chunks + turn.chunk];
 }
 
-int64_t tr__turns_under_way(const tr_mesh *mesh, int64_t waves) {
-    return tr__min_i64(ahead(mesh, waves) + 1, waves);
+int64_t tr__turns_under_way(const tr_turns *turns, int last) {
+    int64_t under_way = 0, most = 0;
+    for (int64_t i = 0; i < turns->count; i++) {
+        const tr_pipeline_turn *turn = &turns->turn[i];
+        bool begins = turn->kind == TR_TURN_FORWARD &&
+                      turn->chunk < turns->chunks.stages; // a stage's first chunk
+        bool ends = turn->kind == TR_TURN_BACKWARD && turn->chunk == last;
+        under_way += begins - ends;
+        most = tr__max_i64(most, under_way);
+    }
+    return most;
+}
+
+void tr__turns_clear(tr_turns *turns) {
+    tr__free(turns->turn);
+    tr__free(turns->takes);
+    tr__free(turns->ends);
+    *turns = (tr_turns){.turn = NULL};
 }

@@ -1,24 +1,39 @@
-// The schedule of a pipeline: in which order a stage takes waves of micro-batches
-// forward and backward through its units.
+// Turns of a pipeline's stages: in which order each takes waves of micro-batches
+// through its parts of the model, forward and backward.
 #ifndef TR_PLAN_FLOW_TURNS_H
 #define TR_PLAN_FLOW_TURNS_H
 
-#include <tranche/extend/mesh.h>
+#include "plan/flow/stages.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+typedef enum tr_turn_kind {
+    TR_TURN_FORWARD,
+    TR_TURN_BACKWARD,
+    TR_TURN_KINDS
+} tr_turn_kind;
 
+// One wave goes through one chunk of the model.
 typedef struct tr_pipeline_turn {
+    tr_turn_kind kind;
+    int chunk;
     int64_t wave;
-    bool backward;
 } tr_pipeline_turn;
 
-// Turn `i`, 0 to 2 * waves - 1, of the mesh's rank. One forward, one backward
-// (PipeDream-Flush; Narayanan et al., arXiv 2006.09503): a stage takes as many waves
-// forward as stages follow it, then one forward and one backward by turns, then the
-// backwards that are left. With one stage, each wave goes forward and then backward.
-tr_pipeline_turn tr__turn_of(const tr_mesh *mesh, int64_t waves, int64_t i);
-// Waves of the rank that are forward and not yet backward, at most.
-int64_t tr__turns_under_way(const tr_mesh *mesh, int64_t waves);
+typedef struct tr_turns {
+    tr_chunks chunks;
+    int64_t waves;
+    tr_pipeline_turn *turn; // [count] of one stage, in their order
+    int64_t count;
+    // In a time that all stages reckon in alike, so that they agree on the order of
+    // their messages: how long turns take, and when each turn of every stage ends.
+    int64_t *takes; // [TR_TURN_KINDS][chunks]
+    int64_t *ends;  // [TR_TURN_KINDS][chunks][waves]
+} tr_turns;
+
+int64_t tr__pipeline_turn_begin(const tr_turns *turns, tr_pipeline_turn turn);
+int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn);
+// The stage's waves that are forward in its first chunk, and not yet backward in chunk
+// `last` of its own: so many at most.
+int64_t tr__turns_under_way(const tr_turns *turns, int last);
+void tr__turns_clear(tr_turns *turns);
 
 #endif

@@ -256,11 +256,21 @@ static void choose_distances(walk *w) {
                                          : REDUCE];
 }
 
-// Gradients that stay until they are complete are reduced behind all messages to the
-// stage before.
+// Does a message leave this rank while its stage goes backward?
+static bool sends_gradients(const tr_plan *plan) {
+    bool sends = false;
+    for (int c = 0; c < tr__chunk_count(&plan->chunks); c++) {
+        int first = plan->chunk_first[c];
+        sends = sends ||
+                (tr__plan_runs(plan, first) && tr__plan_unit_receives(plan, first));
+    }
+    return sends;
+}
+
+// Gradients that stay until they are complete are reduced behind all messages to other
+// stages: else what tensor ranks sum before such a message would wait for that.
 static void let_messages_first(walk *w) {
-    bool follows = w->plan->request.mesh.at[TR_AXIS_PIPELINE] > 0;
-    if (follows && !w->leave && !tr__plan_grads_pass(w->plan)) {
+    if (sends_gradients(w->plan) && !w->leave && !tr__plan_grads_pass(w->plan)) {
         w->after[REDUCE] = w->behind = w->visits.count;
     }
 }

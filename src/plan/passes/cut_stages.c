@@ -1,26 +1,34 @@
-// Pass: which units each stage of a pipeline runs. Stages take about equal time, by the
-// arithmetic of their units' forwards and backwards: the plan knows no machine.
+// Pass: which units each chunk of the model has that a stage of the pipeline runs, and
+// how long a micro-batch takes in it. Chunks, and so stages, take about equal time, by
+// the arithmetic of their units' forwards and backwards: the plan knows no machine.
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/flow/passes.h"
-#include "plan/flow/stages.h"
+#include "plan/schedules/schedule.h"
 
-// A forward is there once, whatever it keeps.
-static const tr_variant counted[] = {TR_VARIANT_FORWARD, TR_VARIANT_BACKWARD};
+#include <math.h>
 
-static double cost_of(const tr_unit_program *unit) {
-    double flops = 1; // kernels whose cost nobody knows make all units alike
-    for (size_t v = 0; v < sizeof counted / sizeof *counted; v++) {
-        for (int i = 0; i < tr__unit_pieces(unit, counted[v]); i++) {
-            flops += tr__unit_piece(unit, counted[v], i)->cost.flops;
-        }
+// Of a micro-batch in the chunks, in the mean.
+static const double takes_mean = 1000;
+
+static double flops_of(const tr_unit_program *unit, tr_variant variant) {
+    double flops = 0;
+    for (int i = 0; i < tr__unit_pieces(unit, variant); i++) {
+        flops += tr__unit_piece(unit, variant, i)->cost.flops;
     }
     return flops;
 }
 
-// The costs [unit_count] of the units' programs.
+// The costs [TR_TURN_KINDS][units] of the units' programs. A forward is there once,
+// whatever it keeps; and again in the backward where it is recomputed.
 static void take_costs(const tr_plan *plan, double *cost) {
+    double *back = cost + TR_TURN_BACKWARD * plan->unit_count;
     for (int u = 0; u < plan->unit_count; u++) {
-        cost[u] = cost_of(plan->units[u].program);
+        const tr_unit_program *unit = plan->units[u].program;
+        bool again = u < plan->request.recomputed_units;
+        // Kernels whose cost nobody knows make all units alike.
+        cost[u] = 1 + flops_of(unit, TR_VARIANT_FORWARD);
+        back[u] = 1 + flops_of(unit, TR_VARIANT_BACKWARD) + (again ? cost[u] : 0);
     }
 }
 
@@ -45,22 +53,79 @@ static tr_status cost_units(const tr_plan *plan, double *cost, tr_error *err) {
     return status;
 }
 
+// Every part of the model has a unit at least.
+static tr_status check_chunks(const tr_plan_request *r, tr_error *err) {
+    int64_t stages = r->mesh.size[TR_AXIS_PIPELINE],
+            each = tr__max_i64(r->virtual_stages, 1);
+    const tr_pipeline_schedule *schedule = tr__pipeline_schedule(r->pipeline_order);
+    if (!schedule) {
+        return tr_fail(err, TR_USAGE, "the request names no schedule of a pipeline");
+    }
+    if (stages > 1 &&
+        (each < schedule->least || (schedule->most > 0 && each > schedule->most))) {
+        return tr_fail(err, TR_USAGE,
+                       "pipeline.schedule \"%s\" goes with %s%lld virtual stages, and "
+                       "pipeline.virtual_stages is %lld",
+                       schedule->name, schedule->most > 0 ? "" : "at least ",
+                       (long long)schedule->least, (long long)each);
+    }
+    if (stages > r->model->unit_count) {
+        return tr_fail(err, TR_USAGE,
+                       "pipeline.stages is %lld, and the model has %d units: use as "
+                       "many stages at most",
+                       (long long)stages, r->model->unit_count);
+    }
+    return stages * each > r->model->unit_count
+               ? tr_fail(err, TR_USAGE,
+                         "pipeline.virtual_stages is %lld on each of %lld stages, and "
+                         "the model has %d units: set it to %lld at most",
+                         (long long)each, (long long)stages, r->model->unit_count,
+                         (long long)(r->model->unit_count / stages))
+               : TR_OK;
+}
+
+static void fill_chunks(tr_plan *plan, const double *cost) {
+    int chunks = tr__chunk_count(&plan->chunks), units = plan->unit_count;
+    double all = 0;
+    for (int i = 0; i < TR_TURN_KINDS * units; i++) {
+        all += cost[i];
+    }
+    for (int i = 0; i < TR_TURN_KINDS * chunks; i++) {
+        double sum = 0;
+        int c = i % chunks;
+        for (int u = plan->chunk_first[c]; u < plan->chunk_first[c + 1]; u++) {
+            plan->units[u].chunk = c;
+            sum += cost[i / chunks * units + u];
+        }
+        double takes = round(sum / all * chunks * takes_mean);
+        plan->chunk_takes[i] = tr__max_i64(1, (int64_t)takes);
+    }
+}
+
 tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {
-    const tr_mesh *mesh = &plan->request.mesh;
-    int stages = (int)mesh->size[TR_AXIS_PIPELINE],
-        stage = (int)mesh->at[TR_AXIS_PIPELINE];
-    double *cost = tr__calloc((size_t)plan->unit_count, sizeof *cost);
-    plan->stage_first = tr__calloc((size_t)stages + 1, sizeof *plan->stage_first);
-    tr_status status = cost && plan->stage_first
+    tr_status allowed = check_chunks(&plan->request, err);
+    if (allowed != TR_OK) {
+        return allowed;
+    }
+    plan->chunks = tr__pipeline_chunks(&plan->request);
+    int chunks = tr__chunk_count(&plan->chunks), units = plan->unit_count;
+    double *cost = tr__calloc((TR_TURN_KINDS + 1) * (size_t)units, sizeof *cost);
+    double *both = cost + TR_TURN_KINDS * (size_t)units;
+    plan->chunk_first = tr__calloc((size_t)chunks + 1, sizeof *plan->chunk_first);
+    plan->chunk_takes =
+        tr__calloc(TR_TURN_KINDS * (size_t)chunks, sizeof *plan->chunk_takes);
+    tr_status status = cost && plan->chunk_first && plan->chunk_takes
                            ? TR_OK
                            : tr_fail(err, TR_MEMORY, "no memory to cut a pipeline");
     status = status == TR_OK ? cost_units(plan, cost, err) : status;
-    if (status == TR_OK) {
-        status = tr__cut_stages(cost, plan->unit_count, stages, plan->stage_first, err);
+    for (int u = 0; u < units && status == TR_OK; u++) {
+        both[u] = cost[u] + cost[TR_TURN_BACKWARD * units + u];
     }
     if (status == TR_OK) {
-        plan->runs =
-            (tr_unit_range){plan->stage_first[stage], plan->stage_first[stage + 1]};
+        status = tr__cut_units(both, units, chunks, plan->chunk_first, err);
+    }
+    if (status == TR_OK) {
+        fill_chunks(plan, cost);
     }
     tr__free(cost);
     return status;

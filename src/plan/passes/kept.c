@@ -9,7 +9,6 @@
 #include "plan/flow/plan.h"
 #include "plan/flow/request.h"
 #include "plan/flow/residency.h"
-#include "plan/flow/turns.h"
 
 static tr_status keep_in(tr_plan *plan, tr_space space, tr_ledger_category category,
                          int64_t bytes, int *buffer, tr_error *err) {
@@ -65,9 +64,12 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     tr_status status = TR_OK;
     plan->slot_bytes =
         tr__batch_offset(&plan->batch, r->micro_batch, plan->batch.count);
-    int64_t waves = tr__ceil_div(r->accumulation_steps, r->wave);
+    int lowest = tr__plan_lowest(plan);
+    int64_t waves = r->inference || lowest < 0
+                        ? 1
+                        : tr__turns_under_way(&plan->turns, plan->units[lowest].chunk);
     // The next wave is read while those are at work.
-    plan->slots[0] = (tr__turns_under_way(&r->mesh, waves) + 1) * r->wave;
+    plan->slots[0] = (waves + 1) * r->wave;
     plan->slots[1] = r->inference ? 1 : 2;
     for (int i = 0; i < 2 && status == TR_OK; i++) {
         bool there = i == 1 || !r->inference;

@@ -84,6 +84,7 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
     if (tr__plan_accumulates(plan)) {
         return "each use of it is added to sums that are not f32";
     }
+
     return wave_is_part(plan) ? "what each use of its slices adds leaves by itself"
                               : "one wave is the whole batch";
 }

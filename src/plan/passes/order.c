@@ -64,7 +64,7 @@ static tr_variant forward_of(const writer *w, int u) {
 }
 
 static void add_forward(writer *w, int u, int segment, int64_t micro) {
-    if (u == w->plan->runs.first && segment == 0 && !w->plan->request.inference) {
+    if (u == tr__plan_next(w->plan, 0) && segment == 0 && !w->plan->request.inference) {
         add_load(w, micro);
     }
     add_segment(w, TR_VERB_forward, forward_of(w, u),
@@ -159,7 +159,8 @@ static void add_update(writer *w, tr_mark phase, size_t f) {
 // Wave tensors that no segment waits for are merged when all waves have added to them,
 // where the states of the model follow them.
 static void merge_step(writer *w) {
-    for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
+    for (int u = tr__plan_next(w->plan, 0); u < w->plan->unit_count;
+         u = tr__plan_next(w->plan, u + 1)) {
         const tr_unit_program *program = w->plan->units[u].program;
         bool whole =
             tr__unit_pieces(program, TR_VARIANT_TRACK) > 0 && tr__wave_is_step(program);
@@ -169,18 +170,19 @@ static void merge_step(writer *w) {
     }
 }
 
-// A wave goes up through this rank's units, or down again.
-static void add_turn(writer *w, bool backward) {
+// A wave goes up through a chunk of the model, or down again.
+static void add_turn(writer *w, int chunk, bool backward) {
     const tr_plan *plan = w->plan;
-    bool turns = plan->runs.end == plan->unit_count;
-    int end = plan->runs.end - turns; // of units that are not turned at once
-    for (int u = plan->runs.first; u < end && !backward; u++) {
+    int first = plan->chunk_first[chunk], end = plan->chunk_first[chunk + 1];
+    bool turns = end == plan->unit_count;
+    end -= turns; // of units that are not turned at once
+    for (int u = first; u < end && !backward; u++) {
         forward_unit(w, u);
     }
     if (turns && !backward) {
         turn(w, end);
     }
-    for (int u = end - 1; u >= w->lowest && backward; u--) {
+    for (int u = end - 1; u >= first && u >= w->lowest && backward; u--) {
         backward_unit(w, u);
     }
 }
@@ -190,12 +192,11 @@ static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
     int64_t g = plan->request.accumulation_steps;
     int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
-    int64_t waves = tr__ceil_div(g, wave);
-    for (int64_t i = 0; i < 2 * waves; i++) {
-        tr_pipeline_turn at = tr__turn_of(&plan->request.mesh, waves, i);
-        w->first = at.wave * wave;
+    for (int64_t i = 0; i < plan->turns.count; i++) {
+        const tr_pipeline_turn *at = &plan->turns.turn[i];
+        w->first = at->wave * wave;
         w->end = tr__min_i64(w->first + wave, g);
-        add_turn(w, at.backward);
+        add_turn(w, at->chunk, at->kind == TR_TURN_BACKWARD);
     }
 }
 
@@ -239,12 +240,8 @@ static void update_step(writer *w) {
 
 static void train_step(writer *w) {
     const tr_plan *plan = w->plan;
-    w->lowest = plan->runs.first;
-    while (w->lowest < plan->runs.end - 1 &&
-           !tr__unit_has_backward(plan->units[w->lowest].program)) {
-        w->lowest++; // the last unit has the loss
-    }
-    if (!tr__unit_has_backward(plan->units[w->lowest].program)) {
+    w->lowest = tr__plan_lowest(plan);
+    if (w->lowest < 0) {
         tr__edit_refuse(&w->editor,
                         tr_fail(w->editor.err, TR_USAGE,
                                 "stage %lld of the pipeline trains nothing: use fewer "
@@ -256,7 +253,8 @@ static void train_step(writer *w) {
     add_waves(w);
     merge_step(w);
     measure_step(w);
-    for (int u = plan->runs.first; u < plan->runs.end; u++) {
+    for (int u = tr__plan_next(plan, 0); u < plan->unit_count;
+         u = tr__plan_next(plan, u + 1)) {
         const tr_program *track =
             tr__unit_piece(plan->units[u].program, TR_VARIANT_TRACK, 0);
         if (track) {
@@ -272,7 +270,8 @@ static void forward_only(writer *w, bool logits) {
     w->saves_nothing = true;
     w->first = 0;
     w->end = 1;
-    for (int u = w->plan->runs.first; u < w->plan->runs.end; u++) {
+    for (int u = tr__plan_next(w->plan, 0); u < w->plan->unit_count;
+         u = tr__plan_next(w->plan, u + 1)) {
         if (logits) { // all segments in one program
             add_forward(w, u, 0, 0);
         } else {

@@ -1,152 +1,324 @@
-// Pass: what stages of a pipeline hand on to each other. The unit before a stage's
+// Pass: what stages of a pipeline hand on to each other. The unit before a chunk's
 // first one runs elsewhere, so its outputs are received, and the gradient of them is
-// sent back; behind the stage's last unit it is the other way round.
+// sent back; behind the chunk's last unit it is the other way round.
 //
-// Exchanges go one after the other, so two stages have to agree on the order of their
-// messages, and what a stage waits for holds up what is behind it: the next message, or
-// a sum of its tensor ranks. So each receives as late as that order allows. The stage
-// before sends a wave's outputs and then receives the gradient of an earlier wave
-// (turns.h). Therefore a stage receives the inputs of its first waves before their
-// forwards, and those of a later one behind the backward whose gradient it sends next.
+// Messages go one after the other, so two stages have to agree on their order. All take
+// the order in which turns end that make what is sent, in the time that they reckon in
+// (tr_turns); and each message stands before the turn that begins then, on both stages.
+// So stages never wait for each other in a circle: what a turn waits for ends before it
+// begins.
 #include "base/checked.h"
+#include "base/memory.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
-#include "plan/flow/turns.h"
+
+#include <stdlib.h>
+
+// All of a wave's micro-batches pass between two units.
+typedef struct message {
+    bool sends, gradient;
+    int unit;  // of this stage
+    int above; // the chunk into which outputs pass
+    int64_t wave;
+    int64_t made;   // when the turn ends that makes it, in the schedule's time
+    int64_t before; // it stands before this turn of the stage
+} message;
 
 typedef struct writer {
     tr_editor editor;
+    const tr_turns *turns;
     int64_t micros, wave; // of the sequence; of a wave, micro-batches
-    int64_t under_way;    // waves that are forward and not yet backward, at most
-    bool follows, leads;  // another stage is before this one; is behind it
+    message *messages;    // [count] in their order
+    int64_t count, next;
+    // Ids of the last message sent, and of the last one before the running turn.
+    int32_t sent, sent_before;
+    int64_t turn;
+    int64_t
+        *turn_at; // [TR_TURN_KINDS][chunks][waves] their number; -1: another stage's
 } writer;
 
-// What lies before (or behind) the stage of a micro-batch: outputs or their gradient.
-typedef struct boundary {
-    bool behind, gradient;
-} boundary;
+// ---- what passes, and when
 
-static const boundary inputs = {.behind = false, .gradient = false};
-
-static int unit_at(const tr_plan *plan, boundary at) {
-    return at.behind ? plan->runs.end - 1 : plan->runs.first;
+// A message crosses the end of a chunk, else its begin.
+static bool is_behind(const message *m) {
+    return m->sends != m->gradient;
 }
 
-static tr_region region_of(const writer *w, boundary at, int64_t micro) {
+static void note(writer *w, tr_pipeline_turn made_by, message m) {
+    m.above = made_by.chunk + !m.gradient;
+    m.wave = made_by.wave;
+    m.made = tr__pipeline_turn_end(w->turns, made_by);
+    w->messages[w->count++] = m;
+}
+
+static void note_turn(writer *w, int64_t i) {
+    const tr_plan *plan = w->editor.plan;
+    tr_pipeline_turn turn = w->turns->turn[i], other = turn;
+    bool back = turn.kind == TR_TURN_BACKWARD;
+    int first = plan->chunk_first[turn.chunk],
+        last = plan->chunk_first[turn.chunk + 1] - 1;
+    int from = back ? last : first, to = back ? first : last;
+    other.chunk += back ? 1 : -1;
+    bool receives = back ? tr__plan_unit_sends(plan, last) &&
+                               tr__unit_has_backward(plan->units[last].program)
+                         : tr__plan_unit_receives(plan, first);
+    bool sends = back ? tr__plan_unit_receives(plan, first) &&
+                            tr__unit_has_backward(plan->units[first - 1].program)
+                      : tr__plan_unit_sends(plan, last);
+    if (receives) {
+        note(w, other, (message){.gradient = back, .unit = from});
+    }
+    if (sends) {
+        note(w, turn, (message){.sends = true, .gradient = back, .unit = to});
+    }
+}
+
+static int compare_numbers(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+// The same on both stages. Of messages that are made at the same time, those into even
+// chunks come first: else a stage would wait for what it receives before it sends, and
+// so would the next one, and the next.
+static int compare(const void *a, const void *b) {
+    const message *x = a, *y = b;
+    const int64_t by[][2] = {{x->made, y->made},
+                             {x->above % 2, y->above % 2},
+                             {x->gradient, y->gradient},
+                             {x->above, y->above}};
+    int order = 0;
+    for (size_t i = 0; i < sizeof by / sizeof *by && order == 0; i++) {
+        order = compare_numbers(by[i][0], by[i][1]);
+    }
+    return order;
+}
+
+static int64_t begin_of(const writer *w, int64_t turn) {
+    return tr__pipeline_turn_begin(w->turns, w->turns->turn[turn]);
+}
+
+static void find_messages(writer *w) {
+    for (int64_t i = 0; i < w->turns->count; i++) {
+        note_turn(w, i);
+    }
+    qsort(w->messages, (size_t)w->count, sizeof *w->messages, compare);
+    int64_t turn = 0;
+    for (int64_t i = 0; i < w->count; i++) {
+        message *m = &w->messages[i];
+        while (turn < w->turns->count && begin_of(w, turn) < m->made) {
+            turn++;
+        }
+        m->before = turn;
+    }
+}
+
+static int64_t *turn_at(const writer *w, tr_pipeline_turn turn) {
+    int chunks = tr__chunk_count(&w->turns->chunks);
+    return &w->turn_at[(turn.kind * chunks + turn.chunk) * w->turns->waves + turn.wave];
+}
+
+// ---- steps
+
+static tr_region region_of(const writer *w, const message *m, int64_t micro) {
     const tr_plan *plan = w->editor.plan;
     const tr_unit_values *values = &plan->unit_values[w->editor.kind];
-    int unit = unit_at(plan, at);
-    const tr_unit_program *program = plan->units[unit].program;
-    const int32_t *of = at.gradient ? values->gradient : values->boundary;
+    const tr_unit_program *program = plan->units[m->unit].program;
+    bool behind = is_behind(m);
+    const int32_t *of = m->gradient ? values->gradient : values->boundary;
     int64_t bytes =
-        at.behind     ? at.gradient ? program->output_grad_bytes : program->output_bytes
-        : at.gradient ? program->input_grad_bytes
+        behind        ? m->gradient ? program->output_grad_bytes : program->output_bytes
+        : m->gradient ? program->input_grad_bytes
                       : program->input_bytes;
-    return tr__region(of[(unit + at.behind) * values->micros + micro], bytes);
+    return tr__region(of[(m->unit + behind) * values->micros + micro], bytes);
 }
 
-static const char *name_of(boundary at) {
-    return at.behind     ? at.gradient ? "gradients of outputs" : "outputs"
-           : at.gradient ? "gradients of inputs"
+static const char *name_of(const message *m) {
+    return is_behind(m)  ? m->gradient ? "gradients of outputs" : "outputs"
+           : m->gradient ? "gradients of inputs"
                          : "inputs";
 }
 
-// Outputs go to the next stage, gradients to the one before.
-static void put_message(writer *w, boundary at, int64_t micro) {
+static void put_message(writer *w, const message *m, int64_t micro) {
     const tr_plan *plan = w->editor.plan;
-    int32_t stage = (int32_t)plan->request.mesh.at[TR_AXIS_PIPELINE];
-    int32_t before = at.behind ? stage : stage - 1;
-    tr_region region = region_of(w, at, micro);
+    int32_t stage = (int32_t)tr__plan_stage_of(plan, m->unit);
+    int32_t other =
+        (int32_t)tr__plan_stage_of(plan, is_behind(m) ? m->unit + 1 : m->unit - 1);
+    tr_region region = region_of(w, m, micro);
     int64_t bytes = region.end - region.first;
-    bool sends = at.behind != at.gradient;
-    tr_plan_step step = {
-        .label = {.verb = sends ? TR_VERB_send : TR_VERB_receive, .what = name_of(at)},
-        .subject = TR_OF_UNIT,
-        .of_micro_batch = true,
-        .backward = at.gradient,
-        .unit = unit_at(plan, at),
-        .micro = micro,
-        .stream = TR_STREAM_COMM,
-        .guard = TR_GUARD_ALWAYS};
+    tr_plan_step step = {.label = {.verb = m->sends ? TR_VERB_send : TR_VERB_receive,
+                                   .what = name_of(m)},
+                         .subject = TR_OF_UNIT,
+                         .of_micro_batch = true,
+                         .backward = m->gradient,
+                         .unit = m->unit,
+                         .micro = micro,
+                         .stream = m->sends ? TR_STREAM_SEND : TR_STREAM_RECEIVE,
+                         .guard = TR_GUARD_ALWAYS};
     tr_exchange exchange = {.part = TR_PART_BOUNDARY,
                             .kind = TR_COMM_GATHER,
                             .type = TR_COMM_BYTE,
                             .group = TR_ON_PIPELINE,
-                            .in_place = !sends,
-                            .from = before + at.gradient,
-                            .to = before + !at.gradient,
+                            .in_place = !m->sends,
+                            .from = m->sends ? stage : other,
+                            .to = m->sends ? other : stage,
                             .count = bytes,
                             .shard = bytes};
-    tr_region received = sends ? (tr_region){region.value, 0, 0} : region;
-    tr__make_exchange(&w->editor, step, exchange, region, received, false);
+    tr_region received = m->sends ? (tr_region){region.value, 0, 0} : region;
+    int32_t id = tr__make_exchange(&w->editor, step, exchange, region, received, false);
+    w->sent = m->sends ? id : w->sent;
 }
 
-static void receive_wave(writer *w, boundary at, int64_t first) {
-    for (int64_t j = first; j < first + w->wave && j < w->micros; j++) {
-        put_message(w, at, j);
+// The next message, of all micro-batches of its wave.
+static void put_wave(writer *w) {
+    const message *m = &w->messages[w->next++];
+    int64_t first = m->wave * w->wave;
+    int64_t end = tr__min_i64(first + w->wave, w->micros);
+    for (int64_t j = first; j < end; j++) {
+        put_message(w, m, j);
     }
 }
 
-static bool begins_wave(const writer *w, const tr_plan_step *step) {
-    return tr__step_begins(step) && step->micro % w->wave == 0;
+// Those that stand before the turn.
+static void put_before(writer *w, int64_t turn) {
+    while (w->next < w->count && w->messages[w->next].before <= turn) {
+        put_wave(w);
+    }
 }
 
-static void put_before(writer *w, const tr_plan_step *step) {
+// The turn that the step belongs to; -1: to none. The model's last unit turns a
+// micro-batch around at once.
+static int64_t turn_of(const writer *w, const tr_plan_step *step) {
     const tr_plan *plan = w->editor.plan;
-    bool forward = tr__step_is_forward(step) && step->unit == plan->runs.first &&
-                   step->segment == 0;
-    bool backward = tr__step_runs(step, TR_VARIANT_BACKWARD) &&
-                    step->unit == plan->runs.end - 1 &&
-                    step->segment == plan->units[step->unit].program->segments - 1;
-    if (w->follows && forward && begins_wave(w, step) &&
-        step->micro < w->under_way * w->wave) {
-        receive_wave(w, inputs, step->micro);
+    bool back = tr__step_runs(step, TR_VARIANT_BACKWARD);
+    if (!back && !tr__step_is_forward(step)) {
+        return -1;
     }
-    if (w->leads && backward && begins_wave(w, step)) {
-        receive_wave(w, (boundary){.behind = true, .gradient = true}, step->micro);
+    const tr_plan_unit *unit = &plan->units[step->unit];
+    bool at_once = step->unit == plan->unit_count - 1;
+    return *turn_at(
+        w, (tr_pipeline_turn){back && !at_once ? TR_TURN_BACKWARD : TR_TURN_FORWARD,
+                              unit->chunk, step->micro / w->wave});
+}
+
+// Does the step end the micro-batch's turn, which makes what the message sends?
+static bool makes(const writer *w, const tr_plan_step *step, const message *m) {
+    bool back = tr__step_runs(step, TR_VARIANT_BACKWARD);
+    int last = w->editor.plan->units[step->unit].program->segments - 1;
+    return tr__step_ends(step) && step->segment == (back ? 0 : last) && m->sends &&
+           m->unit == step->unit && m->gradient == back &&
+           m->wave == step->micro / w->wave;
+}
+
+// A micro-batch is sent on at once, behind what is received before it.
+static void put_behind(writer *w, const tr_plan_step *step, int64_t turn) {
+    int64_t at = w->next;
+    while (at < w->count && !w->messages[at].sends) {
+        at++;
+    }
+    const message *m = &w->messages[at];
+    if (at == w->count || m->before != turn + 1 || !makes(w, step, m)) {
+        return;
+    }
+    while (w->next < at) {
+        put_wave(w);
+    }
+    put_message(w, m, step->micro);
+    w->next += (step->micro + 1) % w->wave == 0 || step->micro + 1 == w->micros;
+}
+
+// What a turn has sent is gone when the turn after the next begins: its memory is free.
+static void limit_sending(writer *w, int64_t turn, int32_t id) {
+    if (turn >= 0 && turn != w->turn) {
+        tr__edit_limit(&w->editor, w->sent_before, id);
+        w->sent_before = w->sent;
+        w->turn = turn;
     }
 }
 
-static void put_behind(writer *w, const tr_plan_step *step) {
-    const tr_plan *plan = w->editor.plan;
-    bool forward = tr__step_is_forward(step) && step->unit == plan->runs.end - 1 &&
-                   step->segment == plan->units[step->unit].program->segments - 1;
-    bool backward = tr__step_runs(step, TR_VARIANT_BACKWARD) &&
-                    step->unit == plan->runs.first && step->segment == 0;
-    if (w->leads && forward && tr__step_ends(step)) {
-        put_message(w, (boundary){.behind = true, .gradient = false}, step->micro);
+static void write_steps(writer *w) {
+    const tr_sequence *old = w->editor.old;
+    size_t last = old->count;
+    while (last > 0 && turn_of(w, &old->steps[last - 1]) < 0) {
+        last--;
     }
-    if (w->follows && backward && tr__step_ends(step)) {
-        if (step->micro % w->wave == 0) {
-            receive_wave(w, inputs, step->micro + w->under_way * w->wave);
+    for (size_t i = 0; i < old->count && w->editor.status == TR_OK; i++) {
+        const tr_plan_step *step = &old->steps[i];
+        int64_t turn = i < last ? turn_of(w, step) : INT64_MAX - 1;
+        put_before(w, turn);
+        limit_sending(w, turn, tr__edit_add(&w->editor, *step));
+        put_behind(w, step, turn);
+    }
+}
+
+// ---- sequences
+
+// Of an evaluation: a micro-batch goes forward, chunk by chunk.
+static tr_status turns_forward(const tr_plan *plan, tr_turns *out, tr_error *err) {
+    size_t chunks = (size_t)tr__chunk_count(&plan->chunks);
+    *out = (tr_turns){.chunks = plan->chunks,
+                      .waves = 1,
+                      .takes = tr__calloc(TR_TURN_KINDS * chunks, sizeof *out->takes),
+                      .turn = tr__calloc(chunks, sizeof *out->turn),
+                      .ends = tr__calloc(TR_TURN_KINDS * chunks, sizeof *out->ends)};
+    if (!out->turn || !out->takes || !out->ends) {
+        return tr_fail(err, TR_MEMORY, "no memory for a pipeline");
+    }
+    for (int c = 0; c < (int)chunks; c++) {
+        out->takes[c] = 1;
+        out->ends[c] = c + 1;
+        if (tr__plan_runs(plan, plan->chunk_first[c])) {
+            out->turn[out->count++] = (tr_pipeline_turn){TR_TURN_FORWARD, c, 0};
         }
-        put_message(w, (boundary){.behind = false, .gradient = true}, step->micro);
     }
+    return TR_OK;
 }
 
-static tr_status edit(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
-    const tr_mesh *mesh = &plan->request.mesh;
-    bool train = kind == TR_SEQUENCE_TRAIN;
-    int64_t stage = mesh->at[TR_AXIS_PIPELINE];
-    writer w = {.editor = tr__edit_begin(plan, kind, err),
-                .micros = train ? plan->request.accumulation_steps : 1,
-                .wave = train ? plan->request.wave : 1,
-                .follows = stage > 0,
-                .leads = stage + 1 < mesh->size[TR_AXIS_PIPELINE]};
-    w.under_way = tr__turns_under_way(mesh, tr__ceil_div(w.micros, w.wave));
-    for (size_t i = 0; i < w.editor.old->count && w.editor.status == TR_OK; i++) {
-        const tr_plan_step *step = &w.editor.old->steps[i];
-        put_before(&w, step);
-        tr__edit_add(&w.editor, *step);
-        put_behind(&w, step);
+static tr_status allocate(writer *w, tr_error *err) {
+    size_t turns = (size_t)w->turns->count;
+    size_t all =
+        (size_t)(TR_TURN_KINDS * tr__chunk_count(&w->turns->chunks) * w->turns->waves);
+    w->messages = tr__calloc(2 * turns, sizeof *w->messages);
+    w->turn_at = tr__calloc(all, sizeof *w->turn_at);
+    if (!w->messages || !w->turn_at) {
+        return tr_fail(err, TR_MEMORY, "no memory for a pipeline");
     }
+    for (size_t i = 0; i < all; i++) {
+        w->turn_at[i] = -1;
+    }
+    for (size_t i = 0; i < turns; i++) {
+        *turn_at(w, w->turns->turn[i]) = (int64_t)i;
+    }
+    return TR_OK;
+}
+
+static tr_status edit(tr_plan *plan, tr_sequence_kind kind, const tr_turns *turns,
+                      tr_error *err) {
+    bool train = kind == TR_SEQUENCE_TRAIN;
+    writer w = {.editor = tr__edit_begin(plan, kind, err),
+                .turns = turns,
+                .turn = -1,
+                .micros = train ? plan->request.accumulation_steps : 1,
+                .wave = train ? plan->request.wave : 1};
+    tr_status status = allocate(&w, err);
+    if (status == TR_OK) {
+        find_messages(&w);
+        write_steps(&w);
+    } else {
+        tr__edit_refuse(&w.editor, status);
+    }
+    tr__free(w.messages);
+    tr__free(w.turn_at);
     return tr__edit_end(&w.editor);
 }
 
 tr_status tr__pass_pipeline(tr_plan *plan, tr_error *err) {
-    tr_status status = TR_OK;
-    if (plan->request.mesh.size[TR_AXIS_PIPELINE] > 1) {
-        status = edit(plan, TR_SEQUENCE_TRAIN, err);
-        status = status == TR_OK ? edit(plan, TR_SEQUENCE_EVALUATE, err) : status;
+    tr_turns forward = {.turn = NULL};
+    if (plan->request.mesh.size[TR_AXIS_PIPELINE] == 1) {
+        return TR_OK;
     }
+    tr_status status = edit(plan, TR_SEQUENCE_TRAIN, &plan->turns, err);
+    status = status == TR_OK ? turns_forward(plan, &forward, err) : status;
+    status = status == TR_OK ? edit(plan, TR_SEQUENCE_EVALUATE, &forward, err) : status;
+    tr__turns_clear(&forward);
     return status;
 }

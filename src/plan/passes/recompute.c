@@ -18,9 +18,10 @@ static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
            step->segment == plan->units[step->unit].program->segments - 1;
 }
 
-// All pieces of a role, on the unit and micro-batch of `like`.
+// All pieces of a role, on the unit and micro-batch of `like`. The first has the id, so
+// that what is ordered by it stays so; 0: one of its own.
 static void add_role(tr_editor *editor, tr_verb verb, tr_variant role,
-                     const tr_plan_step *like) {
+                     const tr_plan_step *like, int32_t id) {
     const tr_unit_program *unit = editor->plan->units[like->unit].program;
     tr_plan_step step = {.label = {.verb = verb},
                          .subject = TR_OF_UNIT,
@@ -28,6 +29,7 @@ static void add_role(tr_editor *editor, tr_verb verb, tr_variant role,
                          .unit = like->unit,
                          .micro = like->micro};
     for (int i = 0; i < tr__unit_pieces(unit, role); i++) {
+        step.id = i == 0 ? id : 0;
         tr__edit_launch(editor, tr__unit_piece(unit, role, i), &step);
         tr__edit_add(editor, step);
     }
@@ -38,10 +40,10 @@ static void edit_step(tr_editor *editor, const tr_plan_step *step) {
     bool forward =
         tr__step_runs(step, TR_VARIANT_FORWARD) && plan->units[step->unit].recomputed;
     if (forward && tr__step_begins(step)) { // it keeps nothing
-        add_role(editor, TR_VERB_forward, TR_VARIANT_SAVES_NOTHING, step);
+        add_role(editor, TR_VERB_forward, TR_VARIANT_SAVES_NOTHING, step, step->id);
     }
     if (begins_backward(plan, step)) {
-        add_role(editor, TR_VERB_recompute, TR_VARIANT_RECOMPUTE, step);
+        add_role(editor, TR_VERB_recompute, TR_VARIANT_RECOMPUTE, step, 0);
     }
     if (!forward) {
         tr__edit_add(editor, *step);

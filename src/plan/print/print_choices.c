@@ -9,7 +9,8 @@
 // Units that have the program of unit u; 0 where an earlier one has it.
 static int users(const tr_plan *plan, int u) {
     int count = 0;
-    for (int other = plan->runs.first; other < plan->runs.end; other++) {
+    for (int other = tr__plan_next(plan, 0); other < plan->unit_count;
+         other = tr__plan_next(plan, other + 1)) {
         bool same = plan->units[other].program == plan->units[u].program;
         if (same && other < u) {
             return 0;
@@ -106,8 +107,9 @@ static tr_status print_unit(const tr_plan *plan, int u, int times, bool *begun,
 tr_status tr__choices_print(const tr_plan *plan, FILE *to, tr_error *err) {
     tr_status status = TR_OK;
     bool begun = false;
-    for (int u = plan->runs.first; u < plan->runs.end && !plan->request.inference;
-         u++) {
+    for (int u = tr__plan_next(plan, 0);
+         u < plan->unit_count && !plan->request.inference;
+         u = tr__plan_next(plan, u + 1)) {
         int times = users(plan, u);
         if (times > 0) {
             status = print_unit(plan, u, times, &begun, to, err);
@@ -156,8 +158,9 @@ static tr_status write_unit(const tr_plan *plan, int u, int times, tr_json_write
 tr_status tr__choices_write(const tr_plan *plan, tr_json_writer *to, tr_error *err) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "recompute", '[');
-    for (int u = plan->runs.first; u < plan->runs.end && !plan->request.inference;
-         u++) {
+    for (int u = tr__plan_next(plan, 0);
+         u < plan->unit_count && !plan->request.inference;
+         u = tr__plan_next(plan, u + 1)) {
         int times = users(plan, u);
         tr_status status = times > 0 ? write_unit(plan, u, times, to, err) : TR_OK;
         if (status != TR_OK) {

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static int64_t stages_of(const tr_plan *plan) {
     return plan->stages ? plan->request.mesh.size[TR_AXIS_PIPELINE] : 0;
@@ -12,6 +13,26 @@ static int64_t stages_of(const tr_plan *plan) {
 
 static const char *unit_name(const tr_plan *plan, int unit) {
     return plan->request.model->units[unit].name;
+}
+
+static const char *first_of(const tr_plan *plan, int64_t stage, int64_t chunk) {
+    return unit_name(plan,
+                     plan->chunk_first[tr__stage_chunk(&plan->chunks, stage, chunk)]);
+}
+
+static const char *last_of(const tr_plan *plan, int64_t stage, int64_t chunk) {
+    int behind = tr__stage_chunk(&plan->chunks, stage, chunk) + 1;
+    return unit_name(plan, plan->chunk_first[behind] - 1);
+}
+
+static void print_units(const tr_plan *plan, int64_t stage, FILE *to) {
+    for (int64_t i = 0; i < plan->chunks.each; i++) {
+        const char *first = first_of(plan, stage, i), *last = last_of(plan, stage, i);
+        fprintf(to, "%s%s", i > 0 ? ", " : "", first);
+        if (strcmp(first, last) != 0) {
+            fprintf(to, " .. %s", last);
+        }
+    }
 }
 
 static void print_bubble(const tr_stage_figures *stage, FILE *to) {
@@ -28,9 +49,9 @@ void tr__stages_print(const tr_plan *plan, FILE *to) {
     }
     for (int64_t s = 0; s < stages_of(plan); s++) {
         const tr_stage_figures *stage = &plan->stages[s];
-        fprintf(to, "    %-3" PRId64 " %s .. %s: %.3f GFLOP a step", s,
-                unit_name(plan, plan->stage_first[s]),
-                unit_name(plan, plan->stage_first[s + 1] - 1), stage->flops / 1e9);
+        fprintf(to, "    %-3" PRId64 " ", s);
+        print_units(plan, s, to);
+        fprintf(to, ": %.3f GFLOP a step", stage->flops / 1e9);
         for (int space = 0; space < TR_SPACES; space++) {
             tr__print_size(size, sizeof size, stage->bytes[space]);
             if (stage->bytes[space] > 0) {
@@ -55,12 +76,30 @@ static void write_times(const tr_stage_figures *stage, tr_json_writer *to) {
     }
 }
 
+// Of several parts of the model, each.
+static void write_chunks(const tr_plan *plan, int64_t stage, tr_json_writer *to) {
+    if (plan->chunks.each == 1) {
+        return;
+    }
+    tr__json_put_open(to, "chunks", '[');
+    for (int64_t i = 0; i < plan->chunks.each; i++) {
+        tr__json_line(to, 6);
+        tr__json_open(to, '{');
+        tr__json_put_text(to, "first_unit", first_of(plan, stage, i));
+        tr__json_put_text(to, "last_unit", last_of(plan, stage, i));
+        tr__json_close(to, '}');
+    }
+    tr__json_close(to, ']');
+}
+
 static void write_stage(const tr_plan *plan, int64_t s, const tr_stage_figures *stage,
                         tr_json_writer *to) {
     tr__json_line(to, 4);
     tr__json_open(to, '{');
-    tr__json_put_text(to, "first_unit", unit_name(plan, plan->stage_first[s]));
-    tr__json_put_text(to, "last_unit", unit_name(plan, plan->stage_first[s + 1] - 1));
+    int64_t each = plan->chunks.each;
+    tr__json_put_text(to, "first_unit", first_of(plan, s, 0));
+    tr__json_put_text(to, "last_unit", last_of(plan, s, each - 1));
+    write_chunks(plan, s, to);
     tr__json_put_whole(to, "flops", stage->flops);
     tr__json_put_open(to, "bytes", '{');
     for (int space = 0; space < TR_SPACES; space++) {

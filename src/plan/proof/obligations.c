@@ -35,8 +35,9 @@ static void oblige_rounds(tr_proof *p, int64_t rounds, int64_t micros) {
 void tr__oblige_work(tr_proof *p) {
     bool training = p->kind == TR_SEQUENCE_TRAIN;
     int64_t micros = training ? p->plan->request.accumulation_steps : 1;
-    for (int u = p->plan->runs.first; u < p->plan->runs.end && p->status == TR_OK;
-         u++) {
+    for (int u = tr__plan_next(p->plan, 0);
+         u < p->plan->unit_count && p->status == TR_OK;
+         u = tr__plan_next(p->plan, u + 1)) {
         for (int32_t s = p->tables.segments[u]; s < p->tables.segments[u + 1]; s++) {
             bool back = training && tr__unit_has_backward(p->plan->units[u].program);
             bool whole = p->walked.forward[s] == micros &&

@@ -7,7 +7,7 @@
 #include "plan/proof/tables.h"
 
 // Streams that go on beside the thread that issues steps, at most.
-enum { TR_BESIDE_STREAMS = 5 };
+enum { TR_BESIDE_STREAMS = 7 };
 
 // Bytes [first, end) of a buffer.
 typedef struct tr_bytes {
@@ -211,6 +211,8 @@ void tr__rule_track(tr_proof *p);
 bool tr__pieces_make(tr_proof *p); // false: no memory
 void tr__pieces_reset(tr_proof *p);
 void tr__rule_exchange_tensor(tr_proof *p);
+// On which stream such a message is.
+tr_stream tr__message_stream(const tr_proof *p);
 void tr__rule_message(tr_proof *p);
 void tr__rule_sum_tied(tr_proof *p);
 // rules_hand_out.c

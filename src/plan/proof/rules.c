@@ -143,8 +143,9 @@ static applied rule_of_exchange(const tr_proof *p) {
                 : gathers                            ? tr__rule_gather
                 : exchange->part == TR_PART_GRAD     ? tr__rule_reduce
                                                      : NULL;
-    return (applied){its, p->plan->request.peers && on_host ? TR_STREAM_DATA
-                                                            : TR_STREAM_COMM};
+    tr_stream of_ranks =
+        p->plan->request.peers && on_host ? TR_STREAM_DATA : TR_STREAM_COMM;
+    return (applied){its, its == tr__rule_message ? tr__message_stream(p) : of_ranks};
 }
 
 static bool is_on_device(const tr_proof *p, size_t i) {

@@ -7,8 +7,8 @@
 // A message, as the step's place in the model asks for it.
 typedef struct message {
     bool gradient, sends;
-    bool behind; // it crosses the stage's end, else its begin
-    int unit;    // of this stage, at that boundary
+    bool behind; // it crosses the end of the step's unit, else its begin
+    bool there;  // another stage is beyond it
     int64_t other;
     int64_t bytes;
 } message;
@@ -19,9 +19,11 @@ static message message_of(const tr_proof *p) {
     message m = {.gradient = p->step->backward,
                  .sends = p->step->payload.exchange.from == stage};
     m.behind = m.sends != m.gradient;
-    m.unit = m.behind ? plan->runs.end - 1 : plan->runs.first;
-    m.other = m.behind ? stage + 1 : stage - 1;
-    const tr_unit_program *unit = plan->units[m.unit].program;
+    int own = p->step->unit, other = m.behind ? own + 1 : own - 1;
+    m.there = tr__plan_runs(plan, own) && other >= 0 && other < plan->unit_count &&
+              !tr__plan_runs(plan, other);
+    m.other = m.there ? tr__plan_stage_of(plan, other) : -1;
+    const tr_unit_program *unit = plan->units[own].program;
     m.bytes = !m.behind    ? m.gradient ? unit->input_grad_bytes : unit->input_bytes
               : m.gradient ? unit->output_grad_bytes
                            : unit->output_bytes;
@@ -30,9 +32,7 @@ static message message_of(const tr_proof *p) {
 
 static bool is_message(tr_proof *p, const message *m) {
     const tr_exchange *e = &p->step->payload.exchange;
-    bool there =
-        m->other >= 0 && m->other < p->plan->request.mesh.size[TR_AXIS_PIPELINE];
-    if (!there || p->step->unit != m->unit) {
+    if (!m->there) {
         tr__proof_wrong(p, "is a message where no other stage begins");
         return false;
     }
@@ -55,6 +55,12 @@ static tr_bytes whole_of(tr_proof *p, const message *m) {
     return (tr_bytes){at->buffer, at->first, at->end};
 }
 
+tr_stream tr__message_stream(const tr_proof *p) {
+    bool sends =
+        p->step->payload.exchange.from == p->plan->request.mesh.at[TR_AXIS_PIPELINE];
+    return sends ? TR_STREAM_SEND : TR_STREAM_RECEIVE;
+}
+
 void tr__rule_message(tr_proof *p) {
     static const tr_meaning dropped = {.kind = TR_MEANS_DROPPED};
     if (!tr__unit_is_of_model(p)) {
@@ -67,7 +73,7 @@ void tr__rule_message(tr_proof *p) {
     }
     tr__exchange_pair(p, m.sends ? stage : m.other, m.sends ? m.other : stage);
     tr_bytes bytes = whole_of(p, &m);
-    int32_t boundary = m.unit + m.behind;
+    int32_t boundary = p->step->unit + m.behind;
     tr_meaning means = m.gradient ? tr__input_gradient_meaning(p, boundary)
                                   : tr__input_meaning(p, boundary);
     if (!m.sends) {

@@ -61,9 +61,12 @@ static bool is_in_its_place(const tr_proof *p) {
 
 // Messages pass through it; devices need none.
 static void work_in_staging(tr_proof *p) {
-    int32_t staging = p->plan->staging;
+    tr_comm_room room = tr__plan_room(p->plan);
+    tr_bytes own = {.buffer = p->plan->staging};
+    tr__comm_channel_staging(&room, tr__stream_channel(p->step->stream), &own.first,
+                             &own.end);
     if (!p->plan->request.peers || p->step->stream != TR_STREAM_COMM) {
-        tr__bytes_work(p, (tr_bytes){staging, 0, p->plan->buffers[staging].bytes});
+        tr__bytes_work(p, own);
     }
 }
 

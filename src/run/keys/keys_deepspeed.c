@@ -3,6 +3,9 @@
 #include "run/keys/keys.h"
 
 static const char *const reductions[] = {"mean", "sum", NULL};
+static const char *const pipeline_orders[] = {"1f1b", "interleaved", "breadth_first",
+                                              NULL};
+static const char *const later_pipeline_orders[] = {"zero_bubble", "v", NULL};
 
 #define NOTHING(key_types)                                                             \
     .types = (key_types), .status = TR_KEY_NO_MEANING, .doc = "has no meaning here"
@@ -245,13 +248,22 @@ static const tr_key keys[] = {
      .doc = "parts of the model, each on ranks of its own"},
     {.path = "pipeline.schedule",
      .types = TR_KEY_TEXT,
-     .status = TR_KEY_NOT_YET,
-     .doc = "another order of micro-batches in the stages than one forward, one "
-            "backward"},
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .choices = pipeline_orders,
+     .later = later_pipeline_orders,
+     .doc = "order in which stages take micro-batches; \"auto\": \"1f1b\", or "
+            "\"interleaved\" with virtual stages",
+     .idle = tr__idle_one_stage,
+     .why = "the pipeline has one stage (pipeline.stages)"},
     {.path = "pipeline.virtual_stages",
      .types = TR_KEY_INT,
-     .status = TR_KEY_NOT_YET,
-     .doc = "several parts of the model on each rank"},
+     .min = 1,
+     .max = TR_KEY_COUNT_MAX,
+     .doc = "parts of the model that each stage runs; left out: as few as the schedule "
+            "allows",
+     .idle = tr__idle_one_stage,
+     .why = "the pipeline has one stage (pipeline.stages)"},
     {.path = "pipeline.partition", NOTHING(TR_KEY_TEXT)},
     {.path = "pipeline.seed_layers", NOTHING(TR_KEY_BOOL)},
     {.path = "pipeline.activation_checkpoint_interval", NOTHING(TR_KEY_INT)},

@@ -161,6 +161,7 @@ tr_status tr__run_resolve_batch(tr_run *run, tr_error *err) {
                        (long long)ranks, (long long)there);
     }
     tr_status status = resolve_mesh(run, ranks, err);
+    status = status == TR_OK ? tr__run_resolve_pipeline(run, err) : status;
     status = status == TR_OK ? resolve_sizes(run, err) : status;
     if (status == TR_OK) {
         status = tr__run_resolve_batches(run, err);

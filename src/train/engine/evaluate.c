@@ -95,6 +95,7 @@ static tr_status run_share(rounds *r, int64_t micros, tr_error *err) {
 // What all ranks have found, by micro-batch.
 static tr_status add_records(rounds *r, int64_t micros, tr_error *err) {
     const tr_mesh *mesh = &r->engine->plan->request.mesh;
+    int64_t last = tr__plan_last_stage(r->engine->plan);
     double stopped = 0;
     tr_status status = TR_OK;
     if (r->engine->comm) {
@@ -107,7 +108,8 @@ static tr_status add_records(rounds *r, int64_t micros, tr_error *err) {
         stopped += r->all[k * r->doubles + STOPPED];
     }
     for (int64_t k = 0; k < r->ranks && status == TR_OK; k++) {
-        const double *record = r->all + tr__loss_rank(mesh, k) * r->doubles;
+        int64_t rank = tr__loss_rank(mesh, last, k);
+        const double *record = r->all + rank * r->doubles;
         for (int64_t i = 0; i < micros * TR_SUMS; i++) {
             r->sums[i % TR_SUMS] += record[SUMS + i];
         }

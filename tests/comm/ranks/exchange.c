@@ -246,8 +246,8 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     tr_error err = {0};
     size_t size = size_of(type);
     int64_t first, part, bytes = count * (int64_t)size;
-    tr_comm_op op = {TR_COMM_GATHER, type,  count, shard, NULL,
-                     take(bytes),    false, false, group, 1};
+    tr_comm_op op = {TR_COMM_GATHER, type,  count, shard,         NULL, take(bytes),
+                     false,          false, group, TR_COMM_RANKS, 1};
     memset(op.recv, 0, (size_t)bytes);
     memset((char *)op.recv + bytes, 0xA5, 8);
     tr__comm_part(count, shard, member, &first, &part);
@@ -256,7 +256,7 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     pattern mine = pattern_of(type, rank);
     fill(own, &mine, first, part);
     op.send = in_place ? NULL : own;
-    must(tr__comm_wait(comm, start(&op), &err), &err);
+    must(tr__comm_wait(comm, TR_COMM_RANKS, start(&op), &err), &err);
     for (int k = 0; k < group.count; k++) {
         pattern theirs = pattern_of(type, rank_of(k));
         first = start_of(&op, k);
@@ -285,9 +285,9 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     if (!in_place) {
         memset(recv + part * size, 0xA5, 8);
     }
-    tr_comm_op op = {TR_COMM_REDUCE, type, count, shard, send,
-                     recv,           add,  false, group, 1};
-    must(tr__comm_wait(comm, start(&op), &err), &err);
+    tr_comm_op op = {TR_COMM_REDUCE, type,  count,         shard, send, recv, add,
+                     false,          group, TR_COMM_RANKS, 1};
+    must(tr__comm_wait(comm, TR_COMM_RANKS, start(&op), &err), &err);
     pattern sums = sums_of(type, group, add ? 5 : 0);
     int64_t from = start_of(&op, member), to = start_of(&op, member + 1);
     check("reduce", &op, recv, &sums, from, to - from);
@@ -366,6 +366,49 @@ static void groups(void) {
 
 enum { MANY = 3 * TR_COMM_QUEUE };
 
+// What one rank waits to receive holds up neither a sum of all nor what it sends
+// itself, though these were started later.
+static void channels(void) {
+    enum { COUNT = 1 << 18 };
+    tr_error err = {0};
+    int other = ranks - 1 - rank;
+    float *sent = take(COUNT * 4), *received = take(COUNT * 4), *all = take(ranks * 4);
+    for (int64_t i = 0; i < COUNT; i++) {
+        sent[i] = (float)value(rank, i);
+    }
+    const tr_comm_op message = {
+        .kind = TR_COMM_GATHER, .type = TR_COMM_F32, .count = COUNT, .shard = COUNT};
+    tr_comm_op gather = {.kind = TR_COMM_GATHER,
+                         .type = TR_COMM_F32,
+                         .count = ranks,
+                         .shard = 1,
+                         .recv = all};
+    bool talks = rank == 0 || rank == ranks - 1;
+    tr_comm_op in = message, out = message;
+    in.recv = received; // member 0 of a pair sends
+    in.channel = TR_COMM_RECEIVE;
+    in.group = (tr_comm_group){other, rank - other, 2};
+    out.send = sent;
+    out.recv = sent;
+    out.channel = TR_COMM_SEND;
+    out.group = (tr_comm_group){rank, other - rank, 2};
+    int64_t ticket = talks ? start(&in) : 0;
+    all[rank] = (float)rank;
+    must(tr__comm_wait(comm, TR_COMM_RANKS, start(&gather), &err), &err);
+    if (talks) {
+        must(tr__comm_wait(comm, TR_COMM_SEND, start(&out), &err), &err);
+        must(tr__comm_wait(comm, TR_COMM_RECEIVE, ticket, &err), &err);
+    }
+    for (int64_t i = 0; i < COUNT && talks; i++) {
+        if (received[i] != (float)value(other, i)) {
+            fail("channels: element %" PRId64 " of a message is wrong", i);
+        }
+    }
+    free(sent);
+    free(received);
+    free(all);
+}
+
 // More than the queue holds, small and large, gathers and reduces in turn; then the
 // whole is waited for by the newest ticket.
 static void many(void) {
@@ -377,7 +420,7 @@ static void many(void) {
     for (int64_t i = 0; i < MANY * count; i++) {
         gathered[i] = sent[i] = (float)value(rank, i);
     }
-    int64_t before = tr__comm_newest(comm);
+    int64_t before = tr__comm_newest(comm, TR_COMM_RANKS);
     for (int k = 0; k < MANY; k++) {
         tr_comm_op g = {.kind = TR_COMM_GATHER,
                         .type = TR_COMM_F32,
@@ -394,7 +437,8 @@ static void many(void) {
             fail("tickets do not count from 1");
         }
     }
-    must(tr__comm_wait(comm, tr__comm_newest(comm), &err), &err);
+    must(tr__comm_wait(comm, TR_COMM_RANKS, tr__comm_newest(comm, TR_COMM_RANKS), &err),
+         &err);
     for (int64_t k = 0; k < MANY; k++) {
         for (int64_t i = 0; i < (k % 2 ? count : SHARD); i++) {
             int64_t sum = 0, at = k * count + i + (k % 2 ? 0 : (int64_t)rank * SHARD);
@@ -461,7 +505,7 @@ static void ordered(void) {
                          .shard = shard,
                          .send = send,
                          .recv = sum};
-        must(tr__comm_wait(comm, start(&op), &err), &err);
+        must(tr__comm_wait(comm, TR_COMM_RANKS, start(&op), &err), &err);
         for (int64_t i = 0; i < part; i++) {
             float wanted = sum_in_order(at + i);
             if (sum[i] != wanted) {
@@ -518,7 +562,7 @@ static void totals(void) {
     r.send = whole;
     r.recv = own;
     start(&g);
-    must(tr__comm_wait(comm, start(&r), &err), &err);
+    must(tr__comm_wait(comm, TR_COMM_RANKS, start(&r), &err), &err);
     must(tr__comm_barrier(comm, &err), &err);
     check_totals(&before, 4 * part, 4 * column, 4 * count);
     free(whole);
@@ -611,7 +655,8 @@ int main(int argc, char **argv) {
     const tr_comm_room room = {.ranks = ranks,
                                .node_ranks = near > 1 ? near : 0,
                                .by_nodes = near > 1,
-                               .ferries = true};
+                               .ferries = true,
+                               .pipeline = true};
     void *staging = take(tr__comm_staging_bytes(&room));
     tr__comm_staging(comm, &room, staging);
     group = (tr_comm_group){0, 1, ranks};
@@ -622,6 +667,7 @@ int main(int argc, char **argv) {
         shapes();
         groups();
         many();
+        channels();
         totals();
     }
     ordered();

@@ -34,7 +34,7 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
                               .shard = COUNT,
                               .recv = values,
                               .group = {0, 1, tr_comm_rank(comm)}};
-        return tr__comm_wait(comm, tr__comm_start(comm, &foreign), err);
+        return tr__comm_wait(comm, TR_COMM_RANKS, tr__comm_start(comm, &foreign), err);
     }
     if (strcmp(mode, "abandon") == 0) {
         tr_fail(err, TR_DATA, "the data ended");
@@ -58,7 +58,7 @@ static tr_status step(tr_comm *comm, tr_error *err) {
     gather.send = NULL;
     gather.recv = values;
     tr__comm_start(comm, &reduce);
-    return tr__comm_wait(comm, tr__comm_start(comm, &gather), err);
+    return tr__comm_wait(comm, TR_COMM_RANKS, tr__comm_start(comm, &gather), err);
 }
 
 static tr_status work(tr_comm *comm, const char *mode, int victim, tr_error *err) {

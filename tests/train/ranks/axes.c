@@ -45,17 +45,19 @@ static bool is_of_all(const tr_mesh *mesh) {
     return tr_mesh_ranks(mesh) == tr_comm_ranks(comm);
 }
 
+static const char *schedule = ""; // what else the run says of the pipeline
+
 static void write_run_of(char text[TEXT_MAX], const char *model, int micro,
                          const tr_mesh *mesh, const char *out, const char *more,
                          const char *cut) {
-    int used =
-        snprintf(text, TEXT_MAX,
-                 "{\"model\": %s, \"steps\": 9, \"data\": {\"order\": \"sequential\"}, "
-                 "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": %d, "
-                 "\"tensor_parallel\": {\"size\": %d}, \"pipeline\": {\"stages\": %d}, "
-                 "\"out\": \"%s\"%s%s}",
-                 model, BATCH, micro, (int)mesh->size[TR_AXIS_TENSOR],
-                 (int)mesh->size[TR_AXIS_PIPELINE], out, more, cut);
+    int used = snprintf(
+        text, TEXT_MAX,
+        "{\"model\": %s, \"steps\": 9, \"data\": {\"order\": \"sequential\"}, "
+        "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": %d, "
+        "\"tensor_parallel\": {\"size\": %d}, \"pipeline\": {\"stages\": %d%s}, "
+        "\"out\": \"%s\"%s%s}",
+        model, BATCH, micro, (int)mesh->size[TR_AXIS_TENSOR],
+        (int)mesh->size[TR_AXIS_PIPELINE], schedule, out, more, cut);
     assert_true(used > 0 && used < TEXT_MAX);
 }
 
@@ -170,8 +172,9 @@ static void try_mesh(const way *at, const tr_mesh *mesh, const samples *data,
     free_outcome(&many);
 }
 
-#define ZERO(stage) ONE_THREAD ", \"zero_optimization\": {\"stage\": " #stage "}"
-#define RECOMPUTED  ", \"activation_checkpointing\": {\"number_checkpoints\": 2}"
+#define ZERO_ALONE(stage) ", \"zero_optimization\": {\"stage\": " #stage "}"
+#define ZERO(stage)       ONE_THREAD ZERO_ALONE(stage)
+#define RECOMPUTED        ", \"activation_checkpointing\": {\"number_checkpoints\": 2}"
 
 static void layers_are_shared(void **state) {
     static const way ways[] = {
@@ -245,6 +248,57 @@ static void stages_change_no_bit(void **state) {
         }
         free_outcome(&one);
     }
+    samples_free(&data);
+}
+
+// Of six blocks, so that two stages may have four parts each.
+static const char deep[] =
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 32, \"n_head\": 4, "
+    "\"n_positions\": 8, \"vocab_size\": 67}";
+
+// In f32, and in reproducible mode to the bit: in waves that do not divide the batch,
+// in groups of waves that are smaller than the stages, with parameters that come and
+// go.
+static void schedules_change_no_bit(void **state) {
+#define SCHEDULE(name, each) ", \"schedule\": \"" name "\", \"virtual_stages\": " #each
+#define REPRODUCIBLE(more)                                                             \
+    ", \"execution\": {\"threads\": 1, \"reproducible\": true" more "}"
+    static const struct {
+        int stages; // at most
+        const char *schedule, *cut;
+    } runs[] = {
+        {4, SCHEDULE("interleaved", 2), REPRODUCIBLE("")},
+        {2, SCHEDULE("interleaved", 4), REPRODUCIBLE("") ZERO_ALONE(2)},
+        {2, SCHEDULE("interleaved", 3), REPRODUCIBLE(", \"wave\": 3") RECOMPUTED},
+        {4, SCHEDULE("breadth_first", 2), REPRODUCIBLE("") ZERO_ALONE(3)},
+        {4, SCHEDULE("breadth_first", 1), REPRODUCIBLE(", \"wave\": 2")},
+    };
+    samples data;
+    char text[TEXT_MAX];
+    outcome one, many;
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    write_run_of(text, deep, 1, &alone, "unused", ADAM, REPRODUCIBLE(""));
+    run_options options = options_of(text, &data, NULL, "never");
+    take_steps(&options, STEPS, false, &one);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        for (size_t m = 0; m < MESHES; m++) {
+            int stages = (int)meshes[m].size[TR_AXIS_PIPELINE];
+            if (!is_of_all(&meshes[m]) || meshes[m].size[TR_AXIS_TENSOR] > 1 ||
+                stages == 1 || stages > runs[i].stages) {
+                continue;
+            }
+            schedule = runs[i].schedule;
+            write_run_of(text, deep, 1, &meshes[m], "unused", ADAM, runs[i].cut);
+            options = options_of(text, &data, comm, "never");
+            take_steps(&options, STEPS, false, &many);
+            assert_memory_equal(one.loss, many.loss, sizeof one.loss);
+            snapshot_assert_same(&one.end, &many.end);
+            free_outcome(&many);
+        }
+    }
+    schedule = "";
+    free_outcome(&one);
     samples_free(&data);
 }
 
@@ -365,7 +419,9 @@ static int run(const char *which) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_split_takes_its_share),
         cmocka_unit_test(a_stage_has_what_its_units_use),
-        cmocka_unit_test(layers_are_shared), cmocka_unit_test(stages_change_no_bit),
+        cmocka_unit_test(layers_are_shared),
+        cmocka_unit_test(stages_change_no_bit),
+        cmocka_unit_test(schedules_change_no_bit),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_mesh, scratch_make,
                                         scratch_remove)};
     return cmocka_run_group_tests(tests, NULL, NULL);

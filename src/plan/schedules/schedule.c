@@ -1,0 +1,21 @@
+// The schedules that there are.
+#include "plan/schedules/schedule.h"
+
+#include "base/checked.h"
+
+static const tr_pipeline_schedule *const schedules[] = {
+    [TR_PIPELINE_1F1B] = &tr__pipeline_1f1b,
+    [TR_PIPELINE_INTERLEAVED] = &tr__pipeline_interleaved,
+    [TR_PIPELINE_BREADTH_FIRST] = &tr__pipeline_breadth_first,
+
+};
+
+const tr_pipeline_schedule *tr__pipeline_schedule(tr_pipeline_order which) {
+    size_t at = (size_t)which;
+    return at < sizeof schedules / sizeof *schedules ? schedules[at] : NULL;
+}
+
+tr_chunks tr__pipeline_chunks(const tr_plan_request *request) {
+    return (tr_chunks){.stages = request->mesh.size[TR_AXIS_PIPELINE],
+                       .each = tr__max_i64(request->virtual_stages, 1)};
+}
