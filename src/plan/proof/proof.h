@@ -212,7 +212,7 @@ bool tr__pieces_make(tr_proof *p); // false: no memory
 void tr__pieces_reset(tr_proof *p);
 void tr__rule_exchange_tensor(tr_proof *p);
 void tr__rule_message(tr_proof *p);
-void tr__rule_sum_tied(tr_proof *p);
+void tr__rule_sum_parts(tr_proof *p);
 // rules_hand_out.c
 void tr__rule_hand_out(tr_proof *p);
 // rules_wave.c

@@ -45,18 +45,25 @@ static bool is_of_all(const tr_mesh *mesh) {
     return tr_mesh_ranks(mesh) == tr_comm_ranks(comm);
 }
 
+// `tensor`: more keys of tensor_parallel.
+static void write_run_with(char text[TEXT_MAX], const char *model, int micro,
+                           const tr_mesh *mesh, const char *tensor, const char *out,
+                           const char *more, const char *cut) {
+    int used = snprintf(
+        text, TEXT_MAX,
+        "{\"model\": %s, \"steps\": 9, \"data\": {\"order\": \"sequential\"}, "
+        "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": %d, "
+        "\"tensor_parallel\": {\"size\": %d%s}, \"pipeline\": {\"stages\": %d}, "
+        "\"out\": \"%s\"%s%s}",
+        model, BATCH, micro, (int)mesh->size[TR_AXIS_TENSOR], tensor,
+        (int)mesh->size[TR_AXIS_PIPELINE], out, more, cut);
+    assert_true(used > 0 && used < TEXT_MAX);
+}
+
 static void write_run_of(char text[TEXT_MAX], const char *model, int micro,
                          const tr_mesh *mesh, const char *out, const char *more,
                          const char *cut) {
-    int used =
-        snprintf(text, TEXT_MAX,
-                 "{\"model\": %s, \"steps\": 9, \"data\": {\"order\": \"sequential\"}, "
-                 "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": %d, "
-                 "\"tensor_parallel\": {\"size\": %d}, \"pipeline\": {\"stages\": %d}, "
-                 "\"out\": \"%s\"%s%s}",
-                 model, BATCH, micro, (int)mesh->size[TR_AXIS_TENSOR],
-                 (int)mesh->size[TR_AXIS_PIPELINE], out, more, cut);
-    assert_true(used > 0 && used < TEXT_MAX);
+    write_run_with(text, model, micro, mesh, "", out, more, cut);
 }
 
 #define ADAM       ", \"optimizer\": {\"params\": {\"lr\": 0.01, \"eps\": 1e-6}}"
@@ -154,16 +161,20 @@ typedef struct way {
     const char *model, *more;
     int micro;
     const char *cut;
+    bool sequence; // what lies between layers is cut, too
 } way;
 
 static void try_mesh(const way *at, const tr_mesh *mesh, const samples *data,
                      const outcome *one) {
     char text[TEXT_MAX], what[TEXT_MAX];
     outcome many;
-    snprintf(what, sizeof what, "%s%s in micro-batches of %d%s on %d x %d x %d ranks",
-             at->model, at->more, at->micro, at->cut, (int)mesh->size[TR_AXIS_DATA],
+    snprintf(what, sizeof what, "%s%s in micro-batches of %d%s%s on %d x %d x %d ranks",
+             at->model, at->more, at->micro, at->cut,
+             at->sequence ? ", tokens cut" : "", (int)mesh->size[TR_AXIS_DATA],
              (int)mesh->size[TR_AXIS_TENSOR], (int)mesh->size[TR_AXIS_PIPELINE]);
-    write_run_of(text, at->model, at->micro, mesh, "unused", at->more, at->cut);
+    write_run_with(text, at->model, at->micro, mesh,
+                   at->sequence ? ", \"sequence\": true" : "", "unused", at->more,
+                   at->cut);
     run_options options = options_of(text, data, comm, "never");
     take_steps(&options, STEPS, false, &many);
     assert_near(one, &many, what);
@@ -171,19 +182,28 @@ static void try_mesh(const way *at, const tr_mesh *mesh, const samples *data,
 }
 
 #define ZERO(stage) ONE_THREAD ", \"zero_optimization\": {\"stage\": " #stage "}"
-#define RECOMPUTED  ", \"activation_checkpointing\": {\"number_checkpoints\": 2}"
+#define OFFLOADED_ADAM                                                                 \
+    ONE_THREAD ", \"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": "       \
+               "{\"device\": \"cpu\"}}"
+#define RECOMPUTED ", \"activation_checkpointing\": {\"number_checkpoints\": 2}"
 
 static void layers_are_shared(void **state) {
     static const way ways[] = {
-        {gpt2, ADAM, 2, ONE_THREAD},
-        {llama, ADAM, 2, ZERO(3)},
-        {qwen3, ADAM, 4, ZERO(1)},
-        {qwen3, ADAM, 1, ONE_THREAD RECOMPUTED},
-        {gpt2, ADAM, 4, ZERO(3)},
-        {gpt2, ADAM, 1, ZERO(2) RECOMPUTED},
-        {gpt2, ADAM, 3, ZERO(1)},
-        {gpt2, ADAM, 1, ", \"execution\": {\"threads\": 1, \"wave\": 2}"},
-        {gpt2, ADAM ", \"freeze\": [\"*c_fc*\"]", 2, ONE_THREAD},
+        {gpt2, ADAM, 2, ONE_THREAD, false},
+        {llama, ADAM, 2, ZERO(3), false},
+        {qwen3, ADAM, 4, ZERO(1), false},
+        {qwen3, ADAM, 1, ONE_THREAD RECOMPUTED, false},
+        {gpt2, ADAM, 4, ZERO(3), false},
+        {gpt2, ADAM, 1, ZERO(2) RECOMPUTED, false},
+        {gpt2, ADAM, 3, ZERO(1), false},
+        {gpt2, ADAM, 1, ", \"execution\": {\"threads\": 1, \"wave\": 2}", false},
+        {gpt2, ADAM ", \"freeze\": [\"*c_fc*\"]", 2, ONE_THREAD, false},
+        {gpt2, ADAM, 2, ONE_THREAD, true},
+        {gpt2, ADAM, 3, ZERO(2) RECOMPUTED, true},
+        {gpt2, ADAM, 1, ZERO(1), true},
+        {llama, ADAM, 4, ZERO(3), true},
+        {qwen3, ADAM, 2, ONE_THREAD RECOMPUTED, true},
+        {gpt2, ADAM ", \"freeze\": [\"*ln_1*\"]", 2, OFFLOADED_ADAM, true},
     };
     samples data;
     (void)state;
