@@ -2,6 +2,7 @@
 // of drawn requests every plan is proved, units hand on a rank's tokens alone, and what
 // is exchanged, or summed, otherwise is found.
 #include "base/rng.h"
+#include "draws.h"
 #include "ops/nn/all_reduce/all_reduce.h"
 #include "ops/nn/token_parts/token_parts.h"
 #include "plan/drawn.h"
@@ -17,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { DRAWN = 600, MADE_LEAST = 40, SPOILT_MOST = 12 };
+enum { DRAWN = TEST_DRAWS(2000, 300), MADE_LEAST = DRAWN / 15, SPOILT_MOST = 12 };
 
 // A drawn request on a mesh with two or four tensor ranks, of what these know.
 static tr_plan_request draw_on_mesh(const test_models *models, uint64_t index) {
@@ -151,6 +152,29 @@ static void what_is_exchanged_otherwise_is_found(void **state) {
     assert_true(nodes > 100 && sums > 20);
 }
 
+// Of GPT-2 124M, with context 1024, two ranks keep half of each.
+static void two_ranks_keep_half(void **state) {
+    static const tr_ledger_category kept[] = {
+        TR_LEDGER_parameters, TR_LEDGER_gradients, TR_LEDGER_optimizer,
+        TR_LEDGER_activations, TR_LEDGER_boundary};
+    tr_model *model = test_model_gpt2();
+    tr_plan_request request = test_request(model, 1, 4);
+    (void)state;
+    tr_plan *whole = test_plan(&request);
+    request.mesh.size[TR_AXIS_TENSOR] = 2;
+    request.sequence_parallel = true;
+    tr_plan *half = test_plan(&request);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        int64_t of_one = tr_plan_ledger(whole)->bytes[TR_SPACE_DEVICE][kept[i]];
+        int64_t of_two = tr_plan_ledger(half)->bytes[TR_SPACE_DEVICE][kept[i]];
+        assert_true(of_one > 0);
+        assert_in_range(of_two, of_one / 2, of_one / 2 + of_one * 3 / 200); // 3 %
+    }
+    tr_plan_destroy(whole);
+    tr_plan_destroy(half);
+    tr_model_destroy(model);
+}
+
 static void tokens_have_to_divide(void **state) {
     tr_model *model = test_model_small_gpt2(0);
     tr_plan_request request = test_request(model, 2, 2);
@@ -179,7 +203,7 @@ static void tokens_have_to_divide(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_have_to_divide),
+        cmocka_unit_test(tokens_have_to_divide), cmocka_unit_test(two_ranks_keep_half),
         cmocka_unit_test(what_is_exchanged_otherwise_is_found),
         cmocka_unit_test(plans_are_proved)};
     return cmocka_run_group_tests(tests, NULL, NULL);
