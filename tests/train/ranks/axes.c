@@ -5,8 +5,10 @@
 // reproducible mode stages change no bit. A checkpoint is that of one rank's in names
 // and shapes, and goes on with any mesh. Of two ranks of the tensor axis each keeps
 // half of what is split, and a stage keeps what its own units use.
+#include "base/hash.h"
 #include "comm/comm.h"
 #include "comm/mesh.h"
+#include "exec/walk.h"
 #include "on_ranks.h"
 #include "train/samples.h"
 #include "train/scratch.h"
@@ -251,6 +253,50 @@ static void cut_tokens_change_no_bit_of_the_forward(void **state) {
     samples_free(&data);
 }
 
+// What every tensor rank has as a whole, and all have updated for themselves: norms,
+// biases behind sums, positions; with its states.
+static uint64_t hash_whole(const trial *t) {
+    uint64_t hash = 1;
+    for (size_t f = 0; f < t->plan->flat_count; f++) {
+        const tr_flat *flat = &t->plan->flats[f];
+        const tr_flat_range *kept[] = {&flat->master, &flat->state[0], &flat->state[1]};
+        for (int i = 0; i < 3 && !flat->split && flat->count > 0; i++) {
+            const void *bytes = tr__memory(t->engine->executor, kept[i]->buffer);
+            hash = tr__hash_more(hash, bytes, (size_t)kept[i]->count * sizeof(float));
+        }
+    }
+    return hash;
+}
+
+static void whole_tensors_stay_the_same_on_all_ranks(void **state) {
+    enum { RANKS_MOST = 8 };
+    static const char *const models[] = {gpt2, llama, qwen3};
+    const tr_mesh mesh = {.size = {tr_comm_ranks(comm) / 2, 2, 1}};
+    samples data;
+    tr_error err = {0};
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char text[TEXT_MAX];
+        uint64_t all[RANKS_MOST];
+        tr_step_result result;
+        trial t;
+        write_run_with(text, models[i], 1, &mesh, ", \"sequence\": true", "unused",
+                       ADAM, ZERO(1));
+        run_options options = options_of(text, &data, comm, "never");
+        trial_open(&t, &options);
+        uint64_t before = hash_whole(&t);
+        trial_steps(&t, STEPS, &result);
+        uint64_t own = hash_whole(&t);
+        assert_true(own != before);
+        trial_ok(tr__comm_all_gather(comm, &own, sizeof own, all, &err), &err);
+        assert_true(all[tr_comm_rank(comm) / 2 * 2] ==
+                    all[tr_comm_rank(comm) / 2 * 2 + 1]);
+        trial_close(&t);
+    }
+    samples_free(&data);
+}
+
 #define OPTIMIZER(type)                                                                \
     ", \"optimizer\": {\"type\": \"" type                                              \
     "\", \"params\": {\"lr\": 0.003, \"eps\": 1e-6}}"
@@ -412,6 +458,7 @@ static int run(const char *which) {
         cmocka_unit_test(what_is_split_takes_its_share),
         cmocka_unit_test(a_stage_has_what_its_units_use),
         cmocka_unit_test(cut_tokens_change_no_bit_of_the_forward),
+        cmocka_unit_test(whole_tensors_stay_the_same_on_all_ranks),
         cmocka_unit_test(layers_are_shared),
         cmocka_unit_test(stages_change_no_bit),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_mesh, scratch_make,
