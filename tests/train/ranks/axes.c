@@ -1,7 +1,7 @@
-// Run on two, four or eight ranks: GPT-2, Llama and Qwen3, of which ranks of the tensor
-// axis share the work of layers, and ranks of the pipeline axis have other layers,
-// against one rank. Weights, moments and losses are the same but for rounding, with
-// dropout, at every stage of ZeRO, recomputed, in micro-batches of other sizes; in
+// Run on two, four or eight ranks: GPT-2, Llama, Qwen3 and BERT, of which ranks of the
+// tensor axis share the work of layers, and ranks of the pipeline axis have other
+// layers, against one rank. Weights, moments and losses are the same but for rounding,
+// with dropout, at every stage of ZeRO, recomputed, in micro-batches of other sizes; in
 // reproducible mode stages change no bit. A checkpoint is that of one rank's in names
 // and shapes, and goes on with any mesh. Of two ranks of the tensor axis each keeps
 // half of what is split, and a stage keeps what its own units use.
@@ -36,6 +36,12 @@ static const char llama[] =
 static const char qwen3[] =
     "{\"model_type\": \"qwen3\", \"head_dim\": 8, \"tie_word_embeddings\": true, " HEADS
     "}";
+
+static const char bert[] =
+    "{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 4, \"intermediate_size\": 43, \"vocab_size\": 67, "
+    "\"max_position_embeddings\": 8}";
+#define MASKED ", \"task\": \"masked_lm\""
 
 // data, tensor, pipeline
 static const tr_mesh meshes[] = {
@@ -206,25 +212,29 @@ static void layers_are_shared(void **state) {
         {llama, ADAM, 4, ZERO(3), true},
         {qwen3, ADAM, 2, ONE_THREAD RECOMPUTED, true},
         {gpt2, ADAM ", \"freeze\": [\"*ln_1*\"]", 2, OFFLOADED_ADAM, true},
+        {bert, ADAM MASKED, 2, ZERO(2), true},
     };
-    samples data;
+    samples tokens, masked;
     (void)state;
-    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    samples_tokens(&tokens, STEPS * BATCH, 8, TOKENS, 6);
+    samples_masked(&masked, STEPS * BATCH, 8, TOKENS, 6);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const samples *data = ways[i].model == bert ? &masked : &tokens;
         char text[TEXT_MAX];
         outcome one;
         write_run_of(text, ways[i].model, 2, &alone, "unused", ways[i].more,
                      ONE_THREAD);
-        run_options options = options_of(text, &data, NULL, "never");
+        run_options options = options_of(text, data, NULL, "never");
         take_steps(&options, STEPS, false, &one);
         for (size_t m = 0; m < MESHES; m++) {
             if (is_of_all(&meshes[m])) {
-                try_mesh(&ways[i], &meshes[m], &data, &one);
+                try_mesh(&ways[i], &meshes[m], data, &one);
             }
         }
         free_outcome(&one);
     }
-    samples_free(&data);
+    samples_free(&tokens);
+    samples_free(&masked);
 }
 
 // What ranks sum is summed in the same order, and norms are of rows: so the forward has
