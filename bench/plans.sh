@@ -14,6 +14,7 @@
 #     gpt3        docs/memory.md: 3.2 million tokens a step
 #     cuts        docs/plan.md: micro-batch, wave and recomputation
 #     slices      docs/distributed.md: slices of the vocabulary
+#     tokens      docs/distributed.md: what tensor ranks keep, and send
 #     sums        docs/precision.md: sums of gradients in 16 bits
 #     ranks       docs/simulate.md: from 1 to 10,240 ranks
 #     schedules   docs/parallelism.md: schedules of a pipeline
@@ -288,6 +289,38 @@ bench_slices() {
     done
 }
 
+# of_device NAME: MiB of the device's that the plan made last gives to it
+of_device() {
+    mib "$(sed -n "s/^ *\"device\": {.*\"$1\": \([0-9]*\).*/\1/p" "$work/plan.json")"
+}
+
+# kept_by NAME RANKS [KEY=VALUE...]: of one of so many tensor ranks
+kept_by() {
+    name=$1 ranks=$2
+    shift 2
+    for key in "$@"; do
+        set -- "$@" --set "$key"
+        shift
+    done
+    "$program" plan "$work/run.json" --ranks "$ranks" --set "tensor_parallel.size=$ranks" \
+        --set train_batch_size=4 --set train_micro_batch_size_per_gpu=1 \
+        --set execution.threads=1 "$@" --json >"$work/plan.json" 2>"$work/log" || {
+        cat "$work/log" >&2
+        return 1
+    }
+    sent="$(figure gather "$work/plan.json") + $(figure reduce "$work/plan.json")"
+    row "$name" "$(of_device parameters)" "$(of_device gradients)" \
+        "$(of_device optimizer)" "$(of_device activations)" "$(of_device boundary)" \
+        "$(of_device total)" "$(mib "($sent)")"
+}
+
+bench_tokens() {
+    model '{"model_type": "gpt2", "n_positions": 1024}'
+    columns ranks parameters gradients optimizer activations boundary total sent
+    kept_by 1 1 && kept_by 2 2 &&
+        kept_by "2, \`sequence\`" 2 tensor_parallel.sequence=true
+}
+
 # ---- docs/precision.md
 
 # summed TYPE RANKS FIGURES [KEY=VALUE...]: FIGURES ("device gradients") of the plan whose
@@ -445,7 +478,7 @@ END
     done
 }
 
-parts="choices recompute xl batch budgets gpt3 cuts slices sums ranks schedules"
+parts="choices recompute xl batch budgets gpt3 cuts slices tokens sums ranks schedules"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do

@@ -196,21 +196,20 @@ row "Llama 3.1 8B, 8 H100 of 500 W and 2.4 TB/s, T = 16, m = 2" 2.457 "$work/tit
 row "Llama 3 8B in fp8, 8 H100, T = 128, m = 1" 9.07 $h100 8 128 1 \
     "what is recomputed; clocks" "$bridge" fp8.enabled=true
 
-# What Tranche cannot plan of these runs yet, and so simulates without.
-sequence="not built: norms and dropout shared by the ranks"
+sequence=tensor_parallel.sequence=true
 megatron 48 6144 64
-row "GPT 22B, 8 A100, t = 8, T = 4, m = 4" 1.10 $a100 8 4 4 "$sequence" "$korthikanti" \
-    "$none"
+row "GPT 22B, 8 A100, t = 8, T = 4, m = 4" 1.10 $a100 8 4 4 "" "$korthikanti" "$none" \
+    $sequence
 row "the same, all recomputed, no sequence parallelism" 1.42 $a100 8 4 4 "" \
     "$korthikanti" "$all"
 megatron 96 12288 96 8
-row "GPT 175B, 64 A100, t = 8, p = 8, v = 3, T = 64, m = 1" 13.75 $a100 64 64 1 "$sequence" \
-    "$korthikanti" "$none" $parts=3
+row "GPT 175B, 64 A100, t = 8, p = 8, v = 3, T = 64, m = 1" 13.75 $a100 64 64 1 "" \
+    "$korthikanti" "$none" $sequence $parts=3
 row "the same, all recomputed, no sequence parallelism" 18.13 $a100 64 64 1 "" \
     "$korthikanti" "$all" $parts=3
 megatron 105 20480 128 35
 row "GPT 530B, 2,240 A100, t = 8, p = 35, v = 3, T = 2240, m = 1" 39.15 $a100 2240 2240 1 \
-    "$sequence" "$korthikanti" "$none" $parts=3
+    "" "$korthikanti" "$none" $sequence $parts=3
 guess="its micro-batch: 1 is a guess"
 megatron 40 6144 48
 row "GPT 18.4B, 256 A100, t = 8, T = 1024" 9.4 $a100 256 1024 4 \
@@ -226,11 +225,12 @@ row "GPT 1T, 3,072 A100, t = 8, p = 64, T = 3072" 102.6 $a100 3072 3072 1 "$gues
     "$narayanan" "$all"
 megatron 96 12288 128 8 64000
 row "GPT 175B, 256 A100, t = 8, p = 8, v = 6, T = 768" 40.0 $a100 256 768 1 \
-    "what is recomputed: nothing is a guess; $sequence" "$megascale" "$none" \
-    zero_optimization.stage=1 $parts=6
+    "what is recomputed: nothing is a guess" "$megascale" "$none" \
+    zero_optimization.stage=1 $sequence $parts=6
 llama 126 16384 128 53248 1 8 16
 row "Llama 3 405B, 8,192 H100, t = 8, p = 16, T = 2048" 12.25 $h100 8192 2048 1 \
-    "its step: 12.0 to 12.5 s; its parts of a stage; $sequence" "$herd" "$none" $parts=8
+    "its step: 12.0 to 12.5 s; whether norms and dropout were shared; its parts of a stage" \
+    "$herd" "$none" $sequence $parts=8
 
 # Rows of which Tranche lacks something are told apart.
 summary() { # WORDS

@@ -91,13 +91,14 @@ static bool wants_rule(tr_walk *w, const tr_call *node, const tr_rule *rule) {
     return false;
 }
 
-// What ranks sum is a tensor of its own, of the output's type: it is added to what is
-// there only behind the exchange.
+// What ranks exchange is a tensor of its own, of the output's type: it is added to what
+// is there only behind the exchange.
 static void add_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule,
                           tr_call *call) {
     bool accumulate, first;
     tr_value target = node->in[rule->out[0].index];
     tr_value sum = tr__walk_gradient(w, node->out[0]);
+    tr__walk_info(w, sum)->desc.shape = tr__walk_info(w, target)->desc.shape;
     call->out[0] = sum;
     call->out_count = 1;
     tr__walk_emit(w, call);

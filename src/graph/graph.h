@@ -67,6 +67,9 @@ typedef struct tr_param_info {
     int64_t room;   // `split`: elements that are set aside for it on each rank
     tr_init init;
     bool shared;
+    // Whole on every rank of the tensor axis, each of which makes its tokens' part of
+    // the gradient: the parts are summed once a step.
+    bool summed;
     bool frozen; // it is not trained: it has no gradient
     bool apart;  // it is trained, and the optimizer keeps other states of it
     // Kept in few bits (base/quantized.h): `shape` is then that of its bytes, as
@@ -107,7 +110,9 @@ struct tr_graph {
     tr_tensor_desc inputs[TR_GRAPH_IO_MAX]; // of the unit: outputs of the one before
     int input_count;
     bool input_fixed[TR_GRAPH_IO_MAX]; // nothing trained leads to it: no gradient
-    tr_batch_tensors batch;            // of the model
+    // Each rank of the tensor axis has its tokens of it (tr_cut.tokens).
+    bool input_cut[TR_GRAPH_IO_MAX], output_cut[TR_GRAPH_IO_MAX];
+    tr_batch_tensors batch; // of the model
     tr_value data_value[TR_BATCH_TENSORS_MAX];
     tr_value data_seen[TR_BATCH_TENSORS_MAX]; // the same, in the type it computes in
     tr_value input_value[TR_GRAPH_IO_MAX];

@@ -95,7 +95,8 @@ tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout
                           tr_value weight, tr_value bias, float epsilon,
                           tr_value *norm) {
     tr_value out[TR_OP_OUT_MAX] = {TR_NO_VALUE, TR_NO_VALUE};
-    tr_layer_norm_attr attr = {epsilon, dropout, tr__graph_draw(graph)};
+    tr_layer_norm_attr attr = {
+        epsilon, {.probability = dropout, .draw_id = tr__graph_draw(graph)}};
     tr_graph_op(graph, &tr__op_residual_norm, &attr, (tr_value[]){r, x, weight, bias},
                 4, out);
     *norm = out[1];
@@ -103,7 +104,7 @@ tr_value tr_residual_norm(tr_graph *graph, tr_value r, tr_value x, float dropout
 }
 
 tr_value tr_residual(tr_graph *graph, tr_value r, tr_value x, float dropout) {
-    tr_dropout_attr attr = {dropout, tr__graph_draw(graph)};
+    tr_dropout_attr attr = {.probability = dropout, .draw_id = tr__graph_draw(graph)};
     return tr_graph_op(graph, &tr__op_residual, &attr, (tr_value[]){r, x}, 2, NULL);
 }
 
@@ -220,7 +221,8 @@ tr_value tr_tanh(tr_graph *graph, tr_value x) {
 }
 
 tr_value tr_dropout(tr_graph *graph, tr_value x, float probability) {
-    tr_dropout_attr attr = {probability, tr__graph_draw(graph)};
+    tr_dropout_attr attr = {.probability = probability,
+                            .draw_id = tr__graph_draw(graph)};
     if (probability == 0) {
         return x;
     }

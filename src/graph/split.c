@@ -1,28 +1,11 @@
 #include "graph/split.h"
 
 #include "base/memory.h"
-#include "graph/recompute.h"
 #include "graph/splitter.h"
 
 #include <string.h>
 
-// ---- ways
-
-// Inference puts others in the place of losses: none is shared.
-static bool can_expand(const tr_splitter *s, const tr_call *node) {
-    return s->tied && tr__rewrite_row(s->walk->own, node->op, TR_REWRITE_SPLIT) != NULL;
-}
-
-static bool find_way(const tr_splitter *s, const tr_call *node, int way,
-                     tr_split *out) {
-    tr_node_view view;
-    tr__node_view(s->graph, node, &view);
-    *out = (tr_split){.added = 0};
-    memcpy(out->attr, node->attr, sizeof out->attr);
-    return node->op->split &&
-           node->op->split(&view.node, way, s->walk->ranks, s->walk->rank, out) &&
-           (!out->expands || can_expand(s, node));
-}
+// ---- families
 
 static int new_family(tr_splitter *s, const tr_cut *cut) {
     tr_family *f = &s->families[s->family_count];
@@ -55,7 +38,7 @@ static bool takes(tr_splitter *s, const tr_call *node, const tr_split *way) {
         int f = s->family_of[value];
         bool fits =
             way->in[i].dim < 0 ? f < 0 : f >= 0 && agrees(&s->families[f], &way->in[i]);
-        if (!fits) {
+        if (!fits || way->in[i].tokens) {
             return false;
         }
     }
@@ -165,7 +148,7 @@ static bool follow(tr_splitter *s, tr_value value) {
         const tr_call *node = &s->graph->nodes[n];
         tr_split way;
         bool good = s->is_split[n] || !reads(node, value);
-        for (int w = 0; !good && find_way(s, node, w, &way); w++) {
+        for (int w = 0; !good && tr__split_way(s, node, w, &way); w++) {
             good = takes(s, node, &way) && take_way(s, n, &way);
             if (!good && s->is_split[n]) {
                 return false; // the run as a whole is given up
@@ -241,7 +224,7 @@ static bool opens(const tr_splitter *s, const tr_call *node, const tr_split *way
 static void try_from(tr_splitter *s, size_t n) {
     const tr_call *node = &s->graph->nodes[n];
     tr_split way;
-    for (int w = 0; !s->is_split[n] && find_way(s, node, w, &way); w++) {
+    for (int w = 0; !s->is_split[n] && tr__split_way(s, node, w, &way); w++) {
         s->run_count = 0;
         s->family_before = s->family_count;
         if (opens(s, node, &way) && takes(s, node, &way) &&
@@ -258,12 +241,16 @@ static bool allocate(tr_splitter *s) {
     s->run = tr__calloc(nodes, sizeof *s->run);
     s->family_of = tr__calloc(values, sizeof *s->family_of);
     s->families = tr__calloc(values, sizeof *s->families);
+    s->by_tokens = tr__calloc(nodes, sizeof *s->by_tokens);
+    s->cut_tokens = tr__calloc(values, sizeof *s->cut_tokens);
     s->shared = tr__calloc(values, sizeof *s->shared);
-    bool good =
-        s->is_split && s->splits && s->run && s->family_of && s->families && s->shared;
+    s->whole = tr__calloc(values, sizeof *s->whole);
+    s->part = tr__calloc(values, sizeof *s->part);
+    bool good = s->is_split && s->splits && s->run && s->family_of && s->families &&
+                s->by_tokens && s->cut_tokens && s->shared && s->whole && s->part;
     for (size_t v = 0; good && v < values; v++) {
         s->family_of[v] = -1;
-        s->shared[v] = TR_NO_VALUE;
+        s->shared[v] = s->whole[v] = s->part[v] = TR_NO_VALUE;
     }
     return good;
 }
@@ -277,6 +264,9 @@ tr_status tr__graph_split(tr_graph *graph, const tr_rewrite_walk *walk, bool tie
         for (size_t n = 0; n < graph->node_count; n++) {
             try_from(&s, n);
         }
+        if (walk->tokens > 0) {
+            tr__split_find_tokens(&s);
+        }
         tr__split_write(&s);
     }
     tr__free(s.is_split);
@@ -284,6 +274,10 @@ tr_status tr__graph_split(tr_graph *graph, const tr_rewrite_walk *walk, bool tie
     tr__free(s.run);
     tr__free(s.family_of);
     tr__free(s.families);
+    tr__free(s.by_tokens);
+    tr__free(s.cut_tokens);
     tr__free(s.shared);
+    tr__free(s.whole);
+    tr__free(s.part);
     return tr_graph_status(graph, err);
 }

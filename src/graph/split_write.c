@@ -2,43 +2,9 @@
 #include "graph/splitter.h"
 
 #include "base/memory.h"
-#include "ops/nn/all_reduce/all_reduce.h"
-#include "ops/nn/bias/bias.h"
 #include "ops/operand.h"
 
 #include <string.h>
-
-static tr_value add_value(tr_splitter *s, tr_tensor_desc desc) {
-    return tr__graph_value(s->graph,
-                           (tr_value_info){.desc = desc, .kind = TR_VALUE_NODE});
-}
-
-// A node of its own in the place of `like`.
-static void put_new(tr_splitter *s, const tr_call *like, const tr_op *op,
-                    const tr_value in[2], tr_value out) {
-    const tr_all_reduce_attr attr = {.axes = s->walk->axes};
-    tr_call call = {.op = op,
-                    .in_count = in[1] == TR_NO_VALUE ? 1 : 2,
-                    .out_count = 1,
-                    .in = {in[0], in[1]},
-                    .out = {out},
-                    .segment = like->segment,
-                    .origin = like->origin};
-    if (op->attr_bytes == sizeof attr) {
-        memcpy(call.attr, &attr, sizeof attr);
-    }
-    tr__graph_keep_node(s->graph, &call);
-}
-
-// The value itself, of which every rank makes a part of the gradient.
-static tr_value share_value(tr_splitter *s, const tr_call *like, tr_value value) {
-    if (s->shared[value] == TR_NO_VALUE) {
-        tr_value in[2] = {value, TR_NO_VALUE};
-        s->shared[value] = add_value(s, tr__split_info(s, value)->desc);
-        put_new(s, like, &tr__op_all_reduce_gradient, in, s->shared[value]);
-    }
-    return s->shared[value];
-}
 
 static void cut_param(tr_splitter *s, tr_param_info *param, int dim, int64_t blocks) {
     int64_t inner = 1, size = param->shape.dim[dim] / blocks;
@@ -79,30 +45,54 @@ static void cut_params(tr_splitter *s, tr_value value, const tr_cut *cut,
     tr__split_info(s, value)->desc.shape.dim[cut->dim] = elements;
 }
 
+// All of an input, or this rank's part of it, as the way says.
+static tr_value write_input(tr_splitter *s, const tr_call *node, const tr_split *way,
+                            int i) {
+    tr_value value = node->in[i];
+    bool part_of_gradient = way->partial_gradient >> i & 1;
+    if (way->in[i].tokens) {
+        return s->cut_tokens[value] ? value : tr__split_part(s, node, value);
+    }
+    if (s->family_of[value] >= 0) {
+        return value;
+    }
+    bool summed = tr__split_is_param(s, value) &&
+                  s->graph->params[tr__split_info(s, value)->index].summed;
+    return tr__split_all(s, node, value, part_of_gradient && !summed);
+}
+
 // What the node works on, on this rank.
 static void write_inputs(tr_splitter *s, tr_call *node, const tr_split *way) {
     const tr_call old = *node;
     for (int i = 0; i < old.in_count; i++) {
-        tr_value value = old.in[i];
-        if (value == TR_NO_VALUE) {
+        if (old.in[i] == TR_NO_VALUE) {
             continue;
         }
-        if (tr__split_is_param(s, value) && way->in[i].dim >= 0) {
-            cut_params(s, value, &way->in[i], tr__split_family(s, &old, way, i));
-        } else if (way->partial_gradient >> i & 1) {
-            node->in[i] = share_value(s, &old, value);
+        if (tr__split_is_param(s, old.in[i]) && way->in[i].dim >= 0) {
+            cut_params(s, old.in[i], &way->in[i], tr__split_family(s, &old, way, i));
+        } else if (way->added != i + 1) {
+            node->in[i] = write_input(s, &old, way, i);
         }
     }
 }
 
-// Sums over ranks, and what is added behind it.
+// Sums over ranks, of whole tensors or of this rank's tokens, and what is added behind
+// it: to whole tensors once, to tokens by the rank that has them.
 static void write_sum(tr_splitter *s, const tr_call *node, tr_value part,
-                      tr_value added, tr_value whole) {
-    tr_value sum =
-        added == TR_NO_VALUE ? whole : add_value(s, tr__split_info(s, whole)->desc);
-    put_new(s, node, &tr__op_all_reduce, (tr_value[2]){part, TR_NO_VALUE}, sum);
+                      tr_value added, tr_value result) {
+    tr_tensor_desc desc = tr__split_info(s, result)->desc;
+    bool tokens = s->cut_tokens[result];
+    desc.shape.dim[1] /= tokens ? s->walk->ranks : 1;
+    tr_value sum = added == TR_NO_VALUE ? result : tr__split_value(s, node, desc);
+    if (tokens) {
+        tr__split_sum_tokens(s, node, part, sum);
+    } else {
+        tr__split_sum(s, node, part, sum);
+    }
     if (added != TR_NO_VALUE) {
-        put_new(s, node, &tr__op_bias, (tr_value[2]){sum, added}, whole);
+        bool summed = s->graph->params[tr__split_info(s, added)->index].summed;
+        added = tokens && !summed ? tr__split_all(s, node, added, true) : added;
+        tr__split_bias(s, node, sum, added, result);
     }
 }
 
@@ -120,11 +110,39 @@ static void write_split(tr_splitter *s, const tr_call *old, const tr_split *way)
         node.in[way->added - 1] = TR_NO_VALUE;
     }
     if (way->partial & 1) {
-        node.out[0] = add_value(s, tr__split_info(s, whole)->desc);
+        node.out[0] = tr__split_value(s, old, tr__split_info(s, whole)->desc);
     }
     tr__graph_keep_node(s->graph, &node);
     if (way->partial & 1) {
-        write_sum(s, &node, node.out[0], added, whole);
+        write_sum(s, old, node.out[0], added, whole);
+    }
+}
+
+// One that shares no work: all ranks have all of what it reads.
+static void write_whole(tr_splitter *s, const tr_call *old) {
+    tr_call node = *old;
+    for (int i = 0; i < old->in_count; i++) {
+        if (old->in[i] != TR_NO_VALUE) {
+            node.in[i] = tr__split_all(s, old, old->in[i], false);
+        }
+    }
+    tr__graph_keep_node(s->graph, &node);
+}
+
+// What the unit hands on is cut where it can be; the caller gets all.
+static void write_outputs(tr_splitter *s) {
+    tr_graph *graph = s->graph;
+    for (int i = 0; i < graph->output_count && graph->node_count > 0; i++) {
+        const tr_call last = graph->nodes[graph->node_count - 1];
+        tr_value value = graph->output[i];
+        if (s->walk->hands_out) {
+            graph->output[i] = tr__split_all(s, &last, value, false);
+        } else if (!s->cut_tokens[value] && tr__split_has_tokens(s, value)) {
+            graph->output[i] = tr__split_part(s, &last, value);
+            graph->output_cut[i] = true;
+        } else {
+            graph->output_cut[i] = s->cut_tokens[value];
+        }
     }
 }
 
@@ -142,6 +160,13 @@ static void cut_values(tr_splitter *s, size_t count) {
             const tr_family *f = &s->families[s->family_of[v]];
             int64_t *size = &tr__split_info(s, (tr_value)v)->desc.shape.dim[f->dim];
             *size = elements_of(s, f, *size);
+        } else if (s->cut_tokens[v]) {
+            tr__split_info(s, (tr_value)v)->desc.shape.dim[1] /= s->walk->ranks;
+        }
+    }
+    for (int i = 0; i < s->graph->input_count; i++) {
+        if (s->graph->input_cut[i]) {
+            s->graph->inputs[i].shape.dim[1] /= s->walk->ranks;
         }
     }
 }
@@ -153,11 +178,14 @@ void tr__split_write(tr_splitter *s) {
     graph->nodes = NULL;
     graph->node_count = graph->node_capacity = 0;
     for (size_t n = 0; n < count && graph->err.status == TR_OK; n++) {
-        if (s->is_split[n]) {
+        if (s->is_split[n] || s->by_tokens[n]) {
             write_split(s, &old[n], &s->splits[n]);
         } else {
-            tr__graph_keep_node(graph, &old[n]);
+            write_whole(s, &old[n]);
         }
+    }
+    if (s->walk->tokens > 0) {
+        write_outputs(s);
     }
     cut_values(s, values);
     tr__graph_number_nodes(graph);

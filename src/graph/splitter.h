@@ -20,7 +20,14 @@ typedef struct tr_splitter {
     int *family_of;      // [values] of families; -1: whole
     tr_family *families; // [values]
     int family_count;
-    tr_value *shared; // [values] the value whose gradient is summed; TR_NO_VALUE
+    // Along the tokens (walk->tokens): nodes of no run of which each rank does its
+    // part, and values of which it has its part.
+    bool *by_tokens;  // [nodes]
+    bool *cut_tokens; // [values]
+    // What stands for a value where another form of it is needed; TR_NO_VALUE: nothing
+    // yet. All of it, of whose gradient each rank makes a part, or all ranks the same;
+    // and this rank's part of it.
+    tr_value *shared, *whole, *part; // [values]
     // The run that is tried: its nodes, and how many there were before it.
     int *run; // [nodes]
     int run_count;
@@ -43,6 +50,30 @@ tr_family *tr__split_family(const tr_splitter *s, const tr_call *node,
                             const tr_split *way, int input);
 // Parameters that lie in one tensor with the one of the value: [first, end).
 void tr__split_stack(const tr_splitter *s, tr_value value, size_t *first, size_t *end);
+
+// Way `way` of the node; false: there is none.
+bool tr__split_way(const tr_splitter *s, const tr_call *node, int way, tr_split *out);
+// Finds the nodes that are cut along the tokens, when runs are known; and which whole
+// parameters are summed because of that.
+void tr__split_find_tokens(tr_splitter *s);
+// Can ranks share the tokens of the value?
+bool tr__split_has_tokens(const tr_splitter *s, tr_value value);
+
+// The value as a node needs it that stands in the place of `like`: this rank's part; or
+// all of it, of whose gradient each rank makes a part (`shared`) or all the same.
+tr_value tr__split_part(tr_splitter *s, const tr_call *like, tr_value value);
+tr_value tr__split_all(tr_splitter *s, const tr_call *like, tr_value value,
+                       bool shared);
+// A new value, like that of a node in the place of `like`.
+tr_value tr__split_value(tr_splitter *s, const tr_call *like, tr_tensor_desc desc);
+// `to`: the sum over ranks of what each has in `from`: all of it, or, along the tokens,
+// this rank's part.
+void tr__split_sum(tr_splitter *s, const tr_call *like, tr_value from, tr_value to);
+void tr__split_sum_tokens(tr_splitter *s, const tr_call *like, tr_value from,
+                          tr_value to);
+// A node that adds a bias.
+void tr__split_bias(tr_splitter *s, const tr_call *like, tr_value x, tr_value bias,
+                    tr_value y);
 
 // Writes the graph anew, of which is known how it is split.
 void tr__split_write(tr_splitter *s);

@@ -133,15 +133,35 @@ void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost) {
     cost->flops = flops * (double)tr_shape_count(shape);
 }
 
-bool tr__split_elements(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
-                        tr_split *out) {
-    (void)ranks;
-    (void)rank;
+bool tr__has_tokens(const tr_tensor_desc *desc, int64_t ranks) {
+    return desc->shape.rank >= 3 && desc->shape.dim[1] % ranks == 0;
+}
+
+bool tr__split_tokens(const tr_op_node *node, int64_t ranks, tr_split *out) {
+    for (int i = 0; i < node->in_count; i++) {
+        bool rows = node->in[i].shape.rank > 1;
+        out->in[i] = rows ? tr__cut_tokens() : tr__uncut();
+        out->partial_gradient |= (uint32_t)!rows << i;
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        out->out[i] = tr__cut_tokens();
+    }
+    return tr__has_tokens(&node->in[0], ranks);
+}
+
+static bool split_last(const tr_op_node *node, tr_split *out) {
     for (int i = 0; i < node->in_count; i++) {
         out->in[i] = tr__cut_last(&node->in[i]);
     }
     for (int i = 0; i < node->out_count; i++) {
         out->out[i] = tr__cut_last(&node->out[i]);
     }
-    return way == 0;
+    return true;
+}
+
+bool tr__split_elements(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                        tr_split *out) {
+    (void)rank;
+    return way == 0 ? split_last(node, out)
+                    : way == 1 && tr__split_tokens(node, ranks, out);
 }

@@ -63,8 +63,18 @@ static inline void tr__cut_add(tr_cut *cut, int64_t elements) {
         cut->block[cut->blocks++] = elements;
     }
 }
+// Along the tokens (tr_cut.tokens).
+static inline tr_cut tr__cut_tokens(void) {
+    return (tr_cut){.dim = 1, .tokens = true};
+}
+// Can the ranks share out the tokens of this tensor, [B, tokens, ...]?
+bool tr__has_tokens(const tr_tensor_desc *desc, int64_t ranks);
+// Of an op that works on one row of each operand at a time: operands of two and more
+// dimensions are cut along the tokens; of all others each rank has a part of the
+// gradient. false: ranks cannot share the tokens of the first input.
+bool tr__split_tokens(const tr_op_node *node, int64_t ranks, tr_split *out);
 // Of an op that works on one element of each operand at a time: all are cut along the
-// last dimension.
+// last dimension (way 0), or along the tokens (way 1).
 bool tr__split_elements(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                         tr_split *out);
 

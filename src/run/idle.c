@@ -94,6 +94,11 @@ bool tr__idle_no_encoder(const void *object) {
     return !run->own_model || !tr__model_reads_texts(run->own_model);
 }
 
+bool tr__idle_no_tensor_ranks(const void *object) {
+    const tr_run *run = object;
+    return run->request.mesh.size[TR_AXIS_TENSOR] <= 1;
+}
+
 bool tr__idle_no_embeddings(const void *object) {
     const tr_run *run = object;
     return run->model->embedding_width == 0;

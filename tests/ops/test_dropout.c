@@ -43,7 +43,8 @@ static void share_and_scale(void **state) {
     (void)state;
     static float x[COUNT], y[COUNT];
     tr_run_context run = {.seed = 1, .step = 2, .sample = 3, .unit = 4};
-    tr_op_desc desc = describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){0.25f, 7});
+    tr_op_desc desc = describe(&tr__op_dropout, SAMPLES,
+                               (tr_dropout_attr){.probability = 0.25f, .draw_id = 7});
     fill(x, 3);
     test_launch(tr__op_dropout.reference, &desc,
                 &(tr_launch){.in = {x}, .out = {y}, .run = &run});
@@ -59,7 +60,7 @@ static void share_and_scale(void **state) {
 static void mask_does_not_depend_on_the_cut(void **state) {
     (void)state;
     static float x[COUNT], whole[COUNT], cut[COUNT];
-    tr_dropout_attr attr = {0.4f, 1};
+    tr_dropout_attr attr = {.probability = 0.4f, .draw_id = 1};
     fill(x, 1);
     const tr_kernel *kernel;
     for (int k = 0; (kernel = test_kernel(&tr__op_dropout, k)) != NULL; k++) {
@@ -82,6 +83,35 @@ static void mask_does_not_depend_on_the_cut(void **state) {
     }
 }
 
+// Parts of the tokens, each launched by itself, draw what the whole draws; parts also
+// end within a sample.
+static void mask_does_not_depend_on_parts(void **state) {
+    enum { PARTS = 5 };
+    (void)state;
+    static float x[COUNT], whole[COUNT], parts[COUNT];
+    const tr_run_context run = {.seed = 12, .sample = 500};
+    const tr_kernel *kernel;
+    fill(x, 1);
+    for (int k = 0; (kernel = test_kernel(&tr__op_dropout, k)) != NULL; k++) {
+        tr_op_desc desc =
+            describe(&tr__op_dropout, SAMPLES,
+                     (tr_dropout_attr){.probability = 0.4f, .draw_id = 1});
+        test_launch(kernel, &desc,
+                    &(tr_launch){.in = {x}, .out = {whole}, .run = &run});
+        for (int part = 0; part < PARTS; part++) {
+            desc = describe(
+                &tr__op_dropout, SAMPLES,
+                (tr_dropout_attr){
+                    .probability = 0.4f, .draw_id = 1, .parts = PARTS, .part = part});
+            desc.in[0].shape.dim[1] = desc.out[0].shape.dim[1] = ROWS / PARTS;
+            int at = COUNT / PARTS * part;
+            test_launch(kernel, &desc,
+                        &(tr_launch){.in = {x + at}, .out = {parts + at}, .run = &run});
+        }
+        assert_memory_equal(whole, parts, sizeof whole);
+    }
+}
+
 static int64_t differing(const float *a, const float *b) {
     int64_t count = 0;
     for (int i = 0; i < COUNT; i++) {
@@ -96,11 +126,13 @@ static void draws_differ(void **state) {
     static float x[COUNT], y[COUNT], other[COUNT];
     const tr_run_context runs[] = {{0}, {.seed = 1}, {.step = 1}, {.unit = 1}, {0}};
     fill(x, 1);
-    tr_op_desc desc = describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){0.5f, 0});
+    tr_op_desc desc = describe(&tr__op_dropout, SAMPLES,
+                               (tr_dropout_attr){.probability = 0.5f, .draw_id = 0});
     const tr_kernel *kernel = test_kernel(&tr__op_dropout, 1);
     test_launch(kernel, &desc, &(tr_launch){.in = {x}, .out = {y}, .run = &runs[0]});
     for (int i = 1; i < 5; i++) {
-        desc = describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){0.5f, i == 4});
+        desc = describe(&tr__op_dropout, SAMPLES,
+                        (tr_dropout_attr){.probability = 0.5f, .draw_id = i == 4});
         test_launch(kernel, &desc,
                     &(tr_launch){.in = {x}, .out = {other}, .run = &runs[i]});
         assert_true(llabs(2 * differing(y, other) - COUNT) < 10 * sqrt(COUNT));
@@ -115,7 +147,7 @@ static void residual_by_hand(void **state) {
     fill(x, 2);
     const tr_kernel *kernel;
     for (int k = 0; (kernel = test_kernel(&tr__op_residual, k)) != NULL; k++) {
-        tr_dropout_attr attr = {0.5f, 3};
+        tr_dropout_attr attr = {.probability = 0.5f, .draw_id = 3};
         tr_op_desc desc = describe(&tr__op_dropout, SAMPLES, attr);
         test_launch(tr__op_dropout.reference, &desc,
                     &(tr_launch){.in = {x}, .out = {kept}});
@@ -142,7 +174,8 @@ static void nothing_dropped_is_a_copy(void **state) {
     for (int i = 0; i < COUNT; i++) {
         x[i] = (float)i / 3;
     }
-    tr_op_desc desc = describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){0, 0});
+    tr_op_desc desc =
+        describe(&tr__op_dropout, SAMPLES, (tr_dropout_attr){.probability = 0});
     const tr_kernel *kernel;
     for (int k = 0; (kernel = test_kernel(&tr__op_dropout, k)) != NULL; k++) {
         test_launch(kernel, &desc, &(tr_launch){.in = {x}, .out = {y}});
@@ -152,7 +185,7 @@ static void nothing_dropped_is_a_copy(void **state) {
 
 static void rules(void **state) {
     (void)state;
-    tr_dropout_attr attr = {0.1f, 6};
+    tr_dropout_attr attr = {.probability = 0.1f, .draw_id = 6};
     tr_tensor_desc tensor = {TR_F32, TR_SHAPE2(TR_BATCH, 8)};
     tr_tensor_desc in[2] = {tensor, tensor};
     tr_op_node node = {.op = &tr__op_residual,
@@ -179,6 +212,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(share_and_scale),
         cmocka_unit_test(mask_does_not_depend_on_the_cut),
+        cmocka_unit_test(mask_does_not_depend_on_parts),
         cmocka_unit_test(draws_differ),
         cmocka_unit_test(residual_by_hand),
         cmocka_unit_test(nothing_dropped_is_a_copy),

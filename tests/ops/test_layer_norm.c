@@ -21,7 +21,7 @@ static tr_tensor_desc f32(tr_shape shape) {
 }
 
 static tr_op_desc describe(const tr_op *op, tr_shape x, float dropout) {
-    tr_layer_norm_attr attr = {0, dropout, 5};
+    tr_layer_norm_attr attr = {.dropout = {.probability = dropout, .draw_id = 5}};
     tr_tensor_desc rows = f32(x), vector = f32(TR_SHAPE1(x.dim[x.rank - 1]));
     tr_shape lead = x;
     lead.dim[--lead.rank] = 0;
@@ -183,7 +183,7 @@ static void check_fused(tr_test_rows *t, const tr_kernel *fused, const tr_kernel
     assert_memory_equal(t->mean_again, t->mean, rows);
     assert_memory_equal(t->rstd_again, t->rstd, rows);
 
-    tr_dropout_attr attr = {dropout, 5};
+    tr_dropout_attr attr = {.probability = dropout, .draw_id = 5};
     tr_op_desc sum = {.op = &tr__op_residual,
                       .in_count = 2,
                       .out_count = 1,
@@ -235,7 +235,7 @@ static void fused_added_to(void **state) {
 
 static void rules_of_the_fused_op(void **state) {
     (void)state;
-    tr_layer_norm_attr attr = {1e-5f, 0, 9};
+    tr_layer_norm_attr attr = {1e-5f, {.draw_id = 9}};
     tr_tensor_desc in[4] = {
         f32(TR_SHAPE3(TR_BATCH, 4, 8)),
         f32(TR_SHAPE3(TR_BATCH, 4, 8)),
@@ -260,14 +260,14 @@ static void rules_of_the_fused_op(void **state) {
     assert_ptr_equal(rules[0].op, &tr__op_layer_norm_backward);
     assert_null(rules[1].op);
     assert_null(rules[2].op);
-    attr.dropout = 0.5f;
+    attr.dropout.probability = 0.5f;
     assert_int_equal(tr__op_residual_norm.backward(&node, rules), 3);
     assert_ptr_equal(rules[2].op, &tr__op_dropout);
     const tr_dropout_attr *dropout = (const void *)rules[2].attr;
     assert_true(dropout->probability == 0.5f && dropout->draw_id == 9);
 
     tr_error err = {0};
-    attr.dropout = 1;
+    attr.dropout.probability = 1;
     assert_int_not_equal(tr__op_residual_norm.infer(&node, out, &count, &err), TR_OK);
     assert_string_equal(
         err.message,

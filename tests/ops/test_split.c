@@ -40,7 +40,7 @@ static int64_t block_of(const tr_cut *cut, tr_shape whole, int b) {
 }
 
 static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks) {
-    bool can = true;
+    bool can = !cut->tokens || whole.dim[cut->dim] % ranks == 0;
     for (int b = 0; cut->dim >= 0 && b < blocks_of(cut); b++) {
         can = can && block_of(cut, whole, b) >= ranks;
     }
@@ -82,6 +82,9 @@ static int64_t whole_place(tr_shape whole, const part *p, int64_t at) {
 static int64_t element_of(tr_shape whole, const part *p, int64_t i) {
     if (p->cut->dim < 0) {
         return i;
+    }
+    if (p->cut->tokens) { // a run of elements
+        return tr_shape_count(whole) / p->ranks * p->rank + i;
     }
     int64_t inner = 1;
     for (int d = p->cut->dim + 1; d < whole.rank; d++) {

@@ -533,6 +533,8 @@ static void what_stages_hand_on_is_waited_for(void **state) {
 }
 
 // Ranks of the tensor axis sum inside of units; with two data ranks, beside those.
+// Those that cut what lies between layers along the tokens gather and reduce there, and
+// sum gradients before the norm.
 static void what_ranks_sum_inside_of_units_is_summed(void **state) {
     const tr_model model = test_model_summed();
     const tr_plan_request requests[] = {
@@ -547,7 +549,18 @@ static void what_ranks_sum_inside_of_units_is_summed(void **state) {
          .wave = 2,
          .reproducible = true,
          .recomputed_units = 1},
+        {.mesh = {.size = {1, 2, 1}, .at = {0, 1, 0}},
+         .accumulation_steps = 2,
+         .wave = 1,
+         .sequence_parallel = true},
+        {.mesh = {.size = {2, 2, 1}, .at = {0, 0, 0}},
+         .accumulation_steps = 1,
+         .wave = 1,
+         .stage = 2,
+         .recomputed_units = 1,
+         .sequence_parallel = true},
     };
+    tr_model *tokens = test_model_small_gpt2(0);
     count counts[WAYS] = {{0}};
     int64_t waits[TR_STREAMS] = {0};
     (void)state;
@@ -558,8 +571,9 @@ static void what_ranks_sum_inside_of_units_is_summed(void **state) {
         tr_plan_request request = requests[i];
         tr_plan *plan = NULL;
         tr_error err = {0};
-        request.model = &model;
-        request.tensor_ranks_alike = true; // but for what the model asks for itself
+        request.model = request.sequence_parallel ? tokens : &model;
+        // But for what the model asks for itself.
+        request.tensor_ranks_alike = !request.sequence_parallel;
         request.micro_batch = 2;
         request.train_batch_size =
             2 * request.accumulation_steps * request.mesh.size[TR_AXIS_DATA];
@@ -572,6 +586,7 @@ static void what_ranks_sum_inside_of_units_is_summed(void **state) {
         spoil_plan(plan, i, counts, waits);
         tr_plan_destroy(plan);
     }
+    tr_model_destroy(tokens);
     assert_counts(counts);
 }
 

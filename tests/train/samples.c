@@ -70,6 +70,27 @@ void samples_tokens(samples *s, int64_t count, int64_t length, int64_t vocabular
     finish(s, TR_SHAPE1(length), vocabulary);
 }
 
+void samples_masked(samples *s, int64_t count, int64_t length, int64_t vocabulary,
+                    uint64_t seed) {
+    const tr_batch_tensors tensors = tr_batch_masked(length);
+    tr_error err = {0};
+    samples_tokens(s, count, length, vocabulary, seed);
+    s->types = malloc((size_t)(count * length) * sizeof *s->types);
+    s->places = malloc((size_t)(count * length) * sizeof *s->places);
+    assert_true(s->types && s->places);
+    for (int64_t i = 0; i < count * length; i++) {
+        bool asked = test_between(&seed, 0, 2) == 0;
+        s->types[i] = i % length >= length / 2;
+        s->places[i] = (int32_t)(i % length);
+        s->target[i] = asked ? s->tokens[i] : TR_NO_TARGET;
+        s->tokens[i] = asked ? 0 : s->tokens[i];
+    }
+    tr_dataset_destroy(s->dataset);
+    const void *arrays[] = {s->tokens, s->types, s->places, s->target};
+    trial_ok(tr_dataset_create_arrays(&tensors, count, arrays, &s->dataset, &err),
+             &err);
+}
+
 static void make_features(samples *s, int64_t count, int64_t features, int64_t classes,
                           uint64_t seed) {
     *s = (samples){.count = count, .width = features, .targets = 1};
@@ -117,5 +138,7 @@ void samples_free(samples *s) {
     free(s->features);
     free(s->tokens);
     free(s->target);
+    free(s->types);
+    free(s->places);
     *s = (samples){0};
 }

@@ -11,6 +11,7 @@ typedef struct samples {
     float *features;               // [count, width], NULL: tokens
     int32_t *tokens;               // [count, width], NULL: features
     int32_t *target;               // [count, targets]
+    int32_t *types, *places;       // [count, width], of texts for encoders; else NULL
     tr_dataset *dataset;
 } samples;
 
@@ -21,6 +22,9 @@ int64_t test_between(uint64_t *state, int64_t low, int64_t high);
 
 // Sequences in which the next token mostly follows from the one before.
 void samples_tokens(samples *s, int64_t count, int64_t length, int64_t vocabulary,
+                    uint64_t seed);
+// The same sequences as texts for encoders, some of whose tokens are to be found again.
+void samples_masked(samples *s, int64_t count, int64_t length, int64_t vocabulary,
                     uint64_t seed);
 // Points around one centre for each class.
 void samples_features(samples *s, int64_t count, int64_t features, int64_t classes,

@@ -201,6 +201,12 @@ enum {
     // the group (a uint32_t, a bit for each tr_axis). A kernel writes it and never adds
     // to it.
     TR_OP_EXCHANGE = 4,
+    // With TR_OP_EXCHANGE, and a group of more than one rank: half of a sum. Either
+    // each rank gets its part of the elements' sum, and the rest means nothing; or each
+    // has its part, which the kernel writes, and gets those of the others. Parts are
+    // runs of elements, in the order of ranks.
+    TR_OP_REDUCES = 8,
+    TR_OP_GATHERS = 16,
 };
 
 // ---- how an op is split over ranks
@@ -213,6 +219,11 @@ enum { TR_CUT_BLOCKS_MAX = 4 };
 // most, and the first ranks have the larger ones.
 typedef struct tr_cut {
     int dim; // -1: every rank has all of the tensor
+    // Along the tokens, which are dimension 1, in one block that all ranks have as much
+    // of: each has so many tokens of the micro-batch as they lie in memory, those of
+    // one sample behind those of the sample before. So a part is a run of the tensor's
+    // elements, and its shape is that of fewer tokens a sample.
+    bool tokens;
     // 0: whatever the blocks are of what the op works on with it: all cuts of a split
     // that say so have the same ones.
     int blocks;

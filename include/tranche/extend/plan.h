@@ -64,6 +64,10 @@ typedef struct tr_plan_request {
     // TR_PIPELINE_BREADTH_FIRST.
     int64_t virtual_stages;
     tr_pipeline_order pipeline_order;
+    // What lies between the layers' products is cut along the tokens over the ranks of
+    // the tensor axis (sequence parallelism: Korthikanti et al., arXiv 2205.05198);
+    // else each of them has all of it. No effect on one such rank, and in an inference.
+    bool sequence_parallel;
     int64_t wave; // 1..g; 0: 1, or g where an op needs the whole wave
     // Where the last unit alone has an op over all micro-batches of the step, how often
     // the units below it run forward: 2: once so that the op has what it needs, which

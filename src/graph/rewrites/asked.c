@@ -20,7 +20,7 @@ static bool keep_branch(tr_graph *graph, const tr_rewrite_node *node,
                         tr_value *results) {
     tr_layer_norm_attr attr;
     memcpy(&attr, node->attr, sizeof attr);
-    attr.dropout = 0;
+    attr.dropout.probability = 0;
     return tr_rewrite_as(graph, node, node->op, &attr, results);
 }
 

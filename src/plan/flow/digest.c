@@ -23,9 +23,10 @@ uint64_t tr__exchange_hash(const tr_plan_step *step) {
     return tr__hash_more(e->group, numbers, sizeof numbers);
 }
 
-// Of tied tensors each data rank has another part, or none.
+// Of gradients that other ranks sum than those of the data axis, each data rank has
+// another part, or none.
 static bool is_of_data_rank(const tr_exchange *e) {
-    return tr__exchange_is_pair(e) && e->part == TR_PART_GRAD;
+    return e->group != TR_ON_DATA && e->part == TR_PART_GRAD;
 }
 
 static void add_step(const tr_plan_step *step, tr_plan_digest *digest) {

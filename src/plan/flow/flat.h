@@ -58,9 +58,9 @@ struct tr_flat {
     bool quantized; // nor kept as numbers: bits that only its unit's ops make sense of
     bool apart;     // the optimizer keeps other states of it (tr_apart)
     bool slice;     // of a tied tensor that is used in slices
-
-    bool split;    // each rank of the tensor axis has a part of its parameters
-    bool measured; // its gradients count for the noise scale, where it is measured
+    bool split;     // each rank of the tensor axis has a part of its parameters
+    bool summed;    // has all of them, and its tokens' part of the gradients
+    bool measured;  // its gradients count for the noise scale, where it is measured
     const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures
     bool offloaded; // states and update are elsewhere, and gradients go there
     size_t first_param, end_param; // its parameters are among these of the plan

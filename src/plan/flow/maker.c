@@ -221,23 +221,38 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
     return tr__make_end(&m);
 }
 
-void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
-                  tr_region all) {
+// A half of a sum over ranks.
+static void make_half(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                      tr_region all, bool gathers) {
     const tr_plan *plan = editor->plan;
-    exchange.kind = TR_COMM_REDUCE;
+    exchange.kind = gathers ? TR_COMM_GATHER : TR_COMM_REDUCE;
+    exchange.in_place = gathers;
     exchange.count =
         (all.end - all.first) / (int64_t)tr__comm_type_bytes(exchange.type);
     exchange.shard =
         tr__ceil_div(exchange.count, tr__exchange_members(plan, &exchange));
     step.stream = TR_STREAM_COMM;
     step.guard = TR_GUARD_ALWAYS;
-    step.label = tr__label_of_part(TR_VERB_reduce, exchange.part);
-    tr__make_exchange(editor, step, exchange, all, tr__own_part(plan, &exchange, all),
-                      false);
-    exchange.kind = TR_COMM_GATHER;
-    exchange.in_place = true;
-    step.label = tr__label_of_part(TR_VERB_gather, exchange.part);
-    tr__make_exchange(editor, step, exchange, all, all, false);
+    step.label =
+        tr__label_of_part(gathers ? TR_VERB_gather : TR_VERB_reduce, exchange.part);
+    tr_region received = gathers ? all : tr__own_part(plan, &exchange, all);
+    tr__make_exchange(editor, step, exchange, all, received, false);
+}
+
+void tr__make_reduced(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                      tr_region all) {
+    make_half(editor, step, exchange, all, false);
+}
+
+void tr__make_gathered(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                       tr_region all) {
+    make_half(editor, step, exchange, all, true);
+}
+
+void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                  tr_region all) {
+    tr__make_reduced(editor, step, exchange, all);
+    tr__make_gathered(editor, step, exchange, all);
 }
 
 int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,

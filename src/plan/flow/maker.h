@@ -84,6 +84,11 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
 // between whom, and of which type.
 void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                   tr_region all);
+// One half of that alone.
+void tr__make_reduced(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                      tr_region all);
+void tr__make_gathered(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
+                       tr_region all);
 // So many bytes of each rank of the group, one after the other in one value, in which
 // this rank's are at their place.
 int32_t tr__make_gather(tr_editor *editor, tr_plan_step step, tr_part part,

@@ -11,12 +11,17 @@ void tr__axes_split(tr_param_axes *axes, tr_axes split) {
     axes->replicated &= ~split;
 }
 
+void tr__axes_sum(tr_param_axes *axes, tr_axes summed) {
+    axes->summed |= summed;
+}
+
 bool tr__axes_add_stage(tr_param_axes *axes, int64_t stage) {
     if (tr__stage_has(axes, stage)) {
         return true;
     }
     bool second = !tr__on_two_stages(axes);
     axes->replicated |= TR_ON_PIPELINE;
+    axes->summed |= TR_ON_PIPELINE;
     axes->other_stage = second ? stage : axes->other_stage;
     return second;
 }

@@ -18,6 +18,9 @@
 // The same for all parameters of a flat buffer.
 typedef struct tr_param_axes {
     tr_axes split, replicated;
+    // Of the latter: each rank makes a part of the gradient, and they sum it before the
+    // norm: where two stages use the parameter, or ranks their own tokens. One axis.
+    tr_axes summed;
     int64_t owner[TR_AXES]; // coordinates; not used of split axes and the data axis
     int64_t other_stage;    // that has them, too; else the owner's
 } tr_param_axes;
@@ -26,6 +29,8 @@ typedef struct tr_param_axes {
 tr_param_axes tr__axes_of_stage(int64_t stage);
 // The ranks on these axes have other elements of the tensors.
 void tr__axes_split(tr_param_axes *axes, tr_axes split);
+// The ranks on this axis each make a part of the gradient.
+void tr__axes_sum(tr_param_axes *axes, tr_axes summed);
 // A user of the tensor runs on that stage: its ranks have the tensor as well. false:
 // that would be a third stage.
 bool tr__axes_add_stage(tr_param_axes *axes, int64_t stage);

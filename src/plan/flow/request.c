@@ -7,18 +7,24 @@
 #include "base/text.h"
 #include "ops/optimizers/optimizer.h"
 #include "plan/flow/residency.h"
+#include "plan/units/unit_graph.h"
+
+#include <stdio.h>
 
 enum { STEPS_MOST = 1 << 24 };
+
+static bool uses_nvme(const tr_plan_request *r) {
+    return r->optimizer_placement == TR_SPACE_NVME ||
+           r->param_placement == TR_SPACE_NVME;
+}
 
 // What does not know stages yet.
 static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
     int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
-    bool nvme =
-        r->optimizer_placement == TR_SPACE_NVME || r->param_placement == TR_SPACE_NVME;
-    const char *beside = r->passes > 1 ? "contrastive.passes 2"
-                         : r->peers    ? "NCCL"
-                         : nvme        ? "anything on NVMe"
-                                       : NULL;
+    const char *beside = r->passes > 1  ? "contrastive.passes 2"
+                         : r->peers     ? "NCCL"
+                         : uses_nvme(r) ? "anything on NVMe"
+                                        : NULL;
     if (stages > 1 && beside) {
         return tr_fail(err, TR_USAGE,
                        "pipeline.stages is %lld, which is not yet supported beside %s: "
@@ -48,6 +54,45 @@ static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
                          "beside %s: set it to 1",
                          (long long)r->mesh.size[TR_AXIS_TENSOR], beside)
                : TR_OK;
+}
+
+enum { DIVISORS_TEXT = 128 };
+
+// Sizes that divide so many tokens, the first of them: "1, 2, 4, 8, ...".
+static void list_divisors(int64_t tokens, int64_t most, char text[DIVISORS_TEXT]) {
+    size_t used = 0;
+    for (int64_t size = 1; size <= tokens && size <= most; size++) {
+        if (tokens % size == 0 && used + 24 < DIVISORS_TEXT) {
+            used += (size_t)snprintf(text + used, DIVISORS_TEXT - used, "%s%lld",
+                                     used ? ", " : "", (long long)size);
+        }
+    }
+}
+
+static tr_status check_sequence(const tr_plan_request *r, tr_error *err) {
+    enum { SIZES_MOST = 64 };
+    int64_t ranks = r->mesh.size[TR_AXIS_TENSOR], tokens = tr__tokens_of(r->model);
+    char sizes[DIVISORS_TEXT];
+    if (!r->sequence_parallel || ranks == 1 || r->tensor_ranks_alike) {
+        return TR_OK;
+    }
+    if (tokens == 0) {
+        return tr_fail(err, TR_USAGE,
+                       "tensor_parallel.sequence is true, and samples of this model "
+                       "have no tokens to share: set it to false");
+    }
+    if (uses_nvme(r)) {
+        return tr_fail(err, TR_USAGE,
+                       "tensor_parallel.sequence is true, which is not yet supported "
+                       "beside anything on NVMe: set it to false");
+    }
+    list_divisors(tokens, SIZES_MOST, sizes);
+    return tokens % ranks == 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "tensor_parallel.sequence: %lld ranks cannot share the %lld "
+                         "tokens of a sample evenly. Sizes that can: %s",
+                         (long long)ranks, (long long)tokens, sizes);
 }
 
 static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
@@ -272,6 +317,7 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_quantization(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_tensor_ranks(r, err) : status;
+    status = status == TR_OK ? check_sequence(r, err) : status;
     status = status == TR_OK ? check_stages(r, err) : status;
     status = status == TR_OK ? check_nodes(r, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;

@@ -34,6 +34,9 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
             units[u].build == units[unit].build &&
             memcmp(program->graph->input_fixed, request->input_fixed,
                    sizeof request->input_fixed) == 0 &&
+            memcmp(program->graph->input_cut, request->input_cut,
+                   sizeof request->input_cut) == 0 &&
+            (!request->last || tr__cut_tokens_of(&plan->request) == 0) &&
             tr__freezes_alike(&plan->request, &units[unit], program->graph) &&
             tr__apart_alike(&plan->request, &units[unit], program->graph)) {
             return u;
@@ -47,6 +50,7 @@ static void outputs_of(const tr_unit_program *program, tr_tensor_desc *desc, int
                        tr_compile_request *next) {
     const tr_graph *graph = program->graph;
     memset(next->input_fixed, 0, sizeof next->input_fixed);
+    memcpy(next->input_cut, graph->output_cut, sizeof next->input_cut);
     for (int i = 0; i < graph->output_count; i++) {
         desc[i] = tr_graph_desc(graph, graph->output[i]);
         next->input_fixed[i] =
@@ -246,6 +250,7 @@ static tr_status compile_units(tr_plan *plan, bool cuts_tied, tr_error *err) {
     for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
         request.recomputed = recomputed_of(r, u);
         request.fp8 = plan->units[u].fp8;
+        request.last = u == plan->unit_count - 1;
         // The last unit is the head.
         request.quantization =
             u < plan->unit_count - 1 ? r->quantization : TR_QUANTIZED_NOT;

@@ -1,5 +1,5 @@
 // Pass: exchanges inside of a unit. Between two pieces of a program, ranks sum what the
-// first has made, where it lies.
+// first has made, where it lies; or do half of that.
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/work.h"
@@ -24,7 +24,13 @@ static void put_exchange(tr_editor *editor, const tr_plan_step *step,
     const tr_exchange exchange = {.part = TR_PART_TENSOR,
                                   .type = tr__exchange_type(at->desc.out[0].dtype),
                                   .group = program->exchange};
-    tr__make_sum(editor, *step, exchange, summed_by(editor->plan, step, at));
+    tr_region all = summed_by(editor->plan, step, at);
+    if (!(at->desc.op->flags & TR_OP_GATHERS)) {
+        tr__make_reduced(editor, *step, exchange, all);
+    }
+    if (!(at->desc.op->flags & TR_OP_REDUCES)) {
+        tr__make_gathered(editor, *step, exchange, all);
+    }
 }
 
 static tr_status edit(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {

@@ -72,6 +72,9 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
     if (flat->split) {
         return "ranks of the tensor axis have parts of it";
     }
+    if (flat->axes.summed == TR_ON_TENSOR) {
+        return "ranks of the tensor axis each make a part of it";
+    }
     if (tr__on_two_stages(&flat->axes)) {
         return "two stages of the pipeline use it";
     }

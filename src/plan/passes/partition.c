@@ -29,9 +29,8 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
         return -1;
     }
     flat.all = flat.count;
-    if (flat.split) {
-        tr__axes_split(&flat.axes, TR_ON_TENSOR);
-    }
+    tr__axes_split(&flat.axes, flat.split ? TR_ON_TENSOR : 0);
+    tr__axes_sum(&flat.axes, flat.summed ? TR_ON_TENSOR : 0);
     plan->flats[plan->flat_count] = flat;
     return (int)plan->flat_count++;
 }
@@ -152,10 +151,10 @@ static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     const char *which = own == TR_OWN_FROZEN         ? "frozen"
                         : own == TR_OWN_SPLIT        ? "split"
                         : own == TR_OWN_SPLIT_FROZEN ? "split, frozen"
+                        : own == TR_OWN_SUMMED       ? "summed"
                         : own == TR_OWN_QUANTIZED
                             ? tr__quantization_name(plan->request.quantization)
                             : tr__apart_name(plan->request.apart);
-    bool split = own == TR_OWN_SPLIT || own == TR_OWN_SPLIT_FROZEN;
     char *own_name = program->own[own] > 0 ? tr__format("%s (%s)", name, which) : NULL;
     if (program->own[own] > 0 && !own_name) {
         tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
@@ -167,7 +166,8 @@ static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
                     .own_name = own_name,
                     .frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED ||
                               own == TR_OWN_SPLIT_FROZEN,
-                    .split = split,
+                    .split = own == TR_OWN_SPLIT || own == TR_OWN_SPLIT_FROZEN,
+                    .summed = own == TR_OWN_SUMMED,
                     .quantized = own == TR_OWN_QUANTIZED,
                     .apart = own == TR_OWN_APART,
                     .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
@@ -431,8 +431,8 @@ static void leave_out(tr_plan *plan) {
 }
 
 // What stays are the first that have room in its share: forwards, which begin with
-// them, need not wait until they are back. Ranks of two stages sum gradients of tied
-// tensors where they are made, so these stay, too.
+// them, need not wait until they are back. Ranks of two stages, or of the tensor axis,
+// sum gradients where they are made, so these stay, too.
 static void choose_leaving(tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     int64_t all = tr__plan_trained(plan);
@@ -440,8 +440,7 @@ static void choose_leaving(tr_plan *plan) {
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
         flat->offloaded = r->optimizer_placement != TR_SPACE_DEVICE &&
-                          flat->count > room && !flat->frozen &&
-                          !tr__on_two_stages(&flat->axes);
+                          flat->count > room && !flat->frozen && flat->axes.summed == 0;
         room -= flat->offloaded || flat->frozen ? 0 : flat->count;
     }
 }

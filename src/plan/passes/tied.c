@@ -1,9 +1,11 @@
-// Pass: gradients of tied tensors whose users are on two stages. Each stage has the sum
-// over its own users, and before the norm both sum theirs, where they lie; so both
-// update the tensor alike.
+// Pass: gradients of which several ranks have a part each: of tied tensors whose users
+// are on two stages, and of parameters that ranks of the tensor axis use on their own
+// tokens. Each has the sum over its own users and micro-batches, and before the norm
+// all sum theirs, where they lie; so all update the parameters alike.
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/work.h"
+#include "plan/units/unit_graph.h"
 
 // This data rank's part of them, or, at stage 0, all.
 static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
@@ -15,23 +17,26 @@ static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
 static void put_sum(tr_editor *editor, int f) {
     const tr_plan *plan = editor->plan;
     const tr_flat *flat = &plan->flats[f];
-    const tr_exchange exchange = {.part = TR_PART_GRAD,
-                                  .type = tr__exchange_type(plan->request.sums),
-                                  .group = TR_ON_PIPELINE,
-                                  .from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE],
-                                  .to = (int32_t)flat->axes.other_stage};
+    tr_exchange exchange = {.part = TR_PART_GRAD,
+                            .type = tr__exchange_type(plan->request.sums),
+                            .group = flat->axes.summed};
+    if (tr__on_two_stages(&flat->axes)) {
+        exchange.from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE];
+        exchange.to = (int32_t)flat->axes.other_stage;
+    }
     tr__make_sum(editor, (tr_plan_step){.subject = TR_OF_FLAT, .unit = f}, exchange,
                  sums_of(plan, flat));
 }
 
 static bool is_summed(const tr_plan *plan, const tr_flat *flat) {
     bool shards = tr__plan_stage(plan) > 0;
-    return tr__on_two_stages(&flat->axes) && !flat->frozen &&
+    return flat->axes.summed != 0 && !flat->frozen &&
            (shards ? flat->own : flat->count) > 0;
 }
 
 tr_status tr__pass_tied(tr_plan *plan, tr_error *err) {
-    if (plan->request.inference || plan->request.mesh.size[TR_AXIS_PIPELINE] == 1) {
+    if (plan->request.inference || (plan->request.mesh.size[TR_AXIS_PIPELINE] == 1 &&
+                                    tr__cut_tokens_of(&plan->request) == 0)) {
         return TR_OK;
     }
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);

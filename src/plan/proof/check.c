@@ -14,6 +14,9 @@ tr_status tr__plan_check(const tr_plan *plan, tr_error *err) {
         status = tr__check_pieces(plan, err);
     }
     if (status == TR_OK) {
+        status = tr__check_parts(plan, err);
+    }
+    if (status == TR_OK) {
         status = tr__check_recomputed(plan, err);
     }
     return status == TR_OK ? tr__plan_prove(plan, err) : status;

@@ -13,6 +13,9 @@ tr_status tr__check_kept(const tr_plan *plan, tr_error *err);
 tr_status tr__check_programs(const tr_plan *plan, tr_error *err);
 // They are cut where ranks sum what an op makes.
 tr_status tr__check_pieces(const tr_plan *plan, tr_error *err);
+// What ranks of the tensor axis share of a unit is exchanged where it has to be, and
+// gradients of which each makes a part are those that they sum.
+tr_status tr__check_parts(const tr_plan *plan, tr_error *err);
 // What backwards and recomputations recompute is what the forward made.
 tr_status tr__check_recomputed(const tr_plan *plan, tr_error *err);
 

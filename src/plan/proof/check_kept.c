@@ -91,7 +91,7 @@ static tr_block_size state_of(const tr_plan *plan, const tr_flat *flat, int s) {
 }
 
 // What leaves is updated elsewhere; of what stays there is no more than was asked for,
-// but for what two stages of a pipeline sum.
+// but for what ranks sum where it is made.
 static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
     double all = 0, here = (double)tr__plan_staying(plan);
     for (size_t f = 0; f < plan->flat_count && !plan->request.inference; f++) {
@@ -111,7 +111,7 @@ static tr_status check_leaving(const tr_plan *plan, tr_error *err) {
                          err);
         }
         all += (double)flat->count;
-        here -= tr__on_two_stages(&flat->axes) ? (double)flat->count : 0;
+        here -= flat->axes.summed ? (double)flat->count : 0;
     }
     bool fits = plan->request.optimizer_placement == TR_SPACE_DEVICE ||
                 here <= plan->request.optimizer_stays * all;

@@ -169,13 +169,13 @@ tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
 tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base,
                              bool whole) {
     tr_meaning total = tr__gradient_total(p, flat, tr__scopes_of(p, flat), base);
-    total.terms = whole ? 2 : 1; // stages; and this rank's part of their sum
+    total.terms = whole ? 2 : 1; // all of it; and this rank's part of the sum
     return total;
 }
 
 void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                        int64_t count, int32_t version) {
-    if (!tr__on_two_stages(&p->plan->flats[flat].axes)) {
+    if (p->plan->flats[flat].axes.summed == 0) {
         tr__gradient_of_stage(p, flat, kept, first, count, version);
         return;
     }

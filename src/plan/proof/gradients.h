@@ -48,8 +48,8 @@ void tr__gradient_leave(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t 
 // The sum of so many scopes, over all ranks.
 tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
                               int64_t base);
-// Of a tied tensor that two stages use: the sum over both. `whole`: of all elements,
-// else of this stage's part of them.
+// Of what several ranks make a part of each (tr_param_axes.summed): the sum over them.
+// `whole`: of all elements, else of this rank's part of them.
 tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base, bool whole);
 // Elements are complete on this rank's stage.
 void tr__gradient_of_stage(tr_proof *p, int32_t flat, const tr_kept *kept,

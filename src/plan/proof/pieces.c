@@ -81,7 +81,9 @@ static void exchange(tr_proof *p, tr_open_pieces *open, const tr_program *next) 
     const tr_exchange *e = &p->step->payload.exchange;
     const tr_instruction *at = &next->instructions[0];
     tr_bytes all = find_summed(p, open, at), own = all;
-    bool gathers = open->is_summed;
+    // All of a sum, or the one half of it that the op asks for.
+    uint32_t halves = at->desc.op->flags & (TR_OP_REDUCES | TR_OP_GATHERS);
+    bool gathers = open->is_summed || halves == TR_OP_GATHERS;
     int64_t element = (int64_t)tr_dtype_bytes(at->desc.out[0].dtype), first, count;
     tr_meaning means;
     if (e->kind != (gathers ? TR_COMM_GATHER : TR_COMM_REDUCE) ||
@@ -104,8 +106,8 @@ static void exchange(tr_proof *p, tr_open_pieces *open, const tr_program *next) 
     }
     tr__bytes_read(p, gathers ? own : all, &means);
     tr__bytes_change(p, gathers ? all : own, &means, &means);
-    open->is_summed = !gathers;
-    open->done += gathers;
+    open->is_summed = !gathers && halves == 0;
+    open->done += !open->is_summed;
 }
 
 // One that is interrupted goes on with what is there.

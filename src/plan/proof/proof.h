@@ -214,7 +214,7 @@ void tr__rule_exchange_tensor(tr_proof *p);
 // On which stream such a message is.
 tr_stream tr__message_stream(const tr_proof *p);
 void tr__rule_message(tr_proof *p);
-void tr__rule_sum_tied(tr_proof *p);
+void tr__rule_sum_parts(tr_proof *p);
 // rules_hand_out.c
 void tr__rule_hand_out(tr_proof *p);
 // rules_wave.c

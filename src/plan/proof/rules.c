@@ -136,10 +136,10 @@ static applied rule_of_exchange(const tr_proof *p) {
         (exchange->part == TR_PART_DIRECTION && p->plan->request.discrete &&
          where_it_lives(p) == TR_STREAM_HOST);
     bool gathers = exchange->kind == TR_COMM_GATHER;
-    bool tied = exchange->part == TR_PART_GRAD && exchange->group == TR_ON_PIPELINE;
+    bool parts = exchange->part == TR_PART_GRAD && exchange->group != TR_ON_DATA;
     rule *its = exchange->part == TR_PART_TENSOR     ? tr__rule_exchange_tensor
                 : exchange->part == TR_PART_BOUNDARY ? tr__rule_message
-                : tied                               ? tr__rule_sum_tied
+                : parts                              ? tr__rule_sum_parts
                 : gathers                            ? tr__rule_gather
                 : exchange->part == TR_PART_GRAD     ? tr__rule_reduce
                                                      : NULL;

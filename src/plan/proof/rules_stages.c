@@ -83,53 +83,59 @@ void tr__rule_message(tr_proof *p) {
     }
 }
 
-// ---- tied tensors
+// ---- gradients of which several ranks have parts
 
-// This data rank's elements of a gradient, of which each of the two stages sums a part.
-typedef struct tied {
+// This data rank's elements of a gradient, of which each of the ranks sums a part.
+typedef struct summed {
     const tr_flat *flat;
     tr_kept kept;
     int64_t first, count;
-    int64_t own_first, own; // this stage's
-} tied;
+    int64_t shard;
+    int64_t own_first, own; // this rank's
+} summed;
 
-static tied tied_of(tr_proof *p) {
+static summed summed_of(tr_proof *p) {
     const tr_exchange *e = &p->step->payload.exchange;
     const tr_flat *flat = &p->plan->flats[p->step->unit];
-    bool shards = tr__plan_stage(p->plan) > 0;
-    tied t = {.flat = flat,
-              .kept = tr__kept_sums(p, p->step->unit),
-              .first = shards ? flat->first : 0,
-              .count = shards ? flat->own : flat->count};
-    tr__comm_part(t.count, (t.count + 1) / 2, (int)tr__exchange_member(p->plan, e),
-                  &t.own_first, &t.own);
+    bool shards = tr__plan_stage(p->plan) > 0, pair = e->group == TR_ON_PIPELINE;
+    int64_t ranks = pair ? 2 : tr__mesh_members(&p->plan->request.mesh, e->group);
+    summed t = {.flat = flat,
+                .kept = tr__kept_sums(p, p->step->unit),
+                .first = shards ? flat->first : 0,
+                .count = shards ? flat->own : flat->count};
+    t.shard = (t.count + ranks - 1) / ranks;
+    tr__comm_part(t.count, t.shard, (int)tr__exchange_member(p->plan, e), &t.own_first,
+                  &t.own);
     t.own_first += t.first;
     return t;
 }
 
-static bool is_tied(tr_proof *p, const tied *t) {
+static bool is_summed(tr_proof *p, const summed *t) {
     const tr_exchange *e = &p->step->payload.exchange;
-    if (!tr__on_two_stages(&t->flat->axes) ||
+    if (t->flat->axes.summed != e->group ||
         e->type != tr__exchange_type(p->plan->request.sums) || e->count != t->count ||
-        e->shard != (t->count + 1) / 2) {
-        tr__proof_wrong(p, "sums something else than two stages have of %s",
-                        t->flat->name);
+        e->shard != t->shard) {
+        tr__proof_wrong(p, "sums something else than ranks have of %s", t->flat->name);
         return false;
     }
     return true;
 }
 
-void tr__rule_sum_tied(tr_proof *p) {
+void tr__rule_sum_parts(tr_proof *p) {
     if (!tr__gradient_is_of_flat(p)) {
         return;
     }
     int32_t flat = p->step->unit;
-    tied t = tied_of(p);
-    if (!is_tied(p, &t)) {
+    summed t = summed_of(p);
+    if (!is_summed(p, &t)) {
         return;
     }
-    tr__exchange_pair(p, t.flat->axes.owner[TR_AXIS_PIPELINE],
-                      t.flat->axes.other_stage);
+    if (tr__on_two_stages(&t.flat->axes)) {
+        tr__exchange_pair(p, t.flat->axes.owner[TR_AXIS_PIPELINE],
+                          t.flat->axes.other_stage);
+    } else {
+        tr__exchange_work(p, TR_ON_TENSOR);
+    }
     tr_meaning sum = tr__gradient_tied(p, flat, t.kept.base, false),
                all = tr__gradient_tied(p, flat, t.kept.base, true);
     if (p->step->payload.exchange.kind == TR_COMM_REDUCE) {

@@ -84,7 +84,9 @@ tr_status tr__draft_check_finite(tr_compiler *c, tr_draft *d) {
     size_t instruction = d->program->count - 1;
     const tr_op_desc *desc = &d->program->instructions[instruction].desc;
     tr_status status = TR_OK;
-    for (int k = 0; k < desc->out_count && status == TR_OK; k++) {
+    // What is gathered is not there yet, and has been checked as parts.
+    int results = desc->op->flags & TR_OP_GATHERS ? 0 : desc->out_count;
+    for (int k = 0; k < results && status == TR_OK; k++) {
         tr_dtype type = desc->out[k].dtype;
         bool there =
             d->program->instructions[instruction].out[k].place != TR_PLACE_NONE;

@@ -52,6 +52,7 @@ static tr_own own_of(const tr_param_info *param) {
            : param->split                  ? TR_OWN_SPLIT
            : param->frozen                 ? TR_OWN_FROZEN
            : param->apart                  ? TR_OWN_APART
+           : param->summed                 ? TR_OWN_SUMMED
                                            : TR_OWN_TRAINED;
 }
 
@@ -84,7 +85,7 @@ static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
                         tr_program_param *to) {
     tr_own own = own_of(param);
     int64_t *end = &c->unit->own_elements[own];
-    int64_t block = own == TR_OWN_TRAINED || own == TR_OWN_SPLIT
+    int64_t block = own == TR_OWN_TRAINED || own == TR_OWN_SPLIT || own == TR_OWN_SUMMED
                         ? tr__states_block(c->request->plan)
                         : (int64_t)1;
     to->flat = c->unit->own[own];

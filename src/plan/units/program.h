@@ -47,6 +47,7 @@ typedef enum tr_own {
     // Trained, or not, of which ranks of the tensor axis have parts.
     TR_OWN_SPLIT,
     TR_OWN_SPLIT_FROZEN,
+    TR_OWN_SUMMED, // trained, and these ranks sum its gradient (tr_param_info.summed)
     TR_OWN
 } tr_own;
 
@@ -178,6 +179,8 @@ typedef struct tr_compile_request {
     const tr_plan_request *plan;  // says what is frozen, and has the model
     bool input_fixed[TR_GRAPH_IO_MAX]; // of its inputs: nothing trained leads to
                                        // it
+    bool input_cut[TR_GRAPH_IO_MAX];   // it is this rank's tokens of the whole
+    bool last;                         // of the model's units
 } tr_compile_request;
 
 // Compiles a unit with these inputs [input_count]. Prepares its kernels; allocates no

@@ -65,6 +65,29 @@ static void rewrite_inference(stage *s) {
     rewrite_loss(s);
 }
 
+int64_t tr__tokens_of(const tr_model *model) {
+    const tr_batch_tensor *input = tr_batch_input(&model->batch);
+    bool text = input && input->desc.dtype == TR_I32 && input->desc.shape.rank == 1;
+    return text ? input->desc.shape.dim[0] : 0;
+}
+
+int64_t tr__cut_tokens_of(const tr_plan_request *r) {
+    bool cuts = r->sequence_parallel && r->mesh.size[TR_AXIS_TENSOR] > 1 &&
+                !r->tensor_ranks_alike && !r->inference;
+    return cuts ? tr__tokens_of(r->model) : 0;
+}
+
+// What the unit before hands on, as the model's code knows it: of all tokens.
+static void find_whole_inputs(const tr_compile_request *request,
+                              const tr_tensor_desc *inputs, int count,
+                              tr_tensor_desc *whole) {
+    for (int i = 0; i < count; i++) {
+        whole[i] = inputs[i];
+        whole[i].shape.dim[1] *=
+            request->input_cut[i] ? request->plan->mesh.size[TR_AXIS_TENSOR] : 1;
+    }
+}
+
 // Ranks of the tensor axis share the work of layers.
 static void split_over_ranks(stage *s) {
     const tr_plan_request *r = s->request->plan;
@@ -75,6 +98,8 @@ static void split_over_ranks(stage *s) {
         walk.ranks = ranks;
         walk.rank = r->mesh.at[TR_AXIS_TENSOR];
         walk.axes = TR_ON_TENSOR;
+        walk.tokens = tr__cut_tokens_of(r);
+        walk.hands_out = s->request->last;
         s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
     }
 }
@@ -84,11 +109,14 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
                          const tr_batch_tensors *batch, tr_graph **out, tr_error *err) {
     const tr_model *model = request->plan->model;
     tr_graph *graph = NULL;
-    tr_status status = tr__graph_of_unit(model, unit, inputs, input_count, batch,
+    tr_tensor_desc whole[TR_GRAPH_IO_MAX] = {{0}};
+    find_whole_inputs(request, inputs, input_count, whole);
+    tr_status status = tr__graph_of_unit(model, unit, whole, input_count, batch,
                                          request->real, &graph, err);
     if (status != TR_OK) {
         return status;
     }
+    memcpy(graph->input_cut, request->input_cut, sizeof request->input_cut);
     memcpy(graph->input_fixed, request->input_fixed, sizeof request->input_fixed);
     stage s = {.request = request,
                .graph = graph,

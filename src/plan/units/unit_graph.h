@@ -11,4 +11,10 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
                          const tr_tensor_desc *inputs, int input_count,
                          const tr_batch_tensors *batch, tr_graph **out, tr_error *err);
 
+// The tokens of a sample; 0: it has none.
+int64_t tr__tokens_of(const tr_model *model);
+// The tokens of a sample along which ranks cut what lies between the layers' products
+// (sequence parallelism); 0: they do not.
+int64_t tr__cut_tokens_of(const tr_plan_request *request);
+
 #endif

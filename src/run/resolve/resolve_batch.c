@@ -41,6 +41,8 @@ static tr_status resolve_mesh(tr_run *run, int64_t ranks, tr_error *err) {
                        (long long)(tensor * stages));
     }
     const tr_mesh mesh = {.size = {ranks / tensor / stages, tensor, stages}};
+    run->request.sequence_parallel =
+        tr__config_bool(run->config, "tensor_parallel.sequence");
     run->request.mesh =
         tr__mesh_of_rank(&mesh, run->comm ? tr_comm_rank(run->comm) : 0);
     return TR_OK;

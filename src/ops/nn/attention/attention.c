@@ -78,10 +78,11 @@ static bool attention_split(const tr_op_node *node, int way, int64_t ranks,
                             int64_t rank, tr_split *out) {
     tr_attention_sizes s = tr__attention_sizes(node->in[0].shape, node->attr);
     tr_attention_attr *attr = (tr_attention_attr *)(void *)out->attr;
-    out->in[0] = (tr_cut){2, 3, {s.width, s.pairs * s.depth, s.pairs * s.depth}};
+    int64_t pairs = s.pairs * s.depth;
+    out->in[0] = (tr_cut){.dim = 2, .blocks = 3, .block = {s.width, pairs, pairs}};
     out->in[1] = tr__uncut();
-    out->out[0] = (tr_cut){2, 1, {s.width}};
-    out->out[1] = (tr_cut){1, 1, {s.heads}};
+    out->out[0] = (tr_cut){.dim = 2, .blocks = 1, .block = {s.width}};
+    out->out[1] = (tr_cut){.dim = 1, .blocks = 1, .block = {s.heads}};
     attr->heads /= (int32_t)ranks;
     attr->kv_heads /= (int32_t)ranks;
     attr->first_head += (int32_t)rank * attr->heads;

@@ -10,9 +10,12 @@ static const struct {
     tr_dropout_attr attr;
     double gradient_tolerance;
 } cases[] = {
-    {{1, {1}}, {0.5f, 0}, 1e-3},       {{2, {3, 17}}, {0.1f, 1}, 1e-3},
-    {{2, {3, 5}}, {0, 0}, 1e-3},       {{3, {2, 17, 63}}, {0.25f, 2}, 0},
-    {{3, {3, 63, 257}}, {0.1f, 3}, 0}, {{2, {257, 300}}, {0.9f, 4}, 0},
+    {{1, {1}}, {.probability = 0.5f, .draw_id = 0}, 1e-3},
+    {{2, {3, 17}}, {.probability = 0.1f, .draw_id = 1}, 1e-3},
+    {{2, {3, 5}}, {.probability = 0, .draw_id = 0}, 1e-3},
+    {{3, {2, 17, 63}}, {.probability = 0.25f, .draw_id = 2}, 0},
+    {{3, {3, 63, 257}}, {.probability = 0.1f, .draw_id = 3}, 0},
+    {{2, {257, 300}}, {.probability = 0.9f, .draw_id = 4}, 0},
 };
 
 static bool get(int index, tr_case *out) {

@@ -17,13 +17,13 @@ enum { TR_MASK_WEIGHT = 4 };
 typedef struct tr_mask {
     const tr_run_context *run;
     tr_dropout_attr attr;
-    int64_t per_sample; // elements of one sample
+    tr_dropout_place of;
 } tr_mask;
 
-// The mask of a tensor [B, ...] of that shape.
+// The mask of x [B, ...] of that shape.
 static inline tr_mask tr__mask_open(const tr_dropout_attr *attr,
                                     const tr_run_context *run, tr_shape shape) {
-    return (tr_mask){run, *attr, tr_shape_count(shape) / shape.dim[0]};
+    return (tr_mask){run, *attr, tr__dropout_place(attr, shape)};
 }
 
 // out = r + multiplier x, or += with `add`; r NULL: zeros. r, x, multiplier, out:
@@ -54,12 +54,14 @@ static inline void tr__mask_apply(const tr_mask *mask, int64_t first, int64_t co
                                   const tr_real *r, const tr_real *x, tr_real *out,
                                   bool add) {
     float multiplier[TR_MASK_RUN];
+    int64_t per_sample = mask->of.per_sample;
+    first += mask->of.first;
     for (int64_t done = 0; done < count;) {
-        int64_t sample = (first + done) / mask->per_sample;
-        int64_t element = (first + done) % mask->per_sample;
+        int64_t sample = (first + done) / per_sample;
+        int64_t element = (first + done) % per_sample;
         int64_t part = TR_MASK_RUN - element % TR_MASK_RUN;
         part = part < count - done ? part : count - done;
-        part = part < mask->per_sample - element ? part : mask->per_sample - element;
+        part = part < per_sample - element ? part : per_sample - element;
         tr_draw draw = tr__draw_open(mask->run, sample, mask->attr.draw_id,
                                      mask->attr.probability);
         tr_v_draw_fill(&draw, (uint64_t)element, part, multiplier);

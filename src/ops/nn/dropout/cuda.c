@@ -11,11 +11,12 @@ extern tr_cuda_function tr__cuda_function_dropout_add;
 // Of both ops the attributes are tr_dropout_attr.
 static tr_cuda_dropout draws_of(const tr_op_desc *desc, const tr_launch *launch) {
     const tr_dropout_attr *attr = (const void *)desc->attr;
-    tr_shape shape = desc->in[0].shape;
+    tr_dropout_place x = tr__dropout_place(attr, desc->in[0].shape);
     return (tr_cuda_dropout){.run = *launch->run,
                              .draw_id = attr->draw_id,
                              .probability = attr->probability,
-                             .per_sample = tr_shape_count(shape) / shape.dim[0]};
+                             .per_sample = x.per_sample,
+                             .first = x.first};
 }
 
 // out[0] = r + dropout(x)

@@ -3,12 +3,13 @@
 
 #include <tranche/extend/op.h>
 
-// The draws of a launch: of elements of samples that have `per_sample` each.
+// The draws of a launch: of elements of samples that have `per_sample` each, from
+// element `first` of the micro-batch on.
 typedef struct tr_cuda_dropout {
     tr_run_context run;
     uint32_t draw_id;
     float probability; // 0: everything is kept
-    int64_t per_sample;
+    int64_t per_sample, first;
 } tr_cuda_dropout;
 
 // y = r + x * multipliers; r: [count], or NULL: nothing. x, y: [count]

@@ -12,8 +12,9 @@ static __device__ inline float tr_cuda_multiplier(const tr_cuda_dropout &d, int6
     if (d.probability == 0) {
         return 1;
     }
-    tr_draw draw = tr__draw_open(&d.run, i / d.per_sample, d.draw_id, d.probability);
-    return tr__draw_multiplier(&draw, (uint64_t)(i % d.per_sample));
+    int64_t at = d.first + i;
+    tr_draw draw = tr__draw_open(&d.run, at / d.per_sample, d.draw_id, d.probability);
+    return tr__draw_multiplier(&draw, (uint64_t)(at % d.per_sample));
 }
 
 #endif

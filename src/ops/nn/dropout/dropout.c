@@ -24,6 +24,19 @@ void tr__dropout_rule(const tr_dropout_attr *attr, tr_ref from, tr_ref to,
     }
 }
 
+bool tr__dropout_split(const tr_op_node *node, int64_t ranks, int64_t rank,
+                       tr_dropout_attr *drops, tr_split *out) {
+    drops->parts = (int32_t)ranks;
+    drops->part = (int32_t)rank;
+    return tr__split_tokens(node, ranks, out);
+}
+
+bool tr__dropout_split_alone(const tr_op_node *node, int way, int64_t ranks,
+                             int64_t rank, tr_split *out) {
+    tr_dropout_attr *attr = (tr_dropout_attr *)(void *)out->attr;
+    return way == 0 && tr__dropout_split(node, ranks, rank, attr, out);
+}
+
 static tr_status dropout_infer(const tr_op_node *node, tr_tensor_desc *out,
                                int *out_count, tr_error *err) {
     const tr_dropout_attr *attr = node->attr;
@@ -40,6 +53,7 @@ static int dropout_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MA
 const tr_op tr__op_dropout = {
     .name = "dropout",
     .attr_bytes = sizeof(tr_dropout_attr),
+    .split = tr__dropout_split_alone,
     .in_place = 1 + 0,
     .infer = dropout_infer,
     .backward = dropout_backward,

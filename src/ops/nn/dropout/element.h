@@ -5,7 +5,7 @@
 #include "ops/nn/dropout/draw.h"
 #include "ops/nn/dropout/dropout.h"
 
-// What element `i` of a tensor of that shape [B, ...] is multiplied with: 0, or the
+// What element `i` of x of that shape [B, ...] is multiplied with: 0, or the
 // inverse of the probability to keep it.
 static inline float tr__dropout_element(const tr_dropout_attr *attr,
                                         const tr_run_context *run, tr_shape shape,
@@ -13,9 +13,11 @@ static inline float tr__dropout_element(const tr_dropout_attr *attr,
     if (attr->probability == 0) {
         return 1;
     }
-    int64_t per_sample = tr_shape_count(shape) / shape.dim[0];
-    tr_draw draw = tr__draw_open(run, i / per_sample, attr->draw_id, attr->probability);
-    return tr__draw_multiplier(&draw, (uint64_t)(i % per_sample));
+    tr_dropout_place x = tr__dropout_place(attr, shape);
+    int64_t at = x.first + i;
+    tr_draw draw =
+        tr__draw_open(run, at / x.per_sample, attr->draw_id, attr->probability);
+    return tr__draw_multiplier(&draw, (uint64_t)(at % x.per_sample));
 }
 
 #endif

@@ -43,7 +43,8 @@ static bool get(int index, tr_case *out) {
         out->in[1] = rows;
         out->in[3] = vector;
     }
-    tr_layer_norm_attr attr = {1e-5f, cases[index].dropout, (uint32_t)index};
+    tr_layer_norm_attr attr = {
+        1e-5f, {.probability = cases[index].dropout, .draw_id = (uint32_t)index}};
     memcpy(out->attr, &attr, sizeof attr);
     return true;
 }

@@ -120,15 +120,14 @@ static void residual_norm_rows(const tr_op_desc *desc, const tr_launch *launch,
     const tr_real *w = launch->in[2], *b = launch->in[3]; // [width]
     tr_real *s = launch->out[0];                          // [rows, width]
     int64_t width = tr__shape_width(desc->in[0].shape);
-    tr_dropout_attr dropout = {attr->dropout, attr->draw_id};
-    tr_mask mask = tr__mask_open(&dropout, launch->run, desc->in[0].shape);
+    tr_mask mask = tr__mask_open(&attr->dropout, launch->run, desc->in[0].shape);
     tr_norm_out out = {launch->out[1], launch->out[2], launch->out[3],
                        launch->accumulate >> 1};
     bool aside = !s || launch->accumulate & 1;
     for (int64_t row = range.begin; row < range.end; row++) {
         int64_t at = row * width;
         tr_real *to = aside ? spare : s + at;
-        if (attr->dropout > 0) {
+        if (attr->dropout.probability > 0) {
             tr__mask_apply(&mask, at, width, r + at, x + at, to, false);
         } else {
             tr_v_map2(tr_v_add, r + at, x + at, to, width, false);
@@ -143,7 +142,8 @@ static void residual_norm_rows(const tr_op_desc *desc, const tr_launch *launch,
 static int residual_threads(const tr_op_desc *desc) {
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
     return tr__threads_for(tr_shape_count(desc->in[0].shape),
-                           attr->dropout > 0 ? TR_MASK_WEIGHT : FORWARD_WEIGHT,
+                           attr->dropout.probability > 0 ? TR_MASK_WEIGHT
+                                                         : FORWARD_WEIGHT,
                            desc->target.workers);
 }
 

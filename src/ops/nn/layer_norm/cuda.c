@@ -46,7 +46,7 @@ static void launch_residual(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
-    tr_shape shape = desc->in[0].shape;
+    tr_dropout_place x = tr__dropout_place(&attr->dropout, desc->in[0].shape);
     tr_cuda_norm norm = norm_of(desc);
     norm.r = launch->in[0];
     norm.x = launch->in[1];
@@ -60,11 +60,11 @@ static void launch_residual(const tr_op_desc *desc, void *state,
     norm.add_y = launch->accumulate >> 1 & 1;
     norm.add_mean = launch->accumulate >> 2 & 1;
     norm.add_rstd = launch->accumulate >> 3 & 1;
-    norm.dropout =
-        (tr_cuda_dropout){.run = *launch->run,
-                          .draw_id = attr->draw_id,
-                          .probability = attr->dropout,
-                          .per_sample = tr_shape_count(shape) / shape.dim[0]};
+    norm.dropout = (tr_cuda_dropout){.run = *launch->run,
+                                     .draw_id = attr->dropout.draw_id,
+                                     .probability = attr->dropout.probability,
+                                     .per_sample = x.per_sample,
+                                     .first = x.first};
     launch_rows(launch, &norm);
 }
 

@@ -1,6 +1,5 @@
 #include "ops/nn/layer_norm/layer_norm.h"
 
-#include "ops/nn/dropout/dropout.h"
 #include "ops/operand.h"
 
 #include <string.h>
@@ -72,7 +71,7 @@ static tr_status residual_norm_infer(const tr_op_node *node, tr_tensor_desc *out
     const tr_layer_norm_attr *attr = node->attr;
     tr_status status = tr__operand_count(node, 4, 4, err);
     if (status == TR_OK) {
-        status = tr__dropout_check(node->op->name, attr->dropout, err);
+        status = tr__dropout_check(node->op->name, attr->dropout.probability, err);
     }
     if (status == TR_OK) {
         status = check_rows(node, 0, err);
@@ -113,8 +112,8 @@ static int residual_norm_backward(const tr_op_node *node,
         .out = {TR_GRAD_OUT(0), TR_GRAD_IN(2), TR_GRAD_IN(3)},
     };
     rules[1] = (tr_rule){.in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
-    tr__dropout_rule(&(tr_dropout_attr){attr->dropout, attr->draw_id},
-                     (tr_ref)TR_GRAD_OUT(0), (tr_ref)TR_GRAD_IN(1), &rules[2]);
+    tr__dropout_rule(&attr->dropout, (tr_ref)TR_GRAD_OUT(0), (tr_ref)TR_GRAD_IN(1),
+                     &rules[2]);
     return 3;
 }
 
@@ -128,9 +127,23 @@ static bool residual_norm_recompute(const tr_op_node *node, tr_rule *rule) {
     return true;
 }
 
+// Each rank normalizes its tokens.
+static bool layer_norm_split(const tr_op_node *node, int way, int64_t ranks,
+                             int64_t rank, tr_split *out) {
+    (void)rank;
+    return way == 0 && tr__split_tokens(node, ranks, out);
+}
+
+static bool residual_norm_split(const tr_op_node *node, int way, int64_t ranks,
+                                int64_t rank, tr_split *out) {
+    tr_layer_norm_attr *attr = (tr_layer_norm_attr *)(void *)out->attr;
+    return way == 0 && tr__dropout_split(node, ranks, rank, &attr->dropout, out);
+}
+
 const tr_op tr__op_layer_norm = {
     .name = "layer_norm",
     .attr_bytes = sizeof(tr_layer_norm_attr),
+    .split = layer_norm_split,
     .infer = layer_norm_infer,
     .backward = layer_norm_backward,
     .recompute_class = {TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM},
@@ -146,6 +159,7 @@ const tr_op tr__op_layer_norm_backward = {
 const tr_op tr__op_residual_norm = {
     .name = "residual_norm",
     .attr_bytes = sizeof(tr_layer_norm_attr),
+    .split = residual_norm_split,
     .infer = residual_norm_infer,
     .backward = residual_norm_backward,
     .recompute_class = {TR_RECOMPUTE_RESIDUAL, TR_RECOMPUTE_NORM, TR_RECOMPUTE_NORM,

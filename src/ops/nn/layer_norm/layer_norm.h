@@ -3,12 +3,11 @@
 #ifndef TR_OPS_NN_LAYER_NORM_LAYER_NORM_H
 #define TR_OPS_NN_LAYER_NORM_LAYER_NORM_H
 
-#include <tranche/extend/op.h>
+#include "ops/nn/dropout/dropout.h"
 
 typedef struct tr_layer_norm_attr {
     float epsilon;
-    float dropout;    // residual_norm only: on the branch
-    uint32_t draw_id; // residual_norm only
+    tr_dropout_attr dropout; // residual_norm only: on the branch
 } tr_layer_norm_attr;
 
 // in:  x [..., C], weight [C], bias [C]

@@ -55,7 +55,6 @@ static void residual_norm(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     (void)state;
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
-    const tr_dropout_attr dropout = {attr->dropout, attr->draw_id};
     const float *r = launch->in[0], *x = launch->in[1]; // [rows, width]
     float *s = launch->workspace;                       // [width]
     tr_shape shape = desc->in[0].shape;
@@ -63,7 +62,7 @@ static void residual_norm(const tr_op_desc *desc, void *state,
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t c = 0; c < width; c++) {
             int64_t i = row * width + c;
-            float keep = tr__dropout_element(&dropout, launch->run, shape, i);
+            float keep = tr__dropout_element(&attr->dropout, launch->run, shape, i);
             s[c] = (float)(r[i] + (double)x[i] * keep);
         }
         norm_row(s, launch->in[2], launch->in[3], attr->epsilon, width, row,

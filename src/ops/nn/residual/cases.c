@@ -10,9 +10,11 @@ static const struct {
     tr_dropout_attr attr;
     double gradient_tolerance;
 } cases[] = {
-    {{2, {1, 1}}, {0, 0}, 1e-3},        {{2, {3, 17}}, {0.1f, 1}, 1e-3},
-    {{3, {2, 17, 63}}, {0, 0}, 0},      {{3, {3, 63, 257}}, {0.1f, 3}, 0},
-    {{3, {2, 128, 300}}, {0.5f, 4}, 0},
+    {{2, {1, 1}}, {.probability = 0, .draw_id = 0}, 1e-3},
+    {{2, {3, 17}}, {.probability = 0.1f, .draw_id = 1}, 1e-3},
+    {{3, {2, 17, 63}}, {.probability = 0, .draw_id = 0}, 0},
+    {{3, {3, 63, 257}}, {.probability = 0.1f, .draw_id = 3}, 0},
+    {{3, {2, 128, 300}}, {.probability = 0.5f, .draw_id = 4}, 0},
 };
 
 static bool get(int index, tr_case *out) {

@@ -21,6 +21,7 @@ static int residual_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_M
 const tr_op tr__op_residual = {
     .name = "residual",
     .attr_bytes = sizeof(tr_dropout_attr),
+    .split = tr__dropout_split_alone,
     .infer = residual_infer,
     .backward = residual_backward,
     .recompute_class = {TR_RECOMPUTE_RESIDUAL},

@@ -97,9 +97,7 @@ static bool recompute(const tr_op_node *node, tr_rule *rule) {
 
 // Heads of queries, heads of keys, and what passes. All ranks have the weights, and
 // each makes its heads' part of their gradient.
-static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
-                  tr_split *out) {
-    (void)rank;
+static bool split_heads(const tr_op_node *node, int64_t ranks, tr_split *out) {
     tr_rms_norm_attr *attr = (tr_rms_norm_attr *)(void *)out->attr;
     int64_t queries = attr->queries, keys = attr->keys;
     int last = node->in[0].shape.rank - 1;
@@ -115,7 +113,17 @@ static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
     out->partial_gradient = 1 << 1;
     attr->queries /= (int32_t)ranks;
     attr->keys /= (int32_t)ranks;
-    return way == 0 && attr->depth > 0 && queries % ranks == 0 && keys % ranks == 0;
+    return queries % ranks == 0 && keys % ranks == 0;
+}
+
+// Rows are cut along the tokens, heads are not.
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    tr_rms_norm_attr attr;
+    memcpy(&attr, node->attr, sizeof attr);
+    (void)rank;
+    return way == 0 && (attr.depth > 0 ? split_heads(node, ranks, out)
+                                       : tr__split_tokens(node, ranks, out));
 }
 
 const tr_op tr__op_rms_norm = {

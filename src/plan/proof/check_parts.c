@@ -1,0 +1,219 @@
+// Where ranks of the tensor axis share a unit: each of its values is there on every
+// rank as a whole, as the rank's tokens, as its part of a sum, or cut otherwise; and
+// each op reads what it can work with. A parameter whose gradient comes of a rank's
+// tokens lies among those whose gradients ranks sum, and no other does.
+#include "base/memory.h"
+#include "graph/recompute.h"
+#include "ops/nn/all_reduce/all_reduce.h"
+#include "ops/nn/token_parts/token_parts.h"
+#include "plan/proof/check.h"
+
+#include <string.h>
+
+typedef enum form {
+    WHOLE,
+    TOKENS,
+    PART,    // of a sum
+    REDUCED, // the rank's tokens of it are the sum, the rest means nothing
+    OTHERWISE,
+    WRONG,
+} form;
+
+typedef struct walk {
+    const tr_plan *plan;
+    const tr_unit_program *unit;
+    const tr_graph *graph;
+    form *of; // [values]
+} walk;
+
+static const tr_param_info *split_param(const walk *w, tr_value value) {
+    const tr_value_info *info = &w->graph->values[value];
+    bool param = info->kind == TR_VALUE_PARAM && w->graph->params[info->index].split;
+    return param ? &w->graph->params[info->index] : NULL;
+}
+
+// What comes of a parameter of which each rank has a part: what the op's way says that
+// cuts it along the same dimension.
+static form form_by_param(const walk *w, const tr_call *node, int i) {
+    const tr_param_info *param = split_param(w, node->in[i]);
+    const tr_plan_request *r = &w->plan->request;
+    tr_node_view view;
+    int dim = 0;
+    while (dim + 1 < param->shape.rank &&
+           param->shape.dim[dim] == param->whole_shape.dim[dim]) {
+        dim++;
+    }
+    tr__node_view(w->graph, node, &view);
+    for (int way = 0; node->op->split; way++) {
+        tr_split split = {.added = 0};
+        memcpy(split.attr, node->attr, sizeof split.attr);
+        if (!node->op->split(&view.node, way, r->mesh.size[TR_AXIS_TENSOR],
+                             r->mesh.at[TR_AXIS_TENSOR], &split)) {
+            break;
+        }
+        if (split.in[i].dim == dim) {
+            return split.partial & 1 ? PART : OTHERWISE;
+        }
+    }
+    return OTHERWISE; // what a rewrite has put there works on its part
+}
+
+static bool is_rows(const walk *w, tr_value value) {
+    const tr_value_info *info = &w->graph->values[value];
+    return info->kind != TR_VALUE_PARAM && info->desc.shape.rank >= 2;
+}
+
+// Of any op that exchanges nothing.
+static form form_of_work(const walk *w, const tr_call *node) {
+    form made = WHOLE;
+    bool tokens = false, others = false;
+    for (int i = 0; i < node->in_count; i++) {
+        tr_value value = node->in[i];
+        if (value == TR_NO_VALUE) {
+            continue;
+        }
+        form in = w->of[value];
+        if (in == PART || in == REDUCED) {
+            return WRONG;
+        }
+        tokens = tokens || in == TOKENS;
+        others = others || (in != TOKENS && is_rows(w, value));
+        if (split_param(w, value)) {
+            form by = form_by_param(w, node, i);
+            made = made == PART ? made : by;
+            others = true;
+        } else if (in == OTHERWISE && made == WHOLE) {
+            made = OTHERWISE;
+        }
+    }
+    return !tokens ? made : others ? WRONG : TOKENS;
+}
+
+static form form_of(const walk *w, const tr_call *node) {
+    form in = node->in[0] == TR_NO_VALUE ? WHOLE : w->of[node->in[0]];
+    if (node->op == &tr__op_all_reduce) {
+        return in == PART || in == OTHERWISE ? WHOLE : WRONG;
+    }
+    if (node->op == &tr__op_all_gather) {
+        return in == TOKENS ? WHOLE : WRONG;
+    }
+    if (node->op == &tr__op_reduce_scatter) {
+        return in == PART ? REDUCED : WRONG;
+    }
+    if (node->op == &tr__op_own_part) {
+        return in == WHOLE || in == REDUCED ? TOKENS : WRONG;
+    }
+    return form_of_work(w, node);
+}
+
+static tr_status check_nodes(walk *w, const tr_call *nodes, size_t count,
+                             tr_error *err) {
+    for (size_t v = 0; v < w->graph->value_count; v++) {
+        const tr_value_info *info = &w->graph->values[v];
+        bool cut = info->kind == TR_VALUE_INPUT && w->graph->input_cut[info->index];
+        w->of[v] = cut ? TOKENS : WHOLE;
+    }
+    for (size_t n = 0; n < count; n++) {
+        form made = form_of(w, &nodes[n]);
+        if (made == WRONG) {
+            return tr_fail(err, TR_INTERNAL,
+                           "plan: unit %s, node %zu (%s) reads what ranks have not "
+                           "exchanged, or exchanges what they have not cut",
+                           w->unit->kind, n, nodes[n].op->name);
+        }
+        for (int i = 0; i < nodes[n].out_count; i++) {
+            if (nodes[n].out[i] != TR_NO_VALUE) {
+                w->of[nodes[n].out[i]] = made;
+            }
+        }
+        if ((nodes[n].op->flags & TR_OP_LOSS) && made != WHOLE) {
+            return tr_fail(err, TR_INTERNAL,
+                           "plan: unit %s: not every rank has all of the loss",
+                           w->unit->kind);
+        }
+    }
+    for (int i = 0; i < w->graph->output_count; i++) {
+        if (w->of[w->graph->output[i]] != (w->graph->output_cut[i] ? TOKENS : WHOLE)) {
+            return tr_fail(err, TR_INTERNAL,
+                           "plan: unit %s hands on what ranks have otherwise than it "
+                           "says",
+                           w->unit->kind);
+        }
+    }
+    return TR_OK;
+}
+
+// ---- parameters
+
+// Is an operand of the instruction a rank's tokens, or the gradient of such?
+static bool reads_tokens(const walk *w, const tr_instruction *at) {
+    for (int i = 0; i < at->desc.in_count; i++) {
+        tr_value value =
+            at->in[i].place == TR_PLACE_NONE ? TR_NO_VALUE : at->in[i].value;
+        if (value != TR_NO_VALUE && w->graph->values[value].kind == TR_VALUE_GRAD) {
+            value = (tr_value)w->graph->values[value].index;
+        }
+        if (value != TR_NO_VALUE && w->of[value] == TOKENS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static tr_status check_gradient(const walk *w, int u, const tr_instruction *at,
+                                const tr_operand *gradient, tr_error *err) {
+    const tr_flat *flat = &w->plan->flats[w->plan->units[u].flats[gradient->flat]];
+    bool summed = (flat->axes.summed & TR_ON_TENSOR) != 0;
+    return reads_tokens(w, at) == summed
+               ? TR_OK
+               : tr_fail(err, TR_INTERNAL,
+                         "plan: unit %s: %s makes gradients of %s, which ranks %s",
+                         w->unit->kind, at->desc.op->name, flat->name,
+                         summed ? "sum, and which all of them have"
+                                : "have parts of and do not sum");
+}
+
+static tr_status check_gradients(const walk *w, int u, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < tr__unit_pieces(w->unit, TR_VARIANT_BACKWARD); i++) {
+        const tr_program *program = tr__unit_piece(w->unit, TR_VARIANT_BACKWARD, i);
+        for (size_t k = 0; k < program->count && !program->exchange; k++) {
+            const tr_instruction *at = &program->instructions[k];
+            for (int o = 0; o < at->desc.out_count && status == TR_OK; o++) {
+                if (at->out[o].place == TR_PLACE_PARAM_GRAD) {
+                    status = check_gradient(w, u, at, &at->out[o], err);
+                }
+            }
+        }
+    }
+    return status;
+}
+
+static tr_status check_unit(walk *w, int u, tr_error *err) {
+    tr_status status = TR_OK;
+    w->unit = w->plan->units[u].program;
+    w->graph = w->unit->graph;
+    w->of = tr__calloc(w->graph->value_count, sizeof *w->of);
+    if (!w->of) {
+        return tr_fail(err, TR_MEMORY, "no memory to check what ranks share");
+    }
+    status = check_nodes(w, w->graph->nodes, w->graph->node_count, err);
+    status = status == TR_OK ? check_gradients(w, u, err) : status;
+    if (status == TR_OK) {
+        status = check_nodes(w, w->graph->asked, w->graph->asked_count, err);
+    }
+    tr__free(w->of);
+    return status;
+}
+
+tr_status tr__check_parts(const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
+    walk w = {.plan = plan};
+    tr_status status = TR_OK;
+    bool shared = r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike;
+    for (int u = 0; u < plan->unit_count && shared && !r->inference && status == TR_OK;
+         u++) {
+        status = check_unit(&w, u, err);
+    }
+    return status;
+}

@@ -1,0 +1,109 @@
+// Run on two or four ranks, which have other layers: in reproducible mode neither the
+// number of stages nor their schedule changes a bit of what one rank trains.
+#include "on_meshes.h"
+#include "on_ranks.h"
+
+#define OPTIMIZER(type)                                                                \
+    ", \"optimizer\": {\"type\": \"" type                                              \
+    "\", \"params\": {\"lr\": 0.003, \"eps\": 1e-6}}"
+#define OFFLOADED                                                                      \
+    ", \"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": "     \
+    "\"cpu\"}}"
+
+static void stages_change_no_bit(void **state) {
+    static const char reproducible[] =
+        ", \"execution\": {\"threads\": 1, \"reproducible\": true}";
+    static const struct {
+        const char *model, *more;
+    } runs[] = {{gpt2, ADAM},
+                {gpt2, OPTIMIZER("Lamb")},
+                {qwen3, OPTIMIZER("Muon")},
+                {qwen3, ADAM OFFLOADED}};
+    samples data;
+    char text[TEXT_MAX];
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        outcome one, many;
+        write_run_of(text, runs[i].model, 2, &alone, "unused", runs[i].more,
+                     reproducible);
+        run_options options = options_of(text, &data, NULL, "never");
+        take_steps(&options, STEPS, false, &one);
+        for (size_t m = 0; m < MESHES; m++) {
+            if (!is_of_all(&meshes[m]) || meshes[m].size[TR_AXIS_TENSOR] > 1) {
+                continue;
+            }
+            write_run_of(text, runs[i].model, 2, &meshes[m], "unused", runs[i].more,
+                         reproducible);
+            options = options_of(text, &data, world, "never");
+            take_steps(&options, STEPS, false, &many);
+            assert_memory_equal(one.loss, many.loss, sizeof one.loss);
+            snapshot_assert_same(&one.end, &many.end);
+            free_outcome(&many);
+        }
+        free_outcome(&one);
+    }
+    samples_free(&data);
+}
+
+// Of six blocks, so that two stages may have four parts each.
+static const char deep[] =
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 32, \"n_head\": 4, "
+    "\"n_positions\": 8, \"vocab_size\": 67}";
+
+// In f32, and in reproducible mode to the bit: in waves that do not divide the batch,
+// in groups of waves that are smaller than the stages, with parameters that come and
+// go.
+static void schedules_change_no_bit(void **state) {
+#define SCHEDULE(name, each) ", \"schedule\": \"" name "\", \"virtual_stages\": " #each
+#define REPRODUCIBLE(more)                                                             \
+    ", \"execution\": {\"threads\": 1, \"reproducible\": true" more "}"
+    static const struct {
+        int stages; // at most
+        const char *schedule, *cut;
+    } runs[] = {
+        {4, SCHEDULE("interleaved", 2), REPRODUCIBLE("")},
+        {2, SCHEDULE("interleaved", 4), REPRODUCIBLE("") ZERO_ALONE(2)},
+        {2, SCHEDULE("interleaved", 3), REPRODUCIBLE(", \"wave\": 3") RECOMPUTED},
+        {4, SCHEDULE("breadth_first", 2), REPRODUCIBLE("") ZERO_ALONE(3)},
+        {4, SCHEDULE("breadth_first", 1), REPRODUCIBLE(", \"wave\": 2")},
+    };
+    samples data;
+    char text[TEXT_MAX];
+    outcome one, many;
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    write_run_of(text, deep, 1, &alone, "unused", ADAM, REPRODUCIBLE(""));
+    run_options options = options_of(text, &data, NULL, "never");
+    take_steps(&options, STEPS, false, &one);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        for (size_t m = 0; m < MESHES; m++) {
+            int stages = (int)meshes[m].size[TR_AXIS_PIPELINE];
+            if (!is_of_all(&meshes[m]) || meshes[m].size[TR_AXIS_TENSOR] > 1 ||
+                stages == 1 || stages > runs[i].stages) {
+                continue;
+            }
+            schedule = runs[i].schedule;
+            write_run_of(text, deep, 1, &meshes[m], "unused", ADAM, runs[i].cut);
+            options = options_of(text, &data, world, "never");
+            take_steps(&options, STEPS, false, &many);
+            assert_memory_equal(one.loss, many.loss, sizeof one.loss);
+            snapshot_assert_same(&one.end, &many.end);
+            free_outcome(&many);
+        }
+    }
+    schedule = "";
+    free_outcome(&one);
+    samples_free(&data);
+}
+
+static int run(const char *which) {
+    (void)which;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stages_change_no_bit),
+                                       cmocka_unit_test(schedules_change_no_bit)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&world, run, argc, argv);
+}
