@@ -58,7 +58,8 @@ def convert(config: Config, folder: str, checkpoint: str) -> int:
         from tranche.module import deepspeed
     except ImportError as error:
         raise Error(
-            Status.USAGE, f"DeepSpeed's files are PyTorch's: {error} (pip install torch)"
+            Status.USAGE,
+            f"DeepSpeed's files are PyTorch's: {error} (pip install torch)",
         ) from error
     path = step_folder(folder)
     if not os.path.isdir(path) or not deepspeed.is_theirs(path):
