@@ -28,25 +28,18 @@ static void make_samples(void) {
 }
 
 int main(void) {
+    static const char *const settings[] = {"resume=never", NULL};
     const tr_batch_tensors tensors = tr_batch_features(FEATURES);
     const void *const arrays[] = {features, labels};
     tr_run_parts parts = TR_RUN_PARTS_INIT;
     tr_step_result result = TR_STEP_RESULT_INIT;
-    tr_dataset *data = NULL;
     tr_run *run = NULL;
-    tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     tr_error err = {0};
     make_samples();
-    ok(tr_dataset_create_arrays(&tensors, SAMPLES, arrays, &data, &err), &err);
-    parts.train = data;
-    ok(tr_run_create(&run, &err), &err);
-    ok(tr_run_load_text(run, run_text, &err), &err);
-    ok(tr_run_set(run, "resume", "never", &err), &err);
-    ok(tr_run_give(run, &parts, &err), &err);
-    ok(tr_run_resolve(run, &err), &err);
-    ok(tr_run_make_plan(run, &plan, &err), &err);
-    ok(tr_engine_create(run, plan, &engine, &err), &err);
+    ok(tr_dataset_create_arrays(&tensors, SAMPLES, arrays, &parts.train, &err), &err);
+    ok(tr_run_open(run_text, settings, &parts, &run, &err), &err);
+    ok(tr_engine_create(run, NULL, &engine, &err), &err);
     while (result.step < tr_run_steps(run)) {
         ok(tr_engine_step(engine, &result, &err), &err);
         if (result.step % 16 == 0) {
@@ -56,8 +49,7 @@ int main(void) {
     }
     ok(tr_engine_save(engine, &err), &err);
     tr_engine_destroy(engine);
-    tr_plan_destroy(plan);
     tr_run_destroy(run);
-    tr_dataset_destroy(data);
+    tr_dataset_destroy(parts.train);
     return 0;
 }

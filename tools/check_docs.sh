@@ -23,9 +23,9 @@ anchors() {
 
 # The commands that a file names, each with its options in a line: "plan --json". A line
 # that ends with a backslash goes on.
-# `python -m tranche launch` is the Python package's.
+# What `python -m tranche` has beside the program is the Python package's.
 commands() {
-    sed -e 's/python -m tranche launch//g' -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}' "$1" |
+    sed -e 's/python -m tranche \(launch\|follow\|from-deepspeed\)//g' -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}' "$1" |
         grep -oE "(^|[^-a-zA-Z0-9_/.])tranche [a-z]+[^\`|;)]*" |
         sed -E "s/^.*tranche ([a-z]+)/\1/; s/  +[a-z].*//" | awk '{
             line = $1

@@ -222,7 +222,7 @@ install_wheel() {
             echo \"Line \$i of a text that a small model learns in no time.\"
             i=\$((i + 1))
         done >text.txt
-        /srv/env/bin/tranche init text.txt
+        /srv/env/bin/tranche init text.txt --out run.json
         /srv/env/bin/tranche train run.json --steps 3
         /srv/env/bin/python -c 'import tranche; print(tranche.__name__)'
         /srv/env/bin/pip uninstall -y tranche

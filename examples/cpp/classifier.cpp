@@ -56,13 +56,9 @@ int main() try {
     auto data = make(tr_dataset_destroy, tr_dataset_create_callback, &source);
     tr_run_parts parts = TR_RUN_PARTS_INIT;
     parts.train = data.get();
-    auto run = make(tr_run_destroy, tr_run_create);
-    call(tr_run_load_text, run.get(), run_text);
-    call(tr_run_set, run.get(), "resume", "never");
-    call(tr_run_give, run.get(), &parts);
-    call(tr_run_resolve, run.get());
-    auto plan = make(tr_plan_destroy, tr_run_make_plan, run.get());
-    auto engine = make(tr_engine_destroy, tr_engine_create, run.get(), plan.get());
+    const char *const settings[] = {"resume=never", nullptr};
+    auto run = make(tr_run_destroy, tr_run_open, run_text, settings, &parts);
+    auto engine = make(tr_engine_destroy, tr_engine_create, run.get(), nullptr);
     tr_step_result result = TR_STEP_RESULT_INIT;
     while (result.step < tr_run_steps(run.get())) {
         call(tr_engine_step, engine.get(), &result);

@@ -102,15 +102,12 @@ int main() try {
     call(tr_op_check, &ops().op, nullptr, &x, 1, 0.0);
     tr_run_parts parts = TR_RUN_PARTS_INIT;
     parts.model = &model;
-    auto run = make(tr_run_destroy, tr_run_create);
-    call(tr_run_load_text, run.get(), R"({
+    const char *text = R"({
         "data": {"format": "random", "samples": 1000, "features": 100, "classes": 10},
-        "epochs": 20, "train_batch_size": 50})");
-    call(tr_run_set, run.get(), "resume", "never");
-    call(tr_run_give, run.get(), &parts);
-    call(tr_run_resolve, run.get());
-    auto plan = make(tr_plan_destroy, tr_run_make_plan, run.get());
-    auto engine = make(tr_engine_destroy, tr_engine_create, run.get(), plan.get());
+        "epochs": 20, "train_batch_size": 50})";
+    const char *const settings[] = {"resume=never", nullptr};
+    auto run = make(tr_run_destroy, tr_run_open, text, settings, &parts);
+    auto engine = make(tr_engine_destroy, tr_engine_create, run.get(), nullptr);
     tr_train_options options = TR_TRAIN_OPTIONS_INIT;
     options.no_files = true;
     options.screen.line = print_line;

@@ -1,7 +1,9 @@
 // The engine: trains a run by its plan, a step at a time or all at once.
 //
-//     tr_run_resolve -> tr_plan_make -> tr_engine_create -> tr_engine_step ...
-//                                                     -> tr_engine_save
+//     tr_run_open -> tr_engine_create -> tr_engine_step ... -> tr_engine_save
+//
+// A program that looks at the plan before it takes memory makes it (tr_run_make_plan)
+// and hands it to tr_engine_create.
 #ifndef TRANCHE_ENGINE_H
 #define TRANCHE_ENGINE_H
 
@@ -76,10 +78,11 @@ typedef struct tr_evaluation {
     { sizeof(tr_evaluation), 0, 0, 0 }
 
 // Allocates all memory of the run, draws or loads the weights, and resumes from a
-// checkpoint as the run's options say. `run` and `plan` must outlive the engine. The
-// caller destroys *out. Collective. TR_BUDGET: the machine has less memory than the
-// plan needs. TR_MEMORY. TR_IO: a checkpoint or weights do not fit; the message says
-// why. TR_DATA. TR_COMM: the ranks' runs, plans or data differ.
+// checkpoint as the run's options say. `run` and `plan` must outlive the engine; NULL
+// for a plan: the engine makes the run's (tr_run_make_plan), and keeps it. The caller
+// destroys *out. Collective. TR_BUDGET: the machine has less memory than the plan
+// needs. TR_MEMORY. TR_IO: a checkpoint or weights do not fit; the message says why.
+// TR_DATA. TR_COMM: the ranks' runs, plans or data differ.
 //
 // Collective functions return the same status on all ranks. If one rank fails in the
 // middle of a step or an evaluation while others wait for it, it also ends their
@@ -87,6 +90,10 @@ typedef struct tr_evaluation {
 TR_API tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                                   tr_error *err);
 TR_API void tr_engine_destroy(tr_engine *engine); // NULL-safe
+
+// The plan of the steps of the whole batch: the caller's, or the engine's, and then
+// valid until the engine is destroyed or a step changes the batch. NULL: no engine.
+TR_API const tr_plan *tr_engine_plan(const tr_engine *engine);
 
 // Makes one optimizer step. Collective. Returns TR_OK also if the update is skipped,
 // and then fills *result. Writes no metrics and no checkpoints. A step that fails

@@ -154,6 +154,14 @@ typedef struct tr_function {
 TR_API tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
                                   const tr_value *inputs, int input_count);
 
+// Adds y = f(x) of each element of x, in the shape of x: `value` is f, `slope` its
+// derivative. Both give the same number for the same x, whichever thread asks, at any
+// time until the run is destroyed. They run on the host, in F32 also where the run
+// computes in 16 bits: a plan on another device has no kernel for them. TR_USAGE, as
+// the graph's error: a function that is NULL, or x is no value of real numbers.
+TR_API tr_value tr_graph_map(tr_graph *graph, tr_value x, float (*value)(float x),
+                             float (*slope)(float x));
+
 // ---- asking
 
 // Type and shape of a value, with TR_BATCH; TR_NONE: there is no such value.

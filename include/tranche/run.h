@@ -49,6 +49,8 @@ typedef struct tr_run_parts {
 // collective, but for tr_run_resolve.
 //
 //     tr_run_create -> tr_run_load_file, tr_run_set, tr_run_give ... -> tr_run_resolve
+//
+// tr_run_open does all of these in one call.
 
 // An empty run. The caller destroys *out. TR_MEMORY.
 TR_API tr_status tr_run_create(tr_run **out, tr_error *err);
@@ -102,6 +104,14 @@ TR_API tr_status tr_run_get(tr_run *run, const char *key, const char **value,
 // nearest plans. TR_DATA, TR_IO: the data or the model's folder cannot be used.
 // TR_INTERRUPTED, TR_MEMORY, TR_COMM.
 TR_API tr_status tr_run_resolve(tr_run *run, tr_error *err);
+
+// A resolved run in one call: of the text of a run file (NULL: none), settings over it
+// ("KEY.PATH=VALUE", as tr_run_assign takes them, NULL behind the last; NULL: none) and
+// parts (NULL: none). The caller destroys *out; after an error there is no run.
+// Collective if the run has ranks. The errors of tr_run_load_text, tr_run_assign,
+// tr_run_give and tr_run_resolve.
+TR_API tr_status tr_run_open(const char *text, const char *const *settings,
+                             const tr_run_parts *parts, tr_run **out, tr_error *err);
 
 // What follows is of resolved runs. Of another run, functions that return a status
 // return TR_USAGE, the others 0 or NULL.

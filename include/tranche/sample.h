@@ -32,10 +32,18 @@ typedef struct tr_sampler_options {
     // Of a folder with an adapter: where its base is; NULL: where adapter_config.json
     // says.
     const char *base;
+    // Are told, by notes, how far the weights and a long prompt have been read, where
+    // that takes more than a second: by tr_sampler_open, and by tr_sampler_logits.
+    tr_messages messages;
 } tr_sampler_options;
 
 #define TR_SAMPLER_OPTIONS_INIT                                                        \
-    { sizeof(tr_sampler_options), NULL, 0, NULL, 0, TR_NONE, false, 0, false, NULL }
+    {                                                                                  \
+        sizeof(tr_sampler_options), NULL, 0, NULL, 0, TR_NONE, false, 0, false, NULL,  \
+        {                                                                              \
+            NULL, NULL                                                                 \
+        }                                                                              \
+    }
 
 // Loads a model. The caller destroys *out. Not collective. TR_IO. TR_USAGE: not a
 // language model; no such device; a struct of an unknown size. TR_BUDGET: the machine,

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,21 @@ void tr__print_size(char *dst, size_t size, int64_t bytes) {
         unit++;
     }
     snprintf(dst, size, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
+}
+
+void tr__print_time(char *dst, size_t size, double seconds) {
+    if (!(seconds < 1e9)) {
+        snprintf(dst, size, "?");
+        return;
+    }
+    int64_t s = (int64_t)(seconds + 0.5);
+    if (s >= 3600) {
+        snprintf(dst, size, "%" PRId64 "h%02d", s / 3600, (int)(s / 60 % 60));
+    } else if (s >= 60) {
+        snprintf(dst, size, "%" PRId64 "m%02ds", s / 60, (int)(s % 60));
+    } else {
+        snprintf(dst, size, "%" PRId64 "s", s);
+    }
 }
 
 void tr__print_name(FILE *to, const char *name, int width) {

@@ -17,6 +17,8 @@ const char *tr__nearest(const char *word, const char *const *names, size_t count
 bool tr__parse_size(const char *text, int64_t *bytes);
 // dst: [size], "2.31 GiB".
 void tr__print_size(char *dst, size_t size, int64_t bytes);
+// A length of time in words, "2h05", "3m20s" or "7s"; "?": nobody knows it.
+void tr__print_time(char *dst, size_t size, double seconds);
 // A name, filled up with blanks to `width` bytes (0: as it is). A line end or a tab in
 // it becomes a '?', so that no name can be taken for a line of the text.
 void tr__print_name(FILE *to, const char *name, int width);

@@ -277,10 +277,11 @@ static tr_status calibrate(const tr_plan_request *request, tr_comm *comm,
     if (status == TR_OK) {
         status = recall(m, how, fingerprint, &text);
     }
-    if (status == TR_OK && !text) {
+    if (status == TR_OK && !text && !how->known_only) {
         status = measure_anew(m, how, fingerprint, &text);
     }
-    if (status == TR_OK) {
+    *out = NULL;
+    if (status == TR_OK && text) {
         status = tr__machine_parse("calibration", text, out, err);
     }
     backend->end(before);
@@ -302,6 +303,9 @@ static bool is_here(const tr_plan_request *request) {
 
 tr_status tr__calibrate(const tr_plan_request *request, tr_comm *comm,
                         const tr_calibration *how, tr_machine **out, tr_error *err) {
-    return is_here(request) ? calibrate(request, comm, how, out, err)
-                            : tr__calibrate_nominal(request, out, err);
+    if (is_here(request)) {
+        return calibrate(request, comm, how, out, err);
+    }
+    *out = NULL;
+    return how->known_only ? TR_OK : tr__calibrate_nominal(request, out, err);
 }

@@ -12,10 +12,11 @@ typedef struct tr_calibration {
     const char *cache; // folder of what was measured before; NULL: the user's
                        // ($XDG_CACHE_HOME or ~/.cache, tranche/); "": none
     const char *nvme;  // folder whose reads and writes are measured; NULL or "": none
-    int64_t memory; // bytes that measuring may take on each rank; 0: an eighth of the
-                    // machine's. What needs more is not measured by itself
-    double seconds; // about as long as it may take; 0: four
-    bool again;     // measures even where the cache has it
+    int64_t memory;  // bytes that measuring may take on each rank; 0: an eighth of the
+                     // machine's. What needs more is not measured by itself
+    double seconds;  // about as long as it may take; 0: four
+    bool again;      // measures even where the cache has it
+    bool known_only; // measures nothing: *out is NULL where the cache has not got it
     const tr_log *log; // NULL: silent
 } tr_calibration;
 

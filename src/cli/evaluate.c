@@ -2,7 +2,9 @@
 #include "cli/evaluate.h"
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "report/screen.h"
 #include "report/terminal.h"
+#include "report/work.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -101,8 +103,12 @@ static tr_status ask(tr_evaluator *e, const wanted *w, tr_error *err) {
     cli_output file = {0};
     int64_t row = tr_evaluator_positions(e) * tr_evaluator_width(e);
     tr_predictions p = {.size = sizeof(tr_predictions), .count = 1};
+    report_screen drawn;
+    const tr_screen screen = report_screen_on(&drawn, stderr, true);
+    report_work progress = report_work_begin(&screen, "evaluating");
     tr_status status = begin(e, w, &file, err);
     while (status == TR_OK && p.count > 0) {
+        report_work_tell(&progress, p.first + p.count, tr_evaluator_samples(e));
         status = tr_evaluator_next(e, &p, err);
         if (status == TR_OK && w->logits && p.count > 0) {
             status = cli_npy_write(&file, p.logits, p.count * row, err);
@@ -110,6 +116,7 @@ static tr_status ask(tr_evaluator *e, const wanted *w, tr_error *err) {
             status = write_embeddings(e, &file, &p, err);
         }
     }
+    report_work_end(&progress);
     if (status == TR_OK && w->embeddings) {
         status = check_whole(e, err);
     }

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DATA_MAX = 64 };
@@ -66,8 +68,18 @@ static tr_status make(const cli_data *data, cli_init_choice *choice, made *out,
 
 // ---- the file
 
+// Whoever sends standard output to a file wants the run file there.
+static bool is_sent_to_file(void) {
+    struct stat info;
+    return fstat(STDOUT_FILENO, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 static tr_status write_file(const char *path, const char *text, tr_error *err) {
     cli_output out;
+    if (!path) {
+        fputs(text, stdout);
+        return TR_OK; // cli_end looks whether it was written
+    }
     if (access(path, F_OK) == 0) {
         return tr_fail(err, TR_USAGE,
                        "%.300s is there already: give the run file another name with "
@@ -81,18 +93,22 @@ static tr_status write_file(const char *path, const char *text, tr_error *err) {
     return cli_output_close(&out, status, err);
 }
 
+// path: NULL: standard output.
 static void say(const char *path, const made *of) {
     char size[32];
+    FILE *to = path ? stdout : stderr;
     const tr_ledger *ledger = tr_plan_ledger(of->plan);
     int64_t bytes = ledger->total[TR_SPACE_DEVICE] + ledger->total[TR_SPACE_HOST] +
                     TR_PROCESS_BYTES;
-    report_print_name(stdout, path);
-    printf(": %lld parameters, %lld steps, in %s of memory\n",
-           (long long)tr_plan_parameters(of->plan), (long long)tr_run_steps(of->run),
-           tr_size_words(bytes, size, sizeof size));
-    fputs("next: tranche train ", stdout);
-    report_print_name(stdout, path);
-    putchar('\n');
+    report_print_name(to, path ? path : "standard output");
+    fprintf(to, ": %lld parameters, %lld steps, in %s of memory\n",
+            (long long)tr_plan_parameters(of->plan), (long long)tr_run_steps(of->run),
+            tr_size_words(bytes, size, sizeof size));
+    if (path) {
+        fputs("next: tranche train ", to);
+        report_print_name(to, path);
+        fputc('\n', to);
+    }
 }
 
 static tr_status init(const char **paths, size_t count, cli_init_choice *choice,
@@ -117,13 +133,14 @@ static tr_status init(const char **paths, size_t count, cli_init_choice *choice,
 }
 
 int cli_init(const cli_command *command, int argc, char **argv) {
-    const char *paths[DATA_MAX], *out = "run.json";
+    const char *paths[DATA_MAX], *out = NULL;
     cli_init_choice choice = {0};
     tr_error err = {0};
     int exit_status;
     const cli_option options[] = {
         {"--out", CLI_TEXT, &out, "FILE.json",
-         "the run file that is written (default: run.json)"},
+         "the run file that is written; - is standard output (default: that where it "
+         "is sent to a file, else run.json)"},
         {"--model", CLI_TEXT, &choice.model, "DIR|NAME",
          "trains an adapter of this model, with its tokenizer, in place of a new "
          "model"},
@@ -132,6 +149,12 @@ int cli_init(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
                    &operands, &exit_status)) {
         return exit_status;
+    }
+    if (!out) {
+        out = is_sent_to_file() ? "-" : "run.json";
+    }
+    if (strcmp(out, "-") == 0) {
+        out = NULL;
     }
     if (init(paths, operands.count, &choice, out, &err) != TR_OK) {
         return cli_fail(&err);

@@ -3,6 +3,9 @@
 #include "cli/evaluate.h"
 #include "cli/predictor.h"
 #include "cli/run_options.h"
+#include "report/screen.h"
+#include "report/terminal.h"
+#include "report/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,20 +23,29 @@ tr_evaluator_options cli_evaluator_options(const cli_ask *asked) {
                                   .base = asked->base};
 }
 
-// In the order of the data.
+// In the order of the data. On a terminal the rows themselves show how far it is.
 static tr_status predict(tr_evaluator *e, const cli_predictor *how, tr_error *err) {
     tr_predictions predictions = {.size = sizeof(tr_predictions), .count = 1};
     tr_status status = TR_OK;
+    bool tells = !report_is_terminal(stdout);
+    report_screen drawn;
+    const tr_screen screen = report_screen_on(&drawn, stderr, true);
+    report_work progress = report_work_begin(&screen, "predicting");
     if (!how->json) {
         cli_predictor_head(how);
     }
     while (status == TR_OK && predictions.count > 0 && !ferror(stdout)) {
+        if (tells) {
+            report_work_tell(&progress, predictions.first + predictions.count,
+                             tr_evaluator_samples(e));
+        }
         status = tr_evaluator_next(e, &predictions, err);
         for (int64_t i = 0; i < predictions.count && status == TR_OK; i++) {
             status = cli_predictor_row(how, predictions.first + i,
                                        predictions.logits + i * how->width, err);
         }
     }
+    report_work_end(&progress);
     return status;
 }
 

@@ -223,17 +223,35 @@ static tr_status write_page(const report_ask *ask, const shown *all, bool goes_o
 
 // ---- while runs go on
 
-// Has the run made the last of the steps that its settings name?
-static bool is_complete(const shown *run) {
-    json_int_t steps = json_integer_value(json_object_get(run->settings, "steps"));
-    return !run->metrics ||
-           (steps > 0 && run->metrics->series[PLOT_LOSS].last_step >= (double)steps);
+// An adaptive batch leaves open how many steps its epochs are: the checkpoint at the
+// end says that they are over.
+static bool has_its_epochs(const char *path, const shown *run) {
+    json_int_t epochs = json_integer_value(json_object_get(run->settings, "epochs"));
+    char *file = NULL;
+    if (epochs < 1 || asprintf(&file, "%s/checkpoints/latest/state.json", path) < 0) {
+        return false;
+    }
+    json_t *state = read_settings(file);
+    free(file);
+    bool over = json_integer_value(json_object_get(state, "epoch")) >= epochs;
+    json_decref(state);
+    return over;
 }
 
-static bool are_complete(const shown *all, size_t count) {
+// Has the run made the last of the steps that its settings name, or come to?
+static bool is_complete(const char *path, const shown *run) {
+    const json_t *derived = json_object_get(run->settings, "derived");
+    json_int_t steps = json_integer_value(json_object_get(run->settings, "steps"));
+    steps = steps > 0 ? steps : json_integer_value(json_object_get(derived, "steps"));
+    return !run->metrics ||
+           (steps > 0 && run->metrics->series[PLOT_LOSS].last_step >= (double)steps) ||
+           has_its_epochs(path, run);
+}
+
+static bool are_complete(const report_ask *ask, const shown *all) {
     bool complete = true;
-    for (size_t i = 0; i < count; i++) {
-        complete = complete && is_complete(&all[i]);
+    for (size_t i = 0; i < ask->count; i++) {
+        complete = complete && is_complete(ask->paths[i], &all[i]);
     }
     return complete;
 }
@@ -252,11 +270,12 @@ static bool read_on(const report_ask *ask, shown *all) {
 
 static tr_status watch(const report_ask *ask, shown *all, tr_error *err) {
     tr_status status = TR_OK;
-    bool goes_on = !are_complete(all, ask->count);
+    bool goes_on = !are_complete(ask, all);
     while (goes_on && !caught && status == TR_OK) {
         wait_a_second();
-        if (read_on(ask, all)) {
-            goes_on = !are_complete(all, ask->count);
+        bool any = read_on(ask, all);
+        goes_on = !are_complete(ask, all);
+        if (any || !goes_on) {
             status = write_page(ask, all, goes_on, err);
         }
     }
@@ -287,8 +306,7 @@ static tr_status report(const report_ask *ask, tr_error *err) {
         status = read_all(ask, i, &all[i], err);
     }
     if (status == TR_OK && !caught) {
-        status =
-            write_page(ask, all, ask->watch && !are_complete(all, ask->count), err);
+        status = write_page(ask, all, ask->watch && !are_complete(ask, all), err);
     }
     if (status == TR_OK && !caught) {
         say_written(ask);

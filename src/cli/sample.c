@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/run_options.h"
 #include "cli/sample_text.h"
 #include "report/terminal.h"
 
@@ -114,6 +115,7 @@ static tr_status open_sampler(const char *path, const request *r, int64_t length
     options.base = r->base;
     options.threads = (int)r->threads;
     options.plan_only = r->plan;
+    options.messages.write = cli_say;
     tr_status status = read_dtype(r->dtype, &options.compute, err);
     return status == TR_OK ? tr_sampler_open(&options, out, err) : status;
 }

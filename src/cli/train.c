@@ -154,43 +154,63 @@ static void say_end(int exit_status, const tr_error *err, talk of) {
     }
 }
 
+// What the command line says. False: it is over, with *exit_status.
+static bool read_command(const cli_command *command, int argc, char **argv,
+                         cli_run *run, talk *of, const char **file, int *exit_status) {
+    const cli_option options[] = {
+        {"--data", CLI_LIST, &run->data, "PATH",
+         "data to train on, in place of data.train"},
+        {"--model", CLI_TEXT, &run->model, "FILE|DIR|NAME",
+         "model to use in place of \"model\""},
+        {"--out", CLI_TEXT, &run->out, "DIR",
+         "folder for metrics, plan and checkpoints"},
+        {"--set", CLI_LIST, &run->set, "KEY.PATH=VALUE",
+         "changes one key of the run file; may be given again"},
+        {"--steps", CLI_SOME, &run->steps, "N", "number of optimizer steps of the run"},
+        {"--seed", CLI_COUNT, &run->seed, "N",
+         "seed of weights, data order and dropout"},
+        {"--threads", CLI_SOME, &run->threads, "N",
+         "threads of each rank (default: by the work, up to its cores)"},
+        {"--ranks", CLI_SOME, &run->ranks, "W",
+         "starts this many ranks on this machine, by mpirun"},
+        {"--resume", CLI_TEXT, &run->resume, "auto|never|DIR",
+         "resumes from the newest checkpoint (auto, the default), from none, or from "
+         "DIR"},
+        {"--quiet", CLI_FLAG, &of->quiet, NULL,
+         "says warnings and errors alone: no progress, and not what the run is"},
+        {"--json", CLI_FLAG, &of->json, NULL,
+         "writes the lines of metrics.jsonl, and events, to standard output"},
+        {"--trace", CLI_TEXT, &run->trace, "FILE",
+         "writes a timeline of one step, for ui.perfetto.dev"},
+        {"--trace-step", CLI_SOME, &run->trace_step, "N",
+         "which step of this process to trace (default: the second)"},
+    };
+    cli_operands operands = {file, 1, 1, 0};
+    return cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
+                     &operands, exit_status);
+}
+
+// Of all ranks, which then part.
+static int end(tr_comm *comm, tr_status status, const tr_error *err, talk of) {
+    bool good = status == TR_OK || status == TR_INTERRUPTED;
+    int number = good ? asked(comm) : 0;
+    int exit_status = !good        ? tr_status_exit(status)
+                      : number > 0 ? tr_status_exit(TR_INTERRUPTED) + number
+                                   : 0;
+    if (tr_comm_speaks(comm)) {
+        say_end(exit_status, good ? NULL : err, of);
+    }
+    tr_comm_end(comm, exit_status);
+    return exit_status;
+}
+
 int cli_train(const cli_command *command, int argc, char **argv) {
     cli_run run = {.seed = -1};
     talk of = {false, false};
     tr_error err = {0};
     const char *file = NULL;
     int exit_status;
-    const cli_option options[] = {
-        {"--data", CLI_LIST, &run.data, "PATH",
-         "data to train on, in place of data.train"},
-        {"--model", CLI_TEXT, &run.model, "FILE|DIR|NAME",
-         "model to use in place of \"model\""},
-        {"--out", CLI_TEXT, &run.out, "DIR",
-         "folder for metrics, plan and checkpoints"},
-        {"--set", CLI_LIST, &run.set, "KEY.PATH=VALUE",
-         "changes one key of the run file; may be given again"},
-        {"--steps", CLI_SOME, &run.steps, "N", "number of optimizer steps of the run"},
-        {"--seed", CLI_COUNT, &run.seed, "N",
-         "seed of weights, data order and dropout"},
-        {"--threads", CLI_SOME, &run.threads, "N",
-         "threads of each rank (default: by the work, up to its cores)"},
-        {"--ranks", CLI_SOME, &run.ranks, "W",
-         "starts this many ranks on this machine, by mpirun"},
-        {"--resume", CLI_TEXT, &run.resume, "auto|never|DIR",
-         "resumes from the newest checkpoint (auto, the default), from none, or from "
-         "DIR"},
-        {"--quiet", CLI_FLAG, &of.quiet, NULL,
-         "says warnings and errors alone: no progress, and not what the run is"},
-        {"--json", CLI_FLAG, &of.json, NULL,
-         "writes the lines of metrics.jsonl, and events, to standard output"},
-        {"--trace", CLI_TEXT, &run.trace, "FILE",
-         "writes a timeline of one step, for ui.perfetto.dev"},
-        {"--trace-step", CLI_SOME, &run.trace_step, "N",
-         "which step of this process to trace (default: the second)"},
-    };
-    cli_operands operands = {&file, 1, 1, 0};
-    if (!cli_parse(command, options, sizeof options / sizeof *options, argc, argv,
-                   &operands, &exit_status)) {
+    if (!read_command(command, argc, argv, &run, &of, &file, &exit_status)) {
         return exit_status;
     }
     if (cli_must_launch(run.ranks)) {
@@ -204,16 +224,5 @@ int cli_train(const cli_command *command, int argc, char **argv) {
         watch_signals(); // MPI may have loaded a library with handlers of its own
         status = train(&run, file, of, comm, &err);
     }
-    bool good = status == TR_OK || status == TR_INTERRUPTED;
-    if (good) {
-        int number = asked(comm);
-        exit_status = number > 0 ? tr_status_exit(TR_INTERRUPTED) + number : 0;
-    } else {
-        exit_status = tr_status_exit(status);
-    }
-    if (tr_comm_speaks(comm)) {
-        say_end(exit_status, good ? NULL : &err, of);
-    }
-    tr_comm_end(comm, exit_status);
-    return exit_status;
+    return end(comm, status, &err, of);
 }

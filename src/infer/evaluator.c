@@ -244,7 +244,9 @@ static tr_status read_weights(tr_evaluator *e, const char *folder, const char *b
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open_over(base, folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){.set = set, .path = folder},
+        status = tr__read_parameters(&(tr_weights_source){.set = set,
+                                                          .path = folder,
+                                                          .log = tr__run_log(e->run)},
                                      e->plan, e->executor, -1, NULL, err);
     }
     if (status == TR_OK) {

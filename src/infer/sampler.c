@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/wait.h"
 #include "exec/executor.h"
 #include "files/safetensors/tensor_set.h"
 #include "infer/end_tokens.h"
@@ -38,6 +39,8 @@ struct tr_sampler {
     int64_t made;    // positions whose keys and values were made, of nothing included
     int64_t room;    // of these, how many of the latest every cache has
     tr_end_tokens ends;
+    tr_messages messages;
+    tr_log log; // passes lines on to these
 };
 
 enum {
@@ -60,8 +63,9 @@ static tr_status read_weights(tr_sampler *s, const char *folder, const char *bas
     const way *w = &s->piece;
     tr_status status = tr__tensor_set_open_over(base, folder, &set, err);
     if (status == TR_OK) {
-        status = tr__read_parameters(&(tr_weights_source){.set = set, .path = folder},
-                                     w->plan, w->executor, -1, NULL, err);
+        status = tr__read_parameters(
+            &(tr_weights_source){.set = set, .path = folder, .log = &s->log}, w->plan,
+            w->executor, -1, NULL, err);
     }
     if (status == TR_OK) {
         status = tr__read_states(set, folder, w->plan, w->executor, err);
@@ -149,6 +153,15 @@ static tr_status make_plans(tr_sampler *s, const tr_sampler_options *o,
 
 // ---- opening
 
+static void pass_on(void *user, tr_log_level level, const char *line) {
+    const tr_messages *messages = user;
+    if (messages->write) {
+        messages->write(messages->user,
+                        level == TR_LOG_WARNING ? TR_MESSAGE_WARNING : TR_MESSAGE_NOTE,
+                        line);
+    }
+}
+
 static tr_status load(tr_sampler *s, const tr_sampler_options *o, const char *folder,
                       tr_error *err) {
     tr_status status = tr__model_from_folder(folder, o->base, &s->loaded, err);
@@ -191,6 +204,8 @@ tr_status tr_sampler_open(const tr_sampler_options *options, tr_sampler **out,
     if (!s) {
         return tr_fail(err, TR_MEMORY, "no memory for a sampler");
     }
+    s->messages = options->messages;
+    s->log = (tr_log){pass_on, &s->messages};
     status = load(s, options, folder, err);
     if (status != TR_OK) {
         tr_sampler_destroy(s);
@@ -328,8 +343,11 @@ tr_status tr_sampler_logits(tr_sampler *s, const int32_t *tokens, int64_t count,
     const int32_t *window = tokens + count - used;
     const way *w = &s->piece;
     int64_t next = begin_from(s, known_of(s, window, used), used);
+    tr_wait wait = tr__wait_begin(&s->log, "reading the prompt");
+    int64_t begun = next;
     s->known = next;
     while (next < used && status == TR_OK) {
+        tr__wait_part(&wait, (double)(next - begun), (double)(used - begun));
         w = way_from(s, next, used, &position);
         status = run_way(w, window, position, used, err);
         next = position + w->positions;

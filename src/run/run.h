@@ -258,10 +258,17 @@ tr_status tr__run_take_folder(tr_run *run, tr_error *err);
 // Writes run.json (with what the plan has decided) and plan.txt to the out folder.
 tr_status tr__run_write(tr_run *run, const tr_plan *plan, tr_error *err);
 
+// ---- predict.c
+// The seconds of a step, on rank 0, as predicted for the caller's machine, or for this
+// one where the cache has it as measured; 0: not known. Collective. TR_COMM, TR_MEMORY,
+// and the errors of tr_plan_make.
+tr_status tr__run_predict(const tr_run *run, const tr_plan *plan, double *seconds,
+                          tr_error *err);
+
 // ---- announce.c
 // Says what the run will do. Defaults that change the training are said, so that nobody
-// is surprised by them.
-void tr__run_announce(const tr_run *run, const tr_plan *plan);
+// is surprised by them. seconds: of a step, predicted; 0: not known.
+void tr__run_announce(const tr_run *run, const tr_plan *plan, double seconds);
 
 // ---- companions.c
 // Opens, on rank 0, the files that go into every checkpoint.

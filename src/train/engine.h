@@ -55,6 +55,7 @@ struct tr_engine {
     const tr_settings *settings; // the run's
     const tr_plan *plan;         // at work: of the whole batch, or of a short one
     const tr_plan *whole;        // of the whole batch
+    tr_plan *made_plan;          // that it began with; NULL: the caller's
     tr_plan *own_plan;           // `whole`, where the batch has changed; else NULL
     tr_plan *short_plan; // of the last short batch; NULL: none since `whole` changed
     double least_saving; // work that it must save, in floating-point operations

@@ -36,6 +36,32 @@ static void test_text(void **state) {
     free(text);
 }
 
+// Standard output that is sent to a file gets the run file, even where the shell has
+// made run.json of it; so does any with "--out -".
+static void test_standard_output(void **state) {
+    static const setting sent = {.out = "run.json"}, piped = {.out = NULL};
+    const setting *const all[] = {&sent, &piped};
+    file_words(state, "a.txt", 5000);
+    for (int i = 0; i < 2; i++) {
+        outcome o = run_with(state, all[i],
+                             i == 0 ? LIST("init", "a.txt")
+                                    : LIST("init", "a.txt", "--out", "-"));
+        assert_int_equal(o.status, 0);
+        assert_says(o.err, "standard output: ");
+        assert_says(o.err, " steps, in ");
+        if (i == 1) {
+            file_text(state, "run.json", o.out);
+        }
+        outcome_free(&o);
+        char *text = file_read(state, "run.json", NULL);
+        assert_says(text, "\"train\": [\"a.txt\"]");
+        assert_null(strstr(text, "next: "));
+        free(text);
+        free(succeed(state,
+                     LIST("train", "run.json", "--steps", "1", "--resume", "never")));
+    }
+}
+
 // A few lines still make a run.
 static void test_little_text(void **state) {
     file_words(state, "a.txt", 120);
@@ -175,8 +201,9 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_text),  TEST(test_little_text), TEST(test_folder),  TEST(test_tokens),
-        TEST(test_table), TEST(test_arrays),      TEST(test_records), TEST(test_errors),
+        TEST(test_text),   TEST(test_standard_output), TEST(test_little_text),
+        TEST(test_folder), TEST(test_tokens),          TEST(test_table),
+        TEST(test_arrays), TEST(test_records),         TEST(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,110 +390,11 @@ static void test_passes(void **state) {
     free(said);
 }
 
-// ---- runs that go on
+// ---- many steps, many runs
 
 static outcome shell(void **state, const char *script) {
     static const setting sh = {.program = "/bin/sh"};
     return run_with(state, &sh, LIST("-c", script, "sh", TR_PROGRAM));
-}
-
-#define AWAIT(words)                                                                   \
-    "i=0; until grep -qF '" words "' p.html 2>/dev/null; do sleep 0.1; i=$((i+1)); "   \
-    "[ $i -lt 300 ] || exit 9; done\n"
-
-// A watched page has what comes, and what was read is not read again. A file that was
-// cut back is read anew. At the end of the run it no longer reloads.
-static void test_watch(void **state) {
-    char lines[1000] = "";
-    for (int i = 1; i <= 9; i++) {
-        snprintf(lines + strlen(lines), sizeof lines - strlen(lines),
-                 "{\"step\": %d, \"loss\": %d}\n", i, i);
-    }
-    metrics(state, "out", lines);
-    file_text(state, "out/run.json", "{\"steps\": 20}");
-    outcome o = shell(
-        state,
-        "\"$1\" report out --out p.html --watch & p=$!\n" AWAIT(
-            "\"count\":9,") "grep -q 'data-reload=' p.html || exit 8\n"
-                            "printf X | dd of=out/metrics.jsonl bs=1 count=1 "
-                            "conv=notrunc 2>/dev/null\n"
-                            "printf '{\"step\": 10, \"loss\": 3}\\n{\"step\": 11, "
-                            "\"lo' >>out/metrics.jsonl\n" AWAIT(
-                                "\"count\":10,") "grep -q 'passed over' p.html && exit "
-                                                 "7\n"
-                                                 "echo 'ss\": 3}' "
-                                                 ">>out/metrics.jsonl\n" AWAIT(
-                                                     "\"count\":11,") "grep -q 'passed "
-                                                                      "over' p.html && "
-                                                                      "exit 6\n"
-                                                                      "echo "
-                                                                      "'{\"step\": 1, "
-                                                                      "\"loss\": 5}' "
-                                                                      ">out/"
-                                                                      "metrics."
-                                                                      "jsonl\n" AWAIT(
-                                                                          "\"count\":"
-                                                                          "1,") "echo "
-                                                                                "'{"
-                                                                                "\"step"
-                                                                                "\": "
-                                                                                "20, "
-                                                                                "\"loss"
-                                                                                "\": "
-                                                                                "5}' "
-                                                                                ">>out/"
-                                                                                "metric"
-                                                                                "s."
-                                                                                "jsonl"
-                                                                                "\n"
-                                                                                "wait "
-                                                                                "$p || "
-                                                                                "exit "
-                                                                                "5\n"
-                                                                                "grep "
-                                                                                "-qF "
-                                                                                "'\"cou"
-                                                                                "nt\":"
-                                                                                "2,' "
-                                                                                "p."
-                                                                                "html "
-                                                                                "|| "
-                                                                                "exit "
-                                                                                "4\n"
-                                                                                "grep "
-                                                                                "-q "
-                                                                                "'data-"
-                                                                                "reload"
-                                                                                "=' "
-                                                                                "p."
-                                                                                "html "
-                                                                                "&& "
-                                                                                "exit "
-                                                                                "3\n"
-                                                                                "exit "
-                                                                                "0\n");
-    if (o.status != 0) {
-        fail_msg("status %d: %s%s", o.status, o.out, o.err);
-    }
-    assert_string_equal(o.out, "p.html: 1 run\n");
-    outcome_free(&o);
-}
-
-// Whoever watches may stop; and a run that has not begun is waited for.
-static void test_watch_ends(void **state) {
-    mkdir(file_path(state, "out"), 0777);
-    outcome o =
-        shell(state,
-              "\"$1\" report out --out p.html --watch & p=$!\n"
-              "sleep 0.5; echo '{\"step\": 1, \"loss\": 5}' >out/metrics.jsonl\n" AWAIT(
-                  "\"count\":1,") "kill -TERM $p; wait $p\n");
-    assert_int_equal(o.status, 0);
-    assert_says(o.err, "waiting for its first step");
-    outcome_free(&o);
-    metrics(state, "good", "{\"step\": 1, \"loss\": 0.1}\n");
-    file_text(state, "good/run.json", "{\"steps\": 1}");
-    char *said = succeed(state, LIST("report", "good", "--watch"));
-    free(said); // a run that is complete
 }
 
 // Many steps: the least and the most of each point stay.
@@ -592,8 +493,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_run),      TEST(test_plan_alone), TEST(test_time),
         TEST(test_critical), TEST(test_hostile),    TEST(test_beside),
-        TEST(test_passes),   TEST(test_watch),      TEST(test_watch_ends),
-        TEST(test_thinned),  TEST(test_many),       TEST(test_refused),
+        TEST(test_passes),   TEST(test_thinned),    TEST(test_many),
+        TEST(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

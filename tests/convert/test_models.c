@@ -177,73 +177,86 @@ static void check_type(const char *path, const tr_tensor_set *set, int number) {
     tr__gguf_close(gguf);
 }
 
-// A llama of a width that q8_0's blocks divide, drawn, with rows too long for a piece.
-// first: the first number of one of its matrices.
-static const char *drawn_llama(void **state, float first) {
-    static const char config[] =
-        "{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 96, "
-        "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
-        "\"num_key_value_heads\": 2, \"head_dim\": 6, \"vocab_size\": 2051, "
-        "\"max_position_embeddings\": 64, \"attention_bias\": true, "
-        "\"mlp_bias\": true, \"rope_theta\": 1000}";
-    static const struct {
-        const char *name;
-        int64_t rows, columns; // 0: a vector
-    } tensors[] = {{"model.embed_tokens.weight", 2051, 64},
-                   {"model.norm.weight", 64, 0},
-                   {"lm_head.weight", 2051, 64},
-                   {"input_layernorm.weight", 64, 0},
-                   {"post_attention_layernorm.weight", 64, 0},
-                   {"self_attn.q_proj.weight", 24, 64},
-                   {"self_attn.q_proj.bias", 24, 0},
-                   {"self_attn.k_proj.weight", 12, 64},
-                   {"self_attn.k_proj.bias", 12, 0},
-                   {"self_attn.v_proj.weight", 12, 64},
-                   {"self_attn.v_proj.bias", 12, 0},
-                   {"self_attn.o_proj.weight", 64, 24},
-                   {"self_attn.o_proj.bias", 64, 0},
-                   {"mlp.gate_proj.weight", 96, 64},
-                   {"mlp.gate_proj.bias", 96, 0},
-                   {"mlp.up_proj.weight", 96, 64},
-                   {"mlp.up_proj.bias", 96, 0},
-                   {"mlp.down_proj.weight", 64, 96},
-                   {"mlp.down_proj.bias", 64, 0}};
-    enum { COUNT = sizeof tensors / sizeof *tensors, MOST = 2051 * 64 };
-    tr_tensor_spec specs[COUNT];
-    char names[COUNT][128];
+// A llama of a width that q8_0's blocks divide, with rows too long for a piece.
+static const char drawn_config[] =
+    "{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 96, "
+    "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 2, \"head_dim\": 6, \"vocab_size\": 2051, "
+    "\"max_position_embeddings\": 64, \"attention_bias\": true, "
+    "\"mlp_bias\": true, \"rope_theta\": 1000}";
+static const struct {
+    const char *name;
+    int64_t rows, columns; // 0: a vector
+} drawn_tensors[] = {{"model.embed_tokens.weight", 2051, 64},
+                     {"model.norm.weight", 64, 0},
+                     {"lm_head.weight", 2051, 64},
+                     {"input_layernorm.weight", 64, 0},
+                     {"post_attention_layernorm.weight", 64, 0},
+                     {"self_attn.q_proj.weight", 24, 64},
+                     {"self_attn.q_proj.bias", 24, 0},
+                     {"self_attn.k_proj.weight", 12, 64},
+                     {"self_attn.k_proj.bias", 12, 0},
+                     {"self_attn.v_proj.weight", 12, 64},
+                     {"self_attn.v_proj.bias", 12, 0},
+                     {"self_attn.o_proj.weight", 64, 24},
+                     {"self_attn.o_proj.bias", 64, 0},
+                     {"mlp.gate_proj.weight", 96, 64},
+                     {"mlp.gate_proj.bias", 96, 0},
+                     {"mlp.up_proj.weight", 96, 64},
+                     {"mlp.up_proj.bias", 96, 0},
+                     {"mlp.down_proj.weight", 64, 96},
+                     {"mlp.down_proj.bias", 64, 0}};
+
+enum {
+    DRAWN = sizeof drawn_tensors / sizeof *drawn_tensors,
+    DRAWN_MOST = 2051 * 64, // elements of a tensor
+    DRAWN_FIRST = DRAWN - 4 // the matrix whose first number a test gives
+};
+
+static void name_drawn(tr_tensor_spec specs[DRAWN], char names[DRAWN][128]) {
+    for (int i = 0; i < DRAWN; i++) {
+        bool layer = i >= 3;
+        int64_t rows = drawn_tensors[i].rows, columns = drawn_tensors[i].columns;
+        snprintf(names[i], sizeof names[i], "%s%s", layer ? "model.layers.0." : "",
+                 drawn_tensors[i].name);
+        specs[i] = (tr_tensor_spec){
+            names[i], TR_F32, columns ? TR_SHAPE2(rows, columns) : TR_SHAPE1(rows)};
+    }
+}
+
+static void write_drawn(const char *path, float first) {
+    tr_tensor_spec specs[DRAWN];
+    char names[DRAWN][128];
     tr_error err = {0};
     tr_tensor_writer *writer = NULL;
-    const char *folder = path_of(state, "drawn");
-    float *values = tr__calloc(MOST, sizeof *values);
+    float *values = tr__calloc(DRAWN_MOST, sizeof *values);
     int64_t bytes = 0;
     uint64_t hash = 0;
-    must(tr__folder_create(folder, &err), &err);
-    put_content(path_of(state, "drawn/config.json"), config, strlen(config));
-    for (int i = 0; i < COUNT; i++) {
-        bool layer = i >= 3;
-        snprintf(names[i], sizeof names[i], "%s%s", layer ? "model.layers.0." : "",
-                 tensors[i].name);
-        specs[i] = (tr_tensor_spec){names[i], TR_F32,
-                                    tensors[i].columns
-                                        ? TR_SHAPE2(tensors[i].rows, tensors[i].columns)
-                                        : TR_SHAPE1(tensors[i].rows)};
-    }
-    must(tr__tensor_writer_create(path_of(state, "drawn/model.safetensors"), specs,
-                                  COUNT, &writer, &err),
-         &err);
     uint32_t draw = 1;
-    for (int i = 0; i < COUNT; i++) {
+    name_drawn(specs, names);
+    must(tr__tensor_writer_create(path, specs, DRAWN, &writer, &err), &err);
+    for (int i = 0; i < DRAWN; i++) {
         int64_t count = tr_shape_count(specs[i].shape);
         for (int64_t k = 0; k < count; k++) {
             draw = draw * 1664525 + 1013904223;
             values[k] = (float)(int32_t)draw / 0x1p33f;
         }
-        values[0] = i == COUNT - 4 ? first : values[0];
+        values[0] = i == DRAWN_FIRST ? first : values[0];
         must(tr__tensor_writer_put(writer, (size_t)i, 0, count, values, &err), &err);
     }
     must(tr__tensor_writer_finish(writer, &bytes, &hash, &err), &err);
     tr__tensor_writer_destroy(writer);
     tr__free(values);
+}
+
+// Its folder. first: the first number of one of its matrices.
+static const char *drawn_llama(void **state, float first) {
+    tr_error err = {0};
+    const char *folder = path_of(state, "drawn");
+    must(tr__folder_create(folder, &err), &err);
+    put_content(path_of(state, "drawn/config.json"), drawn_config,
+                strlen(drawn_config));
+    write_drawn(path_of(state, "drawn/model.safetensors"), first);
     return folder;
 }
 

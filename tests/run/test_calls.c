@@ -209,7 +209,7 @@ static void test_nulls(void **state) {
     tr_run_destroy(NULL);
     resolve(run);
     REFUSED(tr_run_begin(run, NULL, &refused), "\"plan\" is NULL");
-    REFUSED(tr_engine_create(run, NULL, &engine, &refused), "\"plan\" is NULL");
+    REFUSED(tr_engine_create(run, NULL, NULL, &refused), "\"out\" is NULL");
     tr_run_destroy(run);
 }
 

@@ -365,17 +365,18 @@ static double transfer_seconds(const char *link, int64_t ranks, tr_transfer tran
     return seconds;
 }
 
+static const char direct[] = ", \"link\": {\"inside\": {\"bytes\": 1000}, "
+                             "\"between\": {\"bytes\": 100}}";
+static const char late[] = ", \"link\": {\"inside\": {\"bytes\": 1000, "
+                           "\"latency\": 8}}";
+static const char tree[] = ", \"link\": {\"exchange\": \"nccl\", "
+                           "\"inside\": {\"bytes\": 1000}, "
+                           "\"between\": {\"bytes\": 100}}";
+
+// 8 ranks, 4 on a node; 250 elements of 4 bytes each: 1,000 bytes to 3 ranks inside and
+// to 4 between.
 static void test_exchanges(void **state) {
     (void)state;
-    static const char direct[] = ", \"link\": {\"inside\": {\"bytes\": 1000}, "
-                                 "\"between\": {\"bytes\": 100}}";
-    static const char late[] = ", \"link\": {\"inside\": {\"bytes\": 1000, "
-                               "\"latency\": 8}}";
-    static const char tree[] = ", \"link\": {\"exchange\": \"nccl\", "
-                               "\"inside\": {\"bytes\": 1000}, "
-                               "\"between\": {\"bytes\": 100}}";
-    // 8 ranks, 4 on a node; 250 elements of 4 bytes each: 1,000 bytes to 3 ranks inside
-    // and to 4 between.
     tr_transfer even = {
         .kind = TR_COMM_GATHER, .count = 2000, .shard = 250, .bytes = 4};
     assert_near(transfer_seconds(direct, 8, even), 3 + 40, nearly);
@@ -401,6 +402,10 @@ static void test_exchanges(void **state) {
     slices.shard = 3 << 19;
     slices.count = 8 * slices.shard;
     assert_near(transfer_seconds(slow, 8, slices), 3 * (8 + 8 * 2), nearly);
+}
+
+static void test_exchanges_of_some(void **state) {
+    (void)state;
     // Shorter than a shard: the first rank has it all.
     tr_transfer small = {
         .kind = TR_COMM_GATHER, .count = 250, .shard = 1024, .bytes = 4};
@@ -421,6 +426,10 @@ static void test_exchanges(void **state) {
     apart.stride = 4;
     assert_near(transfer_seconds(direct, 8, apart), 10, nearly);
     assert_near(transfer_seconds(tree, 8, apart), 10, nearly);
+}
+
+static void test_exchanges_by_the_host(void **state) {
+    (void)state;
     // By way of the host's memory: 1,000 bytes out and 3,000 in, or all out and 1,000
     // in; the messages take less.
     static const char ways[] = ", \"link\": {\"inside\": {\"bytes\": 1000}}, "
@@ -671,6 +680,8 @@ int main(void) {
         cmocka_unit_test(test_no_overlap),
         cmocka_unit_test(test_four_ranks),
         cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_exchanges_of_some),
+        cmocka_unit_test(test_exchanges_by_the_host),
         cmocka_unit_test(test_better_is_faster),
         cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_between_nodes),

@@ -396,31 +396,22 @@ static void refuse(tr_status status, tr_status expected, tr_error *err,
     *err = (tr_error){0};
 }
 
-static void calls_out_of_turn_change_nothing(void **state) {
-    const setting s = {2, 8, NULL, 0};
-    own_model own, same;
-    trial t, good;
-    snapshot a, b;
+static float zeros[OUTSIDE_ROWS * OWN_CLASSES];
+static const float *const no_gradients[] = {zeros};
+
+// Where no step is at work.
+static void refuse_before(tr_engine *e) {
     tr_error err = {0};
-    tr_step_result result = TR_STEP_RESULT_INIT, expected = TR_STEP_RESULT_INIT;
+    tr_step_result result = TR_STEP_RESULT_INIT;
     tr_evaluation evaluation = TR_EVALUATION_INIT;
     tr_outputs outputs = TR_OUTPUTS_INIT;
     tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
-    float zeros[OUTSIDE_ROWS * OWN_CLASSES] = {0}, value;
-    const float *const gradients[] = {zeros};
     const void *inputs[] = {data.x[0]}, *const nothing[] = {NULL};
-    tr_engine *e;
-    (void)state;
-    own_model_make_open(&own, 0);
-    own_model_make_open(&same, 0);
-    open_outside(&t, &own, &s);
-    open_outside(&good, &same, &s);
-    e = t.engine;
     refuse(tr_engine_step(e, &result, &err), TR_USAGE, &err, "tr_engine_forward");
     refuse(tr_engine_evaluate(e, 0, &evaluation, &err), TR_USAGE, &err, "and no loss");
     refuse(tr_engine_train(e, NULL, &err), TR_USAGE, &err, "and no loss");
     refuse(tr_engine_update(e, &result, &err), TR_USAGE, &err, "no step is at work");
-    refuse(tr_engine_backward(e, gradients, 0, &err), TR_USAGE, &err,
+    refuse(tr_engine_backward(e, no_gradients, 0, &err), TR_USAGE, &err,
            "no step is at work");
     refuse(tr_engine_forward(e, NULL, &outputs, &err), TR_USAGE, &err, "give inputs");
     options.inputs = inputs;
@@ -434,7 +425,14 @@ static void calls_out_of_turn_change_nothing(void **state) {
     options.inputs = nothing;
     refuse(tr_engine_forward(e, &options, &outputs, &err), TR_USAGE, &err,
            "\"features\", is NULL");
-    options.inputs = inputs;
+}
+
+// Where a forward waits for its backward. Drops the step.
+static void refuse_forwarded(tr_engine *e, tr_forward_options options) {
+    tr_error err = {0};
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    float value;
     trial_ok(tr_engine_forward(e, &options, &outputs, &err), &err);
     refuse(tr_engine_forward(e, &options, &outputs, &err), TR_USAGE, &err,
            "wait for their gradients");
@@ -448,19 +446,46 @@ static void calls_out_of_turn_change_nothing(void **state) {
     options.evaluate = true;
     refuse(tr_engine_forward(e, &options, &outputs, &err), TR_USAGE, &err,
            "wait for their gradients");
-    options.evaluate = false;
     trial_ok(tr_engine_set_rate(e, 0, NAN, &err), &err);
     trial_ok(tr_engine_drop(e, &err), &err); // before the backward
     trial_ok(tr_engine_drop(e, &err), &err); // nothing to drop
+}
+
+// A whole step, and what is refused in the middle of it.
+static tr_step_result refuse_between(tr_engine *e, const tr_forward_options *options) {
+    tr_error err = {0};
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
     trial_ok(outside_micro(e, &data, 0, 8, NULL, &err), &err);
-    refuse(tr_engine_backward(e, gradients, 0, &err), TR_USAGE, &err,
+    refuse(tr_engine_backward(e, no_gradients, 0, &err), TR_USAGE, &err,
            "1 of its 2 micro-batches");
     refuse(tr_engine_update(e, &result, &err), TR_USAGE, &err,
            "1 of its 2 micro-batches");
     trial_ok(outside_micro(e, &data, 8, 8, NULL, &err), &err);
-    refuse(tr_engine_forward(e, &options, &outputs, &err), TR_USAGE, &err,
+    refuse(tr_engine_forward(e, options, &outputs, &err), TR_USAGE, &err,
            "tr_engine_update");
     trial_ok(tr_engine_update(e, &result, &err), &err);
+    return result;
+}
+
+static void calls_out_of_turn_change_nothing(void **state) {
+    const setting s = {2, 8, NULL, 0};
+    own_model own, same;
+    trial t, good;
+    snapshot a, b;
+    tr_step_result expected = TR_STEP_RESULT_INIT;
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    const void *inputs[] = {data.x[0]};
+    (void)state;
+    own_model_make_open(&own, 0);
+    own_model_make_open(&same, 0);
+    open_outside(&t, &own, &s);
+    open_outside(&good, &same, &s);
+    options.inputs = inputs;
+    options.rows = 8;
+    refuse_before(t.engine);
+    refuse_forwarded(t.engine, options);
+    tr_step_result result = refuse_between(t.engine, &options);
     step_outside(&good, &s, 0, &expected);
     assert_true(result.loss == expected.loss && result.grad_norm == expected.grad_norm);
     snapshot_take(&a, &t);

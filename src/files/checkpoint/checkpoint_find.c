@@ -8,6 +8,8 @@
 #include "files/checkpoint/hub_model.h"
 #include "files/gguf/gguf.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -184,6 +186,41 @@ static tr_status locate_name(const char *name, char *dst, size_t size, tr_error 
     return status;
 }
 
+// A folder of a step that DeepSpeed saved, or one with such folders. Its files are
+// pickles of Python's, which are programs: only Python reads them.
+static bool is_deepspeeds(const char *path, int depth) {
+    static const char end[] = "_model_states.pt";
+    DIR *folder = opendir(path);
+    const struct dirent *entry = NULL;
+    bool found = false;
+    while (folder && !found && (entry = readdir(folder)) != NULL) {
+        size_t length = strlen(entry->d_name), tail = sizeof end - 1;
+        char inner[PATH_MAX];
+        found = length > tail && strcmp(entry->d_name + length - tail, end) == 0;
+        if (!found && depth > 0 && entry->d_name[0] != '.' &&
+            tr__path_join(inner, sizeof inner, path, entry->d_name, NULL) == TR_OK) {
+            found = is_deepspeeds(inner, depth - 1);
+        }
+    }
+    if (folder) {
+        closedir(folder);
+    }
+    return found;
+}
+
+static tr_status refuse_folder(const char *path, tr_error *err) {
+    if (is_deepspeeds(path, 1)) {
+        return tr_fail(err, TR_IO,
+                       "%s: DeepSpeed saved this folder. Python makes a checkpoint of "
+                       "its weights and optimizer: python -m tranche from-deepspeed "
+                       "RUN.json %s CHECKPOINT, and then --resume CHECKPOINT",
+                       path, path);
+    }
+    return tr_fail(err, TR_IO,
+                   "%s: no model.safetensors, and no checkpoints folder with one in it",
+                   path);
+}
+
 tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
                                tr_error *err) {
     static const char own_name[] = "tr_checkpoint_locate";
@@ -217,10 +254,7 @@ tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
             tr__checkpoint_find_latest(path, TR_VERIFY_SIZES, NULL, dst, size, err);
     }
     if (status == TR_OK && !*dst) {
-        status = tr_fail(err, TR_IO,
-                         "%s: no model.safetensors, and no checkpoints folder with "
-                         "one in it",
-                         path);
+        status = refuse_folder(path, err);
     }
     return status;
 }

@@ -84,8 +84,12 @@ tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err) {
     }
     status = tr__comm_leads(run->comm) ? tr__run_take_folder(run, &mine) : TR_OK;
     status = tr__agree(run->comm, status, &mine, err);
+    double seconds = 0;
     if (status == TR_OK) {
-        tr__run_announce(run, plan);
+        status = tr__run_predict(run, plan, &seconds, err);
+    }
+    if (status == TR_OK) {
+        tr__run_announce(run, plan, seconds);
     }
     return status;
 }

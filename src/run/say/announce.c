@@ -279,14 +279,40 @@ static void print_memory(const tr_plan *plan, char *dst, size_t size) {
     }
 }
 
-void tr__run_announce(const tr_run *run, const tr_plan *plan) {
+// ", about 3m20s (0.105 s each, predicted)", of all optimizer steps.
+static void print_time(const tr_settings *s, double seconds, char *dst, size_t size) {
+    const tr_batches *batches = &s->batches;
+    bool changes = batches->count > 0 || batches->adaptive;
+    char all[32] = "less than 1s";
+    if (seconds * (double)s->steps >= 1) {
+        tr__print_time(all, sizeof all, seconds * (double)s->steps);
+    }
+    if (seconds > 0) {
+        snprintf(dst, size, ", about %s (%.3g s each%s, predicted)", all, seconds,
+                 changes ? " of the first batch" : "");
+    } else {
+        snprintf(dst, size, " (how long: said after the first)");
+    }
+}
+
+static void say_batch(const tr_run *run, double seconds) {
     const tr_plan_request *r = &run->request;
-    const tr_settings *s = &run->settings;
-    char memory[192], ranks[32] = "", trained[80] = "";
-    print_memory(plan, memory, sizeof memory);
+    int64_t steps = run->settings.steps;
+    char ranks[32] = "", time[96];
+    print_time(&run->settings, seconds, time, sizeof time);
     if (tr__data_ranks(r) > 1) {
         snprintf(ranks, sizeof ranks, " x %lld ranks", (long long)tr__data_ranks(r));
     }
+    tr__note(&run->log,
+             "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s%s",
+             (long long)r->train_batch_size, (long long)r->micro_batch,
+             (long long)r->accumulation_steps, tr__plural(r->accumulation_steps), ranks,
+             (long long)steps, tr__plural(steps), time);
+}
+
+void tr__run_announce(const tr_run *run, const tr_plan *plan, double seconds) {
+    char memory[192], trained[80] = "";
+    print_memory(plan, memory, sizeof memory);
     if (tr_plan_trained(plan) < tr_plan_parameters(plan)) {
         snprintf(trained, sizeof trained, " (%lld trained, %lld frozen)",
                  (long long)tr_plan_trained(plan),
@@ -296,11 +322,7 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
              (long long)tr_plan_parameters(plan), trained,
              run->weights ? ", from " : "", run->weights ? run->weights : "",
              run->train ? tr_dataset_about(run->train) : "from the caller");
-    tr__note(&run->log,
-             "batch %lld = %lld x %lld accumulation step%s%s; %lld optimizer step%s",
-             (long long)r->train_batch_size, (long long)r->micro_batch,
-             (long long)r->accumulation_steps, tr__plural(r->accumulation_steps), ranks,
-             (long long)s->steps, tr__plural(s->steps));
+    say_batch(run, seconds);
     tr__note(&run->log, "planned memory %s", memory);
     say_how(run, plan);
     tr__run_say_autos(run);
@@ -313,5 +335,5 @@ void tr__run_announce(const tr_run *run, const tr_plan *plan) {
     say_guard(run);
     say_dropout(run);
     say_ranks(run, &plan->request);
-    tr__note(&run->log, "out: %s", s->out);
+    tr__note(&run->log, "out: %s", run->settings.out);
 }

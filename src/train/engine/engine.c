@@ -152,34 +152,44 @@ static tr_status begin_or_resume(tr_engine *engine, tr_error *err) {
     return status;
 }
 
-static tr_status check_arguments(const tr_run *run, const tr_plan *plan,
-                                 const void *out, tr_error *err) {
+static tr_status check_arguments(const tr_run *run, const void *out, tr_error *err) {
     static const char name[] = "tr_engine_create";
     tr_status status = tr__run_need_resolved(run, name, err);
-    status = status == TR_OK ? tr__need(plan, name, "plan", err) : status;
     return status == TR_OK ? tr__need(out, name, "out", err) : status;
+}
+
+// With the caller's plan, or one of its own.
+static tr_status begin(tr_engine *engine, const tr_run *run, const tr_plan *plan,
+                       tr_error *err) {
+    tr__turn_begin(&engine->turn);
+    engine->whole = plan;
+    if (!plan) {
+        tr_status status = tr_run_make_plan(run, &engine->made_plan, err);
+        if (status != TR_OK) {
+            return status;
+        }
+        engine->whole = engine->made_plan;
+    }
+    return check_rank(run, engine->whole, err);
 }
 
 tr_status tr_engine_create(tr_run *run, const tr_plan *plan, tr_engine **out,
                            tr_error *err) {
-    tr_status status = check_arguments(run, plan, out, err);
+    tr_status status = check_arguments(run, out, err);
     if (status != TR_OK) {
         return status;
     }
     tr_comm *comm = tr__run_comm(run);
     tr_error mine = {0};
     tr_engine *engine = tr__calloc(1, sizeof *engine);
-    if (engine) {
-        tr__turn_begin(&engine->turn);
-    }
-    status = engine ? check_rank(run, plan, &mine)
+    status = engine ? begin(engine, run, plan, &mine)
                     : tr_fail(&mine, TR_MEMORY, "no memory for the engine");
     status = tr__agree(comm, status, &mine, err);
     if (status == TR_OK) {
-        status = tr__run_agree(run, plan, err);
+        status = tr__run_agree(run, engine->whole, err);
     }
     if (status == TR_OK) {
-        status = prepare(engine, run, plan, &mine);
+        status = prepare(engine, run, engine->whole, &mine);
         status = tr__agree(comm, status, &mine, err);
     }
     if (status == TR_OK) {
@@ -219,7 +229,12 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine->hyper);
     tr__free(engine->own_rate);
     tr__free(engine->ranges);
+    tr_plan_destroy(engine->made_plan);
     tr_plan_destroy(engine->own_plan);
     tr_plan_destroy(engine->short_plan);
     tr__free(engine);
+}
+
+const tr_plan *tr_engine_plan(const tr_engine *engine) {
+    return engine ? engine->whole : NULL;
 }

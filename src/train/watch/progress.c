@@ -100,18 +100,9 @@ __attribute__((format(printf, 2, 3))) static void add(char *text, const char *fo
 }
 
 static void add_time(char *text, double seconds) {
-    if (!(seconds < 1e9)) {
-        add(text, "?");
-        return;
-    }
-    int64_t s = (int64_t)(seconds + 0.5);
-    if (s >= 3600) {
-        add(text, "%" PRId64 "h%02d", s / 3600, (int)(s / 60 % 60));
-    } else if (s >= 60) {
-        add(text, "%" PRId64 "m%02ds", s / 60, (int)(s % 60));
-    } else {
-        add(text, "%" PRId64 "s", s);
-    }
+    char words[32];
+    tr__print_time(words, sizeof words, seconds);
+    add(text, "%s", words);
 }
 
 // What a line has room for, in the order in which it does without: without all of these

@@ -98,7 +98,7 @@ static void each_opens_its_own(void **state) {
     trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
     trial_ok(tr_engine_create(t.run, t.plan, &t.engine, &err), &err);
     assert_int_equal(test_device_opened(), tr_comm_rank(comm) % 2);
-    tr__run_announce(t.run, t.plan);
+    tr__run_announce(t.run, t.plan, 0);
     assert_said("3 ranks of");
     assert_said("they exchange by pinned memory of the host");
     trial_steps(&t, 1, NULL);
@@ -112,7 +112,7 @@ static void assert_exchange(const char *how, const char *words) {
     exchange = how;
     trial_ok(open_run("device=cuda", &t.run, &err), &err);
     trial_ok(tr_plan_make(tr_run_plan_request(t.run), &t.plan, &err), &err);
-    tr__run_announce(t.run, t.plan);
+    tr__run_announce(t.run, t.plan, 0);
     assert_said(words);
     tr_run_destroy(t.run);
     tr_plan_destroy(t.plan);
