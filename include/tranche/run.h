@@ -194,10 +194,16 @@ typedef struct tr_run_key {
     bool takes_bool;                  // true or false
     bool takes_auto;                  // "auto"
     char takes[TR_RUN_KEY_TAKES_MAX]; // in words: "an integer from 1 to 65536"
+    // Of a key that works and that DeepSpeed has, too: "same", or "differs: " and how.
+    // NULL: DeepSpeed has no such key.
+    const char *deepspeed;
 } tr_run_key;
 
 #define TR_RUN_KEY_INIT                                                                \
-    { sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false, "" }
+    {                                                                                  \
+        sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false,   \
+            "", NULL                                                                   \
+    }
 
 // Writes a key of run files into `out`, which says its size: the one with this number,
 // in the order of run.json. false: there are no more, or the size is unknown. May be
