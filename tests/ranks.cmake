@@ -4,14 +4,24 @@
 set(TR_LAUNCH ${CMAKE_CURRENT_LIST_DIR}/launch.sh)
 set(TR_CHECK_RANKS ${CMAKE_CURRENT_LIST_DIR}/check_ranks.sh)
 
-# What the MPI libraries lose or race for is theirs. Their plug-ins are unloaded before
-# leaks are counted: only whole stacks tell that it was they. (Frames stay on the stack:
-# see ASAN_OPTIONS in tools/test.sh, in whose place these stand.)
+# What the MPI libraries lose or race for is theirs. Beside AddressSanitizer, a library
+# keeps their plug-ins, so that the module tells who lost something (keep_modules.c); it
+# comes before the sanitizer's own. (Frames stay on the stack: see ASAN_OPTIONS in
+# tools/test.sh, in whose place these stand.)
 set(TR_TSAN_OPTIONS TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp)
-set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive CUDA_VISIBLE_DEVICES=
-    ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:quarantine_size_mb=16:thread_local_quarantine_size_kb=64:fast_unwind_on_malloc=0:malloc_context_size=60
-    LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0
-    ${TR_TSAN_OPTIONS})
+set(TR_RANKS_ENVIRONMENT OMP_WAIT_POLICY=passive CUDA_VISIBLE_DEVICES= ${TR_TSAN_OPTIONS})
+if(TRANCHE_SANITIZE MATCHES "address")
+    add_library(keep_modules MODULE ${CMAKE_CURRENT_LIST_DIR}/keep_modules.c)
+    set_target_properties(keep_modules PROPERTIES C_STANDARD 17 C_EXTENSIONS ON
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+    target_compile_definitions(keep_modules PRIVATE _GNU_SOURCE)
+    target_compile_options(keep_modules PRIVATE -Wall -Wextra -O1 -U_FORTIFY_SOURCE
+        -fno-builtin -fno-omit-frame-pointer -fno-optimize-sibling-calls)
+    list(APPEND TR_RANKS_ENVIRONMENT
+        LD_PRELOAD=${CMAKE_CURRENT_BINARY_DIR}/libkeep_modules.so
+        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1:detect_stack_use_after_return=0:quarantine_size_mb=16:thread_local_quarantine_size_kb=64:malloc_context_size=10
+        LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0)
+endif()
 # Open MPI 5 wants memory at an address that ThreadSanitizer keeps for itself.
 if(TRANCHE_SANITIZE MATCHES "thread")
     list(APPEND TR_RANKS_ENVIRONMENT PMIX_MCA_gds=hash)

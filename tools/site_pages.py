@@ -53,8 +53,10 @@ def keys() -> str:
         "Made of the tables that the reader of run files works by;"
         " [run files](../../docs/run-file.md) explains them by subject.",
         "",
-        "| key | meaning |",
-        "|---|---|",
+        "The last column says what the key means in a DeepSpeed config.",
+        "",
+        "| key | meaning | in DeepSpeed |",
+        "|---|---|---|",
     ]
     key, index, without = c.tr_run_key(ctypes.sizeof(c.tr_run_key)), 0, []
     while library().tr_run_key_at(index, ctypes.byref(key)):
@@ -67,7 +69,7 @@ def keys() -> str:
             row += f"; default `{key.fallback.decode()}`"
         if key.where_key:
             row += f". Only where `{key.where_key.decode()}` is {listed(key.where)}"
-        text.append(row + ". |")
+        text.append(f"{row}. | {words(key.deepspeed) or 'no such key'} |")
     text += [
         "",
         "## Keys without an effect",

@@ -6,7 +6,7 @@
 # boundary and saved (inputs and saved activations that wait on the host), defer (updates
 # on the host that are left to the next step), hand_out (a loss outside of the model),
 # two_passes (a contrastive loss without all activations at once), exchange (sums over ranks
-# inside of units).
+# inside of units), pipeline (units on several ranks, one after the other).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
 # by default a temporary one.
 set -eu
@@ -51,21 +51,25 @@ saved)
     own="$own|(guard/)?train/(offload|places)"
     ;;
 hand_out)
-    own='plan/(proof|proof_spoilt)|sim/output|(guard/)?train/parts|python/parts'
+    own='plan/(proof|proof_spoilt)|sim/output|(guard/)?train/parts|train/(constants|parts_ranks)'
+    own="$own|python/parts"
     ;;
 two_passes)
-    own='plan/(match|proof|proof_spoilt|schedule|two_passes)|cli/budgets'
+    own='plan/(match|proof|proof_spoilt|schedule|two_passes)|cli/(budgets|sentence)'
     own="$own|(guard/)?train/goldens|train/(key_effects|pairs)"
     ;;
 exchange)
     own='plan/proof_spoilt'
+    ;;
+pipeline)
+    own='plan/owners|sim/stages|cli/plan_ranks'
     ;;
 defer)
     own='exec/left_out|sim/schedule|(guard/)?train/offload'
     ;;
 *)
     echo "usage: without.sh TECHNIQUE [CTEST OPTION]..., of micro_norm, stage, accumulate," \
-        "recompute, boundary, saved, defer, hand_out, two_passes, exchange" >&2
+        "recompute, boundary, saved, defer, hand_out, two_passes, exchange, pipeline" >&2
     exit 2
     ;;
 esac
@@ -97,4 +101,4 @@ if ! cmake --build build >> build.log 2>&1; then
     tail -n 40 build.log >&2
     exit 1
 fi
-ctest --test-dir build -LE ranks -E "^(source/.*|$own)\$" "$@"
+ctest --test-dir build -LE ranks -E "^(source/.*|tidy/.*|$own)\$" "$@"

@@ -39,19 +39,20 @@ typedef struct tr_stored_tensor {
 TR_API tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,
                                       tr_error *err);
 
-// Is the path what tr_checkpoint_inspect takes, even a damaged one: a safetensors file,
-// a model's folder, a checkpoint, an out folder? False: it is something else, such as
-// data, or nothing is there.
+// Whether the path is of a kind that tr_checkpoint_inspect takes: a safetensors file, a
+// model's folder, a checkpoint or an out folder. It may be damaged. False: it is
+// something else, such as data, or nothing is there.
 TR_API bool tr_checkpoint_recognize(const char *path);
 
 // ---- adapters
 
-// Adds an adapter to its base: writes a Hugging Face folder `out`, which must not be
-// there yet or be empty, with the base's types, config.json and tokenizer. path: where
-// the adapter is (adapter_config.json): a folder of PEFT's, a checkpoint, an out
-// folder. base: NULL: the one that adapter_config.json names. Sums are in double, and
-// rounded once. TR_USAGE: there is no adapter, or it asks for what is not there. TR_IO
-// names the file. TR_MEMORY.
+// Adds an adapter to its base model and writes the sum as a Hugging Face folder. path:
+// where the adapter is (adapter_config.json): a folder that PEFT saved, a checkpoint,
+// or an out folder. base: the folder of the base model; NULL: the one that
+// adapter_config.json names. out: the new folder; it must be empty or not exist. It
+// gets the base's types, config.json and tokenizer. Sums are computed in double, and
+// rounded once. TR_USAGE: there is no adapter, or it asks for something that is not
+// supported. TR_IO names the file. TR_MEMORY.
 TR_API tr_status tr_adapter_merge(const char *path, const char *base, const char *out,
                                   tr_error *err);
 
@@ -96,9 +97,9 @@ TR_API tr_status tr_inspection_print(const tr_inspection *inspection, const tr_s
 TR_API tr_status tr_inspection_print_json(const tr_inspection *inspection,
                                           const tr_sink *to, tr_error *err);
 
-// The bytes that the program gave which saved a checkpoint (tr_save_options): *bytes
-// [*count], which the caller releases. NULL and 0: it gave none. TR_IO: it is no
-// checkpoint, or damaged. TR_MEMORY.
+// Gives the bytes that a program has stored with a checkpoint (tr_save_options.bytes):
+// *bytes [*count], which the caller releases. NULL and 0: there are none. TR_IO: it is
+// no checkpoint, or damaged. TR_MEMORY.
 TR_API tr_status tr_checkpoint_bytes(const char *path, void **bytes, size_t *count,
                                      tr_error *err);
 TR_API void tr_checkpoint_bytes_release(void *bytes); // accepts NULL
@@ -134,8 +135,8 @@ typedef struct tr_diff_state {
     char a[32], b[32];
 } tr_diff_state;
 
-// The elements of its lists never grow: what a later version says of them is in lists
-// behind these.
+// The structs in its lists keep their size. A later version of the library puts further
+// members into lists of their own, behind these.
 typedef struct tr_diff {
     size_t size; // of this struct: what a newer header has behind it is not there
     char *a, *b; // the paths compared
@@ -145,8 +146,8 @@ typedef struct tr_diff {
     int64_t elements, different, not_finite;
     double max_abs, max_rel; // over all tensors
     bool identical;          // every tensor is TR_DIFF_SAME, and no state differs
-    // Where both sides are checkpoints, their optimizers and states are compared; where
-    // one is not, the weights alone.
+    // If both sides are checkpoints, their optimizers and states are compared, too.
+    // Otherwise only the weights are.
     bool checkpoint_a, checkpoint_b;
     bool optimizer_a, optimizer_b; // there is an optimizer.safetensors
     tr_diff_state *states;

@@ -15,32 +15,33 @@ extern "C" {
 
 typedef struct tr_comm tr_comm;
 
-// Joins the ranks that a launcher has started; without a launcher, this process is the
-// only one, and MPI is not touched. Once per process. Collective. TR_COMM: the launcher
-// is of another MPI than the program, the program was built without MPI, or a rank is
-// missing (for longer than TRANCHE_START_SECONDS of the environment, 300 if not set; 0:
-// no limit); the message says what to do.
+// Joins the ranks that a launcher has started. Without a launcher, this process is the
+// only rank, and MPI is not touched. Once per process. Collective. TR_COMM: the
+// launcher belongs to another MPI than the program, the program was built without MPI,
+// or a rank is missing; the message says what to do. A rank is missing after 300
+// seconds, or as many as TRANCHE_START_SECONDS of the environment says (0: no limit).
 TR_API tr_status tr_comm_open(tr_comm **out, tr_error *err);
 
-// How ranks exchange that the caller has started: threads of a process, processes with
-// sockets or pipes between them, a library of messages. Begin with
-// TR_COMM_FUNCTIONS_INIT, then set members.
+// The functions by which ranks exchange that the caller has started. The ranks may be
+// threads of a process, processes with sockets or pipes between them, or users of a
+// message library. Begin with TR_COMM_FUNCTIONS_INIT, then set members.
 typedef struct tr_comm_functions {
     size_t size;     // of this struct
     int rank, ranks; // this one, 0 .. ranks - 1, and how many there are
-    // Sends out [out_bytes] to rank `to` while it receives in [in_bytes] from rank
-    // `from`, and returns when both are done. Both go on at once: the rank that
-    // receives may itself be sending first. Of 0 bytes there is no message, and the
-    // pointer may be NULL; one of the two has some. The sender and the receiver of a
-    // message name the same number of bytes, and messages from one rank to another come
-    // in their order. `to` and `from` are not this rank, and may be the same. Called on
-    // the thread that calls the library. An error breaks the comm (tr_comm_abandon): it
-    // must come where another rank is gone, or nobody waits for its end.
+    // Sends out [out_bytes] to rank `to`, receives in [in_bytes] from rank `from`, and
+    // returns when both are done. The two must make progress at the same time, because
+    // the other rank may send before it receives. A side with 0 bytes has no message,
+    // and its pointer may be NULL; at least one side has some. The sender and the
+    // receiver of a message name the same number of bytes. Messages from one rank to
+    // another arrive in the order in which they are sent. `to` and `from` are never
+    // this rank; they may be the same rank. Called on the thread that calls the
+    // library. An error breaks the comm (tr_comm_abandon). If another rank is gone, the
+    // function must return an error, so that no rank waits forever.
     tr_status (*exchange)(void *user, int to, const void *out, size_t out_bytes,
                           int from, void *in, size_t in_bytes, tr_error *err);
-    // Called once, when this rank has failed, or an exchange has: the exchanges of all
-    // other ranks, those that wait and those to come, have to end with an error.
-    // `error` is what went wrong, with the rank before the message.
+    // Called once, when this rank or one of its exchanges has failed. From then on, the
+    // exchanges of all other ranks have to end with an error, those that are waiting
+    // and all later ones. `error` is what went wrong; its message begins with the rank.
     void (*abandon)(void *user, const tr_error *error);
     // Called by tr_comm_close, last. NULL: nothing to do.
     void (*close)(void *user);
@@ -50,13 +51,14 @@ typedef struct tr_comm_functions {
 #define TR_COMM_FUNCTIONS_INIT                                                         \
     { sizeof(tr_comm_functions), 0, 0, NULL, NULL, NULL, NULL }
 
-// A comm of the caller's functions, which are copied. The results have the bits that
-// MPI's ranks get. An exchange of a step is done when it is asked for, and so nothing
-// overlaps it. Ranks compute on the CPU backend. Any number of them per process, each
-// for one thread at a time. Messages of other ranks than 0 are the program's to print.
-// Collective: the ranks find out who shares a machine. After an error, `user` stays the
-// caller's; else the comm closes it. The caller closes *out. TR_USAGE: a struct of an
-// unknown size, or functions that are missing. TR_MEMORY, and the errors of `exchange`.
+// Makes a comm of the caller's functions; the struct is copied. Results are bit for bit
+// those of ranks with MPI. Every exchange of a step blocks, so nothing overlaps it.
+// Ranks compute on the CPU backend. A process may have any number of such comms, each
+// used by one thread at a time. The program prints the messages of ranks other than 0.
+// Collective: the ranks find out which of them share a machine. The comm closes `user`;
+// after an error here, `user` stays the caller's. The caller closes *out. TR_USAGE: a
+// struct of an unknown size, or functions that are missing. TR_MEMORY, and the errors
+// of `exchange`.
 TR_API tr_status tr_comm_create_callback(const tr_comm_functions *functions,
                                          tr_comm **out, tr_error *err);
 

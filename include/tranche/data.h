@@ -1,5 +1,5 @@
-// Data: samples that have numbers and are read by number into rows of a batch; surveys
-// of files; tokenizers.
+// Data: samples, which have numbers and are read by number into the rows of a batch;
+// surveys of files; tokenizers.
 //
 // A dataset is a table of functions. Tranche's own formats fill in such a table. A C
 // program with other data fills in one itself (tr_dataset_create_callback). Nothing
@@ -29,15 +29,14 @@ typedef struct tr_dataset_source {
     int64_t vocabulary, classes;
     uint64_t hash; // of what the data is: a resumed run compares it
     int64_t bytes; // resident memory that the source holds
-    // Reads the samples index[0 .. count), each in [0, samples), any order, repeats
-    // allowed. rows[i] is where tensor i of `tensors` goes: [count, ...] of its type
-    // and shape, packed; the memory is the caller's, during the call. All of it is
-    // written. Called from a reading thread, one call at a time for each dataset; a
-    // source with two datasets over it must stand two calls at once. An error says
-    // where in the data it is.
-    // on_calling_thread: called from the thread that is in tr_engine_step,
-    // tr_engine_train or tr_engine_evaluate instead, for each micro-batch when it is
-    // its turn: the step waits for it.
+    // Reads the samples index[0 .. count). Each number is in [0, samples); they come in
+    // any order and may repeat. Writes tensor i of `tensors` to rows[i]: all of [count,
+    // ...] of its type and shape, packed. The memory is valid during the call. A
+    // reading thread makes the calls, one at a time for each dataset. If two datasets
+    // share a source, it must bear two calls at the same time. An error says where in
+    // the data it is. on_calling_thread: the thread that is in tr_engine_step,
+    // tr_engine_train or tr_engine_evaluate makes the calls instead, for each
+    // micro-batch when its turn comes. The step waits for it.
     tr_status (*read)(void *user, const int64_t *index, int64_t count,
                       void *const *rows, tr_error *err);
     void (*destroy)(void *user); // NULL: nothing to do
@@ -52,19 +51,19 @@ typedef struct tr_dataset_source {
     }
 
 // Makes a dataset of the caller's own functions; the table is copied. The dataset
-// checks what `read` delivers against vocabulary and classes, and, of I64, that it fits
-// into I32: else tr_dataset_read returns TR_DATA, and names the sample and the value.
-// If the call succeeds, the dataset owns `user` and calls `destroy`; if it fails, the
-// caller still owns it. TR_USAGE: the table is not valid, or a struct of an unknown
-// size. TR_MEMORY.
+// checks that what `read` delivers lies within vocabulary and classes, and that I64
+// values fit into I32. If not, tr_dataset_read returns TR_DATA and names the sample and
+// the value. If the call succeeds, the dataset owns `user` and calls `destroy`; if it
+// fails, the caller still owns it. TR_USAGE: the table is not valid, or a struct of an
+// unknown size. TR_MEMORY.
 TR_API tr_status tr_dataset_create_callback(const tr_dataset_source *source,
                                             tr_dataset **out, tr_error *err);
 
 // Makes a dataset of arrays that the caller has in memory: arrays[i] [samples, ...] is
-// tensor i of `tensors`, of its type and shape, packed. They must outlive the dataset
-// and stay as they are. A run checks ids and labels against its model's bounds. The
-// caller destroys *out. TR_USAGE: a NULL, no samples, or a list that breaks the rules
-// of tr_batch_tensors. TR_MEMORY.
+// tensor i of `tensors`, of its type and shape, packed. The arrays must outlive the
+// dataset and must not change. A run checks ids and labels against its model's bounds.
+// The caller destroys *out. TR_USAGE: a NULL, no samples, or a list that breaks the
+// rules of tr_batch_tensors. TR_MEMORY.
 TR_API tr_status tr_dataset_create_arrays(const tr_batch_tensors *tensors,
                                           int64_t samples, const void *const *arrays,
                                           tr_dataset **out, tr_error *err);
@@ -76,9 +75,10 @@ TR_API const tr_batch_tensors *tr_dataset_tensors(const tr_dataset *dataset);
 TR_API int64_t
 tr_dataset_vocabulary(const tr_dataset *dataset);             // 0: not known, or no ids
 TR_API int64_t tr_dataset_classes(const tr_dataset *dataset); // 0: not known
-// A hash of the data: of format, sizes, order and content of its files (all of a file
-// up to 16 MiB; of a larger one 256 blocks of 64 KiB at even distances), of lengths,
-// and of the part of a split. The names of files do not count.
+// A hash of the data. It covers the format, sizes, order and content of the files, the
+// lengths of samples, and the part of a split. The content is all of a file of up to 16
+// MiB; of a larger one it is 256 blocks of 64 KiB at even distances. The names of files
+// do not count.
 TR_API uint64_t tr_dataset_hash(const tr_dataset *dataset);
 // Bytes of resident memory that the dataset holds. Memory that both parts of a split
 // share counts with the training part.
@@ -107,9 +107,9 @@ typedef struct tr_data_fields {
     const char *anchor, *positive, *negative;
 } tr_data_fields;
 
-// Which tokens of texts are masked, to be told from the others (Devlin et al., arXiv
-// 1810.04805, section 3.1). It is drawn anew in each epoch: a function of the seed, the
-// epoch, the sample and the position alone.
+// Which tokens of texts are masked, for the model to predict from the others (Devlin et
+// al., arXiv 1810.04805, section 3.1). They are drawn anew in each epoch. The draw
+// depends on the seed, the epoch, the sample and the position alone.
 typedef struct tr_masking {
     double probability; // that a token is chosen: it gets a label. 0: nothing is masked
     double mask, random; // of the chosen: becomes the mask token; any token. The rest
@@ -120,49 +120,52 @@ typedef struct tr_masking {
 // What the "data" object of a run file says, and what the model adds to it. All texts
 // are read during the call only. Zero or NULL: not given.
 //
-// Paths are files, folders (all regular files below, sorted by path; a file or folder
-// that links reach twice is taken once) or globs (* ? [...], as the shell's). Below a
-// folder, hidden files and folders are passed over, and, for bytes, binary files (a
-// zero byte in the first 8 KiB); `say` is told how many. What cannot be read, or is no
-// regular file, is an error.
+// Paths are files, folders or globs (* ? [...], as in the shell). A folder stands for
+// all regular files below it, sorted by path; a file or folder that links reach twice
+// counts once. Below a folder, hidden files and folders are skipped. So are, for bytes,
+// binary files, which have a zero byte in the first 8 KiB. `say` is told how many were
+// skipped. What cannot be read, or is no regular file, is an error.
 //
-// bytes, tokens: the files are joined; sample i is entries [i*n, i*n + n], its input
-//     the first n and its target the last n of them. Files stay on disk.
-//     labels: one file with one entry for each entry of the joined data, int16 or int32
-//     little endian (told apart by its size). The label of an entry replaces it as the
-//     target; -100 there is no target. (The layout of Hugging Face's `labels`.)
-// text: each file is a document, or several that document_separator separates; an empty
-//     one is none. The ids of all documents, with eos_token between them, are samples
-//     as above. They are made once, and kept in the user's cache folder
-//     (XDG_CACHE_HOME, ~/.cache) until a file, the tokenizer or one of these options
-//     changes. With `packing`, a sample is a row of n tokens with several whole
-//     documents, each with its eos_token, and the target of a document's last token is
-//     none. An eos_token that is written in the text ends a document, too.
-// jsonl: one JSON object a line: a text, a prompt with its completion, or a
-//     conversation, all of one kind. A conversation becomes text by the chat template
-//     of the tokenizer's folder; other texts get the token at their end that ends a
-//     text. Each record is one sample: its first n tokens, and padding without a target
-//     behind them. The label of a position is the token after it, where the loss is on
-//     that. Records with nothing to learn are left out. What is made of the records is
-//     kept as that of text is.
-// csv: comma separated, "quoted" where need be. A first line in which no field is a
-//     number is a header (`header` says it otherwise). Files with headers have the same
-//     columns, in any order: they are matched by name with those of the first training
-//     file. One column is the label, an integer; all others are features, f32. Held in
-//     memory.
-// npy: one file of numpy.save, features [N, F...] read as F32 [F] (dimensions after the
-//     first flattened, u8 as 0..255), and `labels`, one of integers [N]. Both stay on
-//     disk. Element types f4 f8 i1 u1 i2 u2 i4 u4 i8, C order.
-// random: `samples` rows of `features` standard normal values, labels uniform in
-//     [0, classes), a function of the seed; held nowhere.
+// bytes, tokens: the files are joined. Sample i is the n + 1 entries from i*n on:
+//     its input is the first n of them, its target the last n. Files stay on disk.
+//     labels: one file with an entry for each entry of the joined data, in int16 or
+//     int32, little endian (the size of the file tells which). The label of an entry is
+//     the target in place of the entry itself; -100 means no target. (This is the
+//     layout of Hugging Face's `labels`.)
+// text: each file is a document, or has several that document_separator separates.
+//     Empty documents do not count. The ids of all documents, with eos_token between
+//     them, make samples as above. They are computed once, and kept in the user's cache
+//     folder (XDG_CACHE_HOME, ~/.cache) until a file, the tokenizer or one of these
+//     options changes. With `packing`, a sample is a row of n tokens with several whole
+//     documents, each with its eos_token; the last token of a document has no target.
+//     An eos_token that is written in the text ends a document, too.
+// jsonl: one JSON object a line, a record: a text, a prompt with its completion, or
+//     a conversation. All records are of one kind. The chat template of the tokenizer's
+//     folder turns a conversation into text; other texts get the token that ends a
+//     text. Each record is one sample: its first n tokens, then padding without
+//     targets. The label of a position is the token after it, if the loss is on that
+//     token. Records with nothing to learn are left out. The ids are kept as those of
+//     text are.
+// csv: comma separated, "quoted" where needed. A first line in which no field is a
+//     number is a header, unless `header` says otherwise. Files with headers have the
+//     same columns, in any order: columns are matched by name with those of the first
+//     training file. One column is the label, an integer; all others are features, f32.
+//     The rows are held in memory.
+// npy: one file of numpy.save with features [N, F...], read as F32 [F]: dimensions
+//     after the first are flattened, and u8 is read as 0..255. `labels` is one such
+//     file of integers [N]. Both stay on disk. Element types f4 f8 i1 u1 i2 u2 i4 u4
+//     i8, C order.
+// random: `samples` rows of `features` standard normal values, with labels uniform
+//     in [0, classes). They are a function of the seed, and are not held in memory.
 //
-// A validation fraction f of N samples takes round(f * N) of them. bytes, tokens,
-// text, random: the last ones. jsonl, csv, npy (often sorted): one from each of
-// round(f * N) equal runs of samples, drawn by the seed; both halves keep the order of
-// the file. So it is with packed documents, whose rows are the samples.
+// A validation fraction f of N samples takes round(f * N) of them. bytes, tokens, text,
+// random: the last ones. jsonl, csv and npy files are often sorted. Their samples are
+// cut into round(f * N) equal runs, and the seed draws one sample of each run; both
+// parts keep the order of the file. The rows of packed documents are drawn in the same
+// way.
+//
 // Begin with TR_DATA_OPTIONS_INIT, or with `.size = sizeof(tr_data_options)`, then set
-// members. The function reads all texts during the call only. Zero or NULL means: not
-// given.
+// members.
 typedef struct tr_data_options {
     size_t size;        // of this struct
     const char *format; // "bytes", "tokens", "text", "jsonl", "csv", "npy", "random"
@@ -175,8 +178,8 @@ typedef struct tr_data_options {
     int64_t sequence_length;    // n; bytes, tokens, text, jsonl
     int64_t vocabulary; // bytes (default 256), tokens, text, jsonl (default: the
                         // tokenizer's)
-    // A folder that is passed over where it lies below others that are named, or is
-    // matched by a glob: that into which the run writes. NULL, or not there: none.
+    // A folder to skip if it lies below a named folder or matches a glob: the one into
+    // which the run writes. NULL, or no such folder: nothing is skipped.
     const char *leave_out;
     const char *tokenizer; // text, jsonl: a tokenizer.json, or a folder that has one
     const char *eos_token; // text: the token between documents; jsonl: that behind
@@ -190,31 +193,33 @@ typedef struct tr_data_options {
     const char *date; // jsonl: "2026-11-22", what strftime_now of a template shows
     const char *document_separator; // text: what separates documents within a file
     // text, jsonl: samples are rows of whole documents (tr_batch_packed), and a
-    // document is never split. One of more than sequence_length tokens is cut to them.
+    // document is never split. A document of more than sequence_length tokens is cut to
+    // that length.
     bool packing;
     // text, jsonl: samples are rows of texts for an encoder (tr_batch_texts), with
-    // `row_texts` labels each; the label of a text is its number in the data. With 1 a
-    // text has a row of its own, else each is in one whole. A record is {"text"}, or
-    // with {"text_pair"} two texts; of the format text, what document_separator
-    // separates. Texts get the tokenizer's special tokens and types, which are below
-    // `token_types` (0: the model takes no types); those of over sequence_length tokens
-    // are cut. They are held in memory. 0: samples are for a decoder.
+    // `row_texts` labels each. The label of a text is its number in the data. With 1,
+    // each text has a row of its own; with more, a row has several whole texts. A
+    // record of jsonl is {"text"}, or two texts with {"text_pair"}; in the format text,
+    // document_separator separates texts. Texts get the tokenizer's special tokens and
+    // types. Types are below `token_types` (0: the model takes no types). Texts of more
+    // than sequence_length tokens are cut. All texts are held in memory. 0: samples are
+    // for a decoder.
     int64_t row_texts, token_types;
-    // Of such texts, jsonl: what their labels are (tr_batch_labelled), how many classes
-    // or numbers there are, and the classes' names [label_count] (NULL: their numbers).
-    // A record calls its label "label": a name or a number; a list of either with
-    // TR_LABELS_SET.
+    // jsonl, for such texts: the kind of their labels (tr_batch_labelled), the number
+    // of classes or of values, and the classes' names [label_count] (NULL: their
+    // numbers). A record has its label in "label": a name or a number, or with
+    // TR_LABELS_SET a list of either.
     tr_label_kind label_kind;
     int64_t label_count;
     const char *const *label_names;
-    // text, jsonl: a row has a label for each of its tokens (tr_batch_masked): the
-    // token that was there, where one is masked. tokens, with `labels`: sample i is
-    // entries [i*n, i*n + n), each with its own label.
+    // text, jsonl: each token of a row has a label (tr_batch_masked). The label of a
+    // masked token is the token that was there. tokens, with `labels`: sample i is the
+    // n entries from i*n on, each with its own label.
     bool masked;
     tr_masking masking;
-    // jsonl: a sample is a group of so many texts, in the order of `fields.anchor`,
-    // `fields.positive`, `fields.negative`, each of sequence_length / group_texts
-    // tokens at most. 0: a record is one text or a pair.
+    // jsonl: a sample is a group of this many texts, in the order of `fields.anchor`,
+    // `fields.positive`, `fields.negative`. Each text has at most sequence_length /
+    // group_texts tokens. 0: a record is one text or a pair.
     int64_t group_texts;
     bool plain_special; // text, jsonl: special tokens written in it are text like any
                         // other
@@ -223,16 +228,17 @@ typedef struct tr_data_options {
     const char *labels; // bytes, tokens, npy
     const char *validation_labels; // the same for validation_paths
     const char *label_column;      // csv: a name or a number from 0; default the last
-    // csv, npy: labels may be missing, as where samples are to be classified; all
-    // targets are then -100. A csv has none where it has `features` columns in all.
+    // csv, npy: labels may be missing, for samples that are to be classified; all
+    // targets are then -100. A csv file has no labels if it has `features` columns in
+    // all.
     bool labels_optional;
     tr_header header; // csv
     int64_t samples;  // random
     int64_t features; // random; csv, npy: checked where given
     int64_t classes;  // random; csv, npy: checked where given
-    // Images: samples are [height, width, channels] f32; all 0: rows of features. csv
-    // and random rows are that already; npy files are [N, C, H, W], [N, H, W, C] or,
-    // with one channel, [N, H, W].
+    // Images: samples are [height, width, channels] f32. All 0: samples are rows of
+    // features. Rows of csv and random data have this layout already. npy files are [N,
+    // C, H, W], [N, H, W, C] or, with one channel, [N, H, W].
     int64_t image_height, image_width, image_channels;
     const char *image_layout; // npy: "channels_first", "channels_last"; NULL: as the
                               // sides say, where both could be channels_first
@@ -264,10 +270,10 @@ typedef struct tr_data_options {
     }
 
 // Opens the data that the options name. *validation is NULL if they name no validation
-// data; `validation` may be NULL (a fraction is split off all the same). The caller
+// data. `validation` may be NULL; a fraction is split off all the same. The caller
 // destroys both. TR_USAGE: the options do not fit together, or a struct of an unknown
-// size. TR_DATA: data is missing,
-// empty, too short or wrong; the message says where. TR_IO. TR_MEMORY.
+// size. TR_DATA: data is missing, empty, too short or wrong; the message says where.
+// TR_IO. TR_MEMORY.
 TR_API tr_status tr_dataset_open(const tr_data_options *options, tr_dataset **train,
                                  tr_dataset **validation, tr_error *err);
 
@@ -288,8 +294,8 @@ typedef struct tr_survey {
     tr_survey_kind kind;
     int64_t files;
     int64_t bytes;
-    // Passed over below a folder: hidden files and folders, and, where text is there,
-    // binary files (as data.format "bytes" does).
+    // Skipped below a folder: hidden files and folders and, if there is text, binary
+    // files (as data.format "bytes" does).
     int64_t hidden, binary;
 
     // CSV: rows, columns without the label's, largest label + 1. NPY: the first
@@ -299,9 +305,9 @@ typedef struct tr_survey {
     int rank;
     int64_t dim[TR_SURVEY_RANK_MAX];
 
-    // BYTES, of the first `looked` bytes: are they text (UTF-8 without zero bytes)? The
-    // largest of them read as little-endian u16 and u32, and of which width ids are, as
-    // far as can be seen: 2, 4, 0: it cannot.
+    // BYTES, from the first `looked` bytes: whether they are text (UTF-8 without zero
+    // bytes); the largest value, if they are read as little-endian u16 and as u32; the
+    // likely width of ids: 2 or 4 bytes, 0: unknown.
     int64_t looked;
     bool text;
     int64_t largest_u16, largest_u32;
@@ -320,8 +326,8 @@ typedef struct tr_survey {
 // TR_USAGE: a struct of an unknown size.
 TR_API tr_status tr_data_survey(const char *path, tr_survey *out, tr_error *err);
 
-// Samples of n positions that bytes (or tokens of `width` bytes) make: windows of n and
-// a target after the last.
+// How many samples of n positions the bytes (or tokens of `width` bytes) make. A sample
+// is a window of n, with one more entry as the last target.
 TR_API int64_t tr_survey_windows(const tr_survey *survey, int width, int64_t n);
 
 // ---- tokenizers: text to token ids and back, as Hugging Face's `tokenizers` does it
@@ -362,7 +368,7 @@ typedef struct tr_encode_options {
 // Reads a tokenizer.json; path: the file, a folder that has it, or the name of a model
 // on Hugging Face's hub ("ORG/NAME") that its local cache has. TR_IO: it cannot be
 // read. TR_DATA: it is damaged, or has a part that is not supported; the message names
-// the place in the file. The file's truncation and padding are passed over. The caller
+// the place in the file. The file's truncation and padding are ignored. The caller
 // destroys *out.
 TR_API tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_error *err);
 // Accepts NULL.
@@ -378,7 +384,7 @@ TR_API const char *tr_tokenizer_token(const tr_tokenizer *tokenizer, int32_t id,
                                       size_t *bytes);
 
 // Appends the ids of a text. options: NULL for none. threads: 0 for all cores; a text
-// is shared among them where it can be cut without changing its ids. What is not UTF-8
+// is cut and shared among them if that does not change its ids. What is not UTF-8
 // counts as U+FFFD. TR_USAGE: a struct of an unknown size. TR_DATA: a regular
 // expression of the file takes too long on it.
 TR_API tr_status tr_tokenizer_encode(const tr_tokenizer *tokenizer, const char *text,
@@ -406,8 +412,8 @@ typedef struct tr_encode_files {
 #define TR_ENCODE_FILES_INIT                                                           \
     { sizeof(tr_encode_files), NULL, 0, NULL, 0, NULL, NULL }
 
-// Encodes the files, joined, as one text. Neither they nor the ids are ever in memory
-// whole. TR_USAGE: a struct of an unknown size. TR_DATA: a file cannot be read, or
+// Encodes the files, joined, as one text. It never holds the whole text, or all ids, in
+// memory. TR_USAGE: a struct of an unknown size. TR_DATA: a file cannot be read, or
 // there are only empty ones. TR_MEMORY, and the errors of tr_tokenizer_encode and
 // `take`.
 TR_API tr_status tr_tokenizer_encode_files(const tr_tokenizer *tokenizer,
@@ -421,8 +427,8 @@ TR_API tr_status tr_tokenizer_decode(const tr_tokenizer *tokenizer, const int32_
                                      size_t *bytes, tr_error *err);
 TR_API void tr_tokenizer_text_release(char *text);
 
-// What one thread needs to encode one text after the other, among it a memory of words
-// that it has met. The tokenizer must outlive it.
+// What one thread needs to encode one text after the other. It remembers words that it
+// has met. The tokenizer must outlive it.
 typedef struct tr_encoder tr_encoder;
 
 // The caller destroys *out. TR_MEMORY.

@@ -13,12 +13,12 @@
 extern "C" {
 #endif
 
-// One thread calls an engine at a time, of the process that has created it; any thread
-// may, in turn. TR_USAGE: another thread is in a call of it, a function that it has
-// called calls it, or this is a child of fork(). Such a function may ask what is asked
-// without a status (tr_engine_steps_done). After TR_INTERNAL, whose message ends with
-// the place in the source of the check that failed, every further call returns that
-// error: destroy the engine.
+// An engine belongs to the process that has created it. Any of its threads may call it,
+// one at a time. TR_USAGE: another thread is in a call of the engine, a function that
+// the engine has called calls it, or this is a child of fork(). Such a function may
+// call what returns no status (tr_engine_steps_done). The message of TR_INTERNAL ends
+// with the place in the source of the check that failed. Every further call then
+// returns that error: destroy the engine.
 typedef struct tr_engine tr_engine;
 
 // The least, mean and most of a number over the ranks.
@@ -113,14 +113,14 @@ TR_API tr_status tr_engine_step(tr_engine *engine, tr_step_result *result,
 //     tr_engine_forward, tr_engine_backward   for each of its micro-batches, g times
 //     tr_engine_update                        once
 //
-// Each rank hands over micro-batches of its own. The gradient that the update takes is
-// the mean over all micro-batches of the step, those of all ranks: each counts once,
-// however many rows it has, and one without rows not at all. Where g is 1 or batches
-// are full, this is the mean over samples where the caller's loss is a mean over the
-// rows of the micro-batch.
+// Each rank hands over micro-batches of its own. The update takes the mean of the
+// gradients of all micro-batches of the step, on all ranks. Each micro-batch counts
+// once, however many rows it has; one without rows does not count. If the caller's loss
+// is a mean over the rows of the micro-batch, and if g is 1 or batches are full, this
+// is the mean over samples.
 //
-// Calls in another order return TR_USAGE and change nothing, as do all other calls that
-// work on the engine while a step is at work. tr_engine_step, tr_engine_evaluate and
+// Calls in another order return TR_USAGE and change nothing. So do all other calls that
+// work on the engine during such a step. tr_engine_step, tr_engine_evaluate and
 // tr_engine_train return TR_USAGE for such a model. The calls are collective: the ranks
 // of a run make them in the same order, and a rank may wait in them for the others.
 // After an error other than TR_USAGE and TR_DATA the step is dropped.
@@ -131,25 +131,25 @@ enum { TR_OUTPUTS_MAX = 8 };
 typedef struct tr_forward_options {
     size_t size; // of this struct
     // The micro-batch: for each tensor of the model's batch, in its order, [rows, ...]
-    // of its type, which are copied. NULL: the next one of the run's own data; where
-    // the run has these, a training step takes no others.
+    // of its type. The values are copied. NULL: the next micro-batch of the run's own
+    // data. A run with data of its own trains on no others.
     const void *const *inputs;
-    // Up to the run's micro-batch; without `inputs` it is not looked at. A micro-batch
-    // of 0 rows does not count, so that a step may end with fewer than the plan has.
+    // At most the run's micro-batch; ignored without `inputs`. A micro-batch of 0 rows
+    // does not count, so a step may have fewer micro-batches than the plan.
     int64_t rows;
     // Forward alone, as in an evaluation: nothing random is done, and no gradient comes
-    // back. Not while a step is at work. It takes `inputs`.
+    // back. Not during a step. It needs `inputs`.
     bool evaluate;
 } tr_forward_options;
 
 #define TR_FORWARD_OPTIONS_INIT                                                        \
     { sizeof(tr_forward_options), NULL, 0, false }
 
-// What a unit's tr_graph_output number `i` is, of a micro-batch.
+// Output number i of the model (tr_graph_output), for one micro-batch.
 typedef struct tr_output {
     const void *data; // [rows, ...]
-    // Of the type that the run computes in (F32, BF16 or F16), where an op of the model
-    // makes no other. shape.dim[0] is `rows`.
+    // The type is the one that the run computes in (F32, BF16 or F16), unless an op of
+    // the model makes another. shape.dim[0] is `rows`.
     tr_tensor_desc desc;
     bool trained; // it has a gradient: something that is trained leads to it
 } tr_output;
@@ -171,38 +171,39 @@ typedef struct tr_outputs {
         }                                                                              \
     }
 
-// Runs the model forward on the next micro-batch of the step, and begins a step where
-// none is at work. Gives views of the outputs in the engine's memory: read-only, valid
-// until the next call of the engine. options: NULL: training, from the run's own data.
-// TR_USAGE: the outputs before wait for their gradients, or all micro-batches of the
-// step are done; more rows than the micro-batch has, or inputs that are missing.
-// TR_DATA: an id that is out of range; the message says where. TR_INTERRUPTED,
+// Runs the model forward on the next micro-batch of the step, and begins a step if
+// there is none. Gives views of the outputs in the engine's memory. They are read-only,
+// and valid until the next call of the engine. options: NULL: training, from the run's
+// own data. TR_USAGE: earlier outputs wait for their gradients, all micro-batches of
+// the step are done, there are more rows than the micro-batch has, or inputs are
+// missing. TR_DATA: an id that is out of range; the message says where. TR_INTERRUPTED,
 // TR_COMM, TR_INTERNAL.
 TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
                                    tr_outputs *outputs, tr_error *err);
 
-// Takes the gradients of the micro-batch's loss by its outputs, and runs the backward.
-// gradients: [count] of the outputs, each [rows, ...] F32 of that output's shape, which
-// are copied; NULL: all zeros, as is that of an output that is not trained. Where the
-// run computes in 16 bits, they are rounded to that type, under the engine's loss
-// scale. loss: of the micro-batch, for the step's result and the spike guard, which
-// skips the update where it is not finite; 0 where nobody knows it. TR_USAGE: no
-// outputs wait for gradients. Other errors as above.
+// Takes the gradients of the micro-batch's loss with respect to its outputs, and runs
+// the backward. gradients: [count] of the outputs, each [rows, ...] F32 of that
+// output's shape. They are copied. NULL: all zeros, as is that of an output that is not
+// trained. If the run computes in 16 bits, they are rounded to that type, under the
+// engine's loss scale. loss: the loss of the micro-batch, for the step's result and the
+// spike guard. If it is not finite, the update is skipped. 0: it is not known.
+// TR_USAGE: no outputs wait for gradients. Other errors as above.
 TR_API tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
                                     double loss, tr_error *err);
 
-// Ends the step: brings the ranks' gradients together, decides, and updates, as
-// tr_engine_step. result: `targets` is the number of micro-batches of all ranks, `loss`
-// the mean of their losses, `accuracy` 0, `seconds` those since the step's first
-// forward. TR_USAGE: micro-batches are missing. TR_INTERRUPTED also: a rank has dropped
-// the step.
+// Ends the step as tr_engine_step does: combines the gradients of all ranks, decides,
+// and updates. In the result, `targets` is the number of micro-batches of all ranks,
+// and `loss` is the mean of their losses. `accuracy` is 0, and `seconds` counts from
+// the step's first forward. TR_USAGE: micro-batches are missing. TR_INTERRUPTED also: a
+// rank has dropped the step.
 TR_API tr_status tr_engine_update(tr_engine *engine, tr_step_result *result,
                                   tr_error *err);
 
-// Drops the step that is at work: nothing has changed, and the next forward begins it
-// anew, from the same data. On several ranks it returns when all others have dropped it
-// or come to their update. Without a step it does nothing. tr_engine_destroy drops it,
-// too, and then waits for no other rank: it ends their comm (tr_comm_abandon).
+// Drops the current step. Nothing has changed, and the next forward begins the step
+// anew, from the same data. On several ranks it returns when all others have dropped
+// the step or have come to their update. Without a step it does nothing.
+// tr_engine_destroy drops the step, too. It does not wait for other ranks, but ends
+// their comm (tr_comm_abandon).
 TR_API tr_status tr_engine_drop(tr_engine *engine, tr_error *err);
 
 // Asks `stop` between the steps of the plan, on the calling thread, in tr_engine_step
@@ -212,19 +213,20 @@ TR_API tr_status tr_engine_drop(tr_engine *engine, tr_error *err);
 TR_API tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user),
                                      void *user, tr_error *err);
 
-// Groups of parameters that have a rate of their own: those of "optimizer.groups", in
-// their order, then the one of all other parameters.
+// How many groups of parameters have a learning rate of their own: those of
+// "optimizer.groups", in their order, then one of all other parameters.
 TR_API size_t tr_engine_groups(const tr_engine *engine);
-// Sets the learning rate of a group, from 0, for the updates from now on, in place of
-// what the run file's rate, schedule and rules make of it; NAN: as these say again.
-// Checkpoints do not keep it. All ranks set the same. TR_USAGE: no such group, or a
-// rate that is below 0 or infinite.
+// Sets the learning rate of a group, counted from 0, for all further updates. It
+// replaces what the run file's rate, schedule and rules give. NAN: these hold again.
+// Checkpoints do not keep the rate. All ranks set the same. TR_USAGE: no such group, or
+// a rate that is below 0 or infinite.
 TR_API tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
                                     tr_error *err);
-// Says how many updates have made the weights and states, which the caller has written
-// (tr_engine_write): steps and schedules are counted from there, and Adam corrects its
-// means for so many, with the run file's betas. The order of the data is not touched.
-// All ranks say the same. TR_USAGE: a number below 0, or a step in parts is at work.
+// Sets how many updates the weights and states have had that the caller has written
+// (tr_engine_write). Steps and schedules count from there. Adam corrects the bias of
+// its means for so many updates, with the run file's betas. The order of the data does
+// not change. All ranks set the same number. TR_USAGE: a number below 0, or a step in
+// parts is at work.
 TR_API tr_status tr_engine_set_updates(tr_engine *engine, int64_t updates,
                                        tr_error *err);
 
@@ -235,11 +237,11 @@ TR_API tr_status tr_engine_set_updates(tr_engine *engine, int64_t updates,
 // TR_IO: the checkpoint is damaged.
 TR_API tr_status tr_engine_rollback(tr_engine *engine, int64_t *step, tr_error *err);
 
-// Allocates memory for a trace, and from then on records when each step of the plan
-// runs: in the next optimizer step, and anew in each one after it, until
-// tr_engine_write_trace. Collective. TR_MEMORY.
+// Allocates memory for a trace. From then on it records when each step of the plan
+// runs, anew in each optimizer step, until tr_engine_write_trace. Collective.
+// TR_MEMORY.
 TR_API tr_status tr_engine_watch(tr_engine *engine, tr_error *err);
-// Rank 0 writes the trace of the last step, of all ranks, as JSON trace events, which
+// Rank 0 writes the trace of the last step of all ranks, as JSON trace events, which
 // ui.perfetto.dev shows. Each rank's time begins with its own step. Collective.
 // TR_USAGE: no step has been recorded. TR_IO names the path.
 TR_API tr_status tr_engine_write_trace(tr_engine *engine, const char *path,
@@ -263,7 +265,7 @@ typedef struct tr_save_options {
     // "resume" takes it. NULL: one in the run's out folder, as tr_engine_save makes it.
     const char *folder;
     // [byte_count], which become a file of the checkpoint; tr_checkpoint_bytes gives
-    // them back. Rank 0's count. NULL: none.
+    // them back. Only those of rank 0 count. NULL: none.
     const void *bytes;
     size_t byte_count;
 } tr_save_options;
@@ -282,9 +284,9 @@ typedef struct tr_screen {
     // A line that stays: an evaluation, a checkpoint, and, where there is no live line,
     // a step now and then. NULL: nothing is shown.
     void (*line)(void *user, const char *text);
-    // The live line, which takes the place of the one before: the newest step. "" takes
-    // it away, for others to write; NULL: the one that is there stays. NULL as the
-    // function: there is no live line.
+    // Shows the live line, the newest step, in place of the one before. "" removes it,
+    // so that others can write. NULL keeps the one that is there. If the function is
+    // NULL, there is no live line.
     void (*live)(void *user, const char *text);
     int (*columns)(void *user); // that a live line may have; NULL: any number
     void *user;
@@ -299,18 +301,18 @@ typedef struct tr_train_options {
     bool (*stop)(void *user);
     void *stop_user;
     tr_screen screen; // of rank 0
-    // Nothing is written: no run.json and plan.txt, no metrics, no checkpoints; and the
-    // run needs no out folder (tr_run_begin). tr_engine_save_as still saves.
+    // Writes nothing: no run.json and plan.txt, no metrics, no checkpoints. The run
+    // needs no out folder (tr_run_begin). tr_engine_save_as still saves.
     bool no_files;
-    // Called on every rank after each step, skipped ones too, on the calling thread,
-    // when its checkpoint and its evaluation have been made. evaluation: NULL: none was
-    // due. The engine is not at work meanwhile: the function may read, evaluate, save
-    // and set rates, all ranks alike; it makes no steps. NULL: nobody is told.
+    // Called on every rank, on the calling thread, after each step, skipped ones too,
+    // and after its checkpoint and its evaluation. evaluation: NULL: none was due. The
+    // engine is idle meanwhile: the function may read, evaluate, save and set rates, if
+    // all ranks do the same. It must not make steps. NULL: nobody is told.
     void (*stepped)(void *user, const tr_step_result *result,
                     const tr_evaluation *evaluation);
     void *stepped_user;
-    // Gets each line that metrics.jsonl gets, on rank 0 and the calling thread, without
-    // a newline; with no_files the same lines. NULL: nobody.
+    // Gets each line of metrics.jsonl, without a newline, on rank 0 and the calling
+    // thread. With no_files it gets the same lines. NULL: nobody does.
     void (*metrics)(void *user, const char *line);
     void *metrics_user;
 } tr_train_options;
@@ -321,26 +323,25 @@ typedef struct tr_train_options {
             NULL, NULL, NULL                                                           \
     }
 
-// Trains until the run's end, as `tranche train` does: writes run.json (the run as
+// Trains to the end of the run, as `tranche train` does. It writes run.json (the run as
 // resolved) and plan.txt into the out folder, then makes steps, metrics, evaluations
-// and checkpoints; with options->no_files it writes nothing. options: NULL: none; all
-// ranks say the same of files. Collective. TR_USAGE: a struct of an unknown
-// size.
+// and checkpoints. With options->no_files it writes nothing; all ranks say the same of
+// that. options: NULL: none. Collective. TR_USAGE: a struct of an unknown size.
 TR_API tr_status tr_engine_train(tr_engine *engine, const tr_train_options *options,
                                  tr_error *err);
 
 TR_API int64_t tr_engine_steps_done(const tr_engine *engine); // attempts
-// In fp16, if the last step was skipped: the first micro-batch and unit whose output is
-// not finite, in words; "": not known. Owned by the engine, valid until the next step.
+// In fp16, if the last step was skipped: names the first micro-batch and unit whose
+// output is not finite; "": not known. Owned by the engine, valid until the next step.
 TR_API const char *tr_engine_blame(const tr_engine *engine);
 
 // The current values of a parameter, by its full name. Owned by the engine, and valid
-// until the next step, which may move memory where the batch changes. `count` may be
-// NULL; else *count is the number of elements. NULL: there is no such parameter, this
-// rank keeps only a part of it (stage 3), or it is used in slices and so lies in
-// several places; tr_engine_read gives these, too. At stages 1 and 2 the values that
-// other ranks update are as old as the last evaluation or the beginning of the last
-// step; tr_engine_refresh makes them current.
+// until the next step, which may move memory if the batch changes. `count` may be NULL;
+// else *count is the number of elements. NULL: there is no such parameter, this rank
+// keeps only a part of it (stage 3), or it is used in slices and so lies in several
+// places. tr_engine_read gives these, too. At stages 1 and 2 the values that other
+// ranks update are those of the last evaluation or of the beginning of the last step.
+// tr_engine_refresh makes them current.
 TR_API const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                         int64_t *count);
 // At stages 1 and 2, gives every rank the current parameters. Collective. TR_COMM.
@@ -371,8 +372,8 @@ typedef struct tr_tensor_info {
             TR_SPACE_DEVICE, TR_SPACE_DEVICE, TR_SPACE_DEVICE                          \
     }
 
-// How many there are; of one by its number, from 0, all about it. TR_USAGE: there is no
-// such tensor, or a struct of an unknown size. Not collective.
+// The number of tensors; and what there is to say of one, by its number from 0.
+// TR_USAGE: there is no such tensor, or a struct of an unknown size. Not collective.
 TR_API size_t tr_engine_tensors(const tr_engine *engine);
 TR_API tr_status tr_engine_tensor(const tr_engine *engine, size_t index,
                                   tr_tensor_info *info, tr_error *err);
@@ -381,27 +382,26 @@ TR_API tr_status tr_engine_tensor(const tr_engine *engine, size_t index,
 TR_API const char *tr_engine_part(const tr_engine *engine, size_t index);
 
 // Copies elements [first, first + count) of a part of a tensor to values [count], in
-// the order of files, wherever they live and whichever rank has them; all ranks get
+// the order of files. All ranks get them, wherever they lie and whichever rank has
 // them. A gradient is that of the last step's mean loss, before clipping, also if the
-// step was skipped; a step with the learning rate 0 makes gradients and changes
+// step was skipped. A step with the learning rate 0 makes gradients and changes
 // nothing. Collective: all ranks make the same call. TR_USAGE: no such tensor, part or
 // range, a frozen tensor's gradient, or no step has been made; the message says what
 // there is. TR_IO: NVMe. TR_COMM.
 TR_API tr_status tr_engine_read(tr_engine *engine, const char *name, const char *part,
                                 int64_t first, int64_t count, void *values,
                                 tr_error *err);
-// Sets elements of a part of a tensor to values [count]. Values are rounded to the type
-// that the run computes in where it keeps that beside f32. The next step makes
-// gradients anew, so a written one is only there to be read. Collective: all ranks make
-// the same call, with the same values, since each keeps its own part. Errors as above.
-// TR_IO also: a frozen tensor that is kept in 16 bits alone does not hold a value.
+// Sets elements of a part of a tensor to values [count]. If the run keeps values in 16
+// bits beside f32, those are rounded from these. The next step computes gradients anew,
+// so a written gradient can only be read. Collective: all ranks make the same call with
+// the same values, and each keeps its own part. Errors as above. TR_IO also: a frozen
+// tensor that is kept in 16 bits alone does not hold a value.
 TR_API tr_status tr_engine_write(tr_engine *engine, const char *name, const char *part,
                                  int64_t first, int64_t count, const void *values,
                                  tr_error *err);
 
-// Bytes: the high-water mark of the device arena; the high-water mark of device or
-// host, with what the data sets hold there, comparable to the ledger's total; the peak
-// memory of the process.
+// High-water marks, in bytes: of the device arena; of device or host, with what the
+// data sets hold there (comparable to the ledger's total); of the process.
 TR_API int64_t tr_engine_arena_peak(const tr_engine *engine);
 TR_API int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space);
 TR_API int64_t tr_engine_process_peak(const tr_engine *engine);
@@ -410,9 +410,9 @@ TR_API int64_t tr_engine_process_peak(const tr_engine *engine);
 //
 // Tries the model's own ops, then makes one optimizer step of a run in several cuts and
 // precisions, and compares the gradients. A cut changes rounding and nothing else. A
-// larger difference shows a mistake of the model or of its loss: a loss divided by the
-// size of the micro-batch, a statistic over the micro-batch alone, or an op that
-// overwrites a gradient instead of adding to it.
+// larger difference shows a mistake in the model or its loss. Examples are a loss
+// divided by the size of the micro-batch, a statistic over the micro-batch alone, and
+// an op that overwrites a gradient instead of adding to it.
 
 enum { TR_CHECK_TEXT = 200 };
 
@@ -445,11 +445,10 @@ typedef struct tr_check_cut {
     bool passed;         // all distances, and the loss, are within what is allowed
 } tr_check_cut;
 
-// An op of the model that is not the library's: tr_op_check has tried it, in f32, on
-// operands of the shapes that the model gives it. Drawn values that lie next to a kink
-// count for nothing: it passes where finite differences agree with its backward in one
-// of a few draws. Where the drawn values make its results not finite, positive ones are
-// drawn.
+// An op of the model that is not the library's. tr_op_check has tried it, in f32, on
+// operands of the shapes that the model gives it. Values are drawn a few times, because
+// some may lie next to a kink: the op passes if finite differences agree with its
+// backward in one draw. If results are not finite, positive values are drawn.
 typedef struct tr_check_op {
     char name[TR_CHECK_TEXT];
     char kind[TR_CHECK_TEXT];     // of the first unit that has it
@@ -457,8 +456,8 @@ typedef struct tr_check_op {
     bool tried, passed;
 } tr_check_op;
 
-// The elements of its lists never grow: what a later version says of them is in lists
-// behind these.
+// The structs in its lists keep their size. A later version of the library puts further
+// members into lists of their own, behind these.
 typedef struct tr_check {
     size_t size;      // of this struct: what a newer header has behind it is not there
     tr_check_op *ops; // each with its attributes and shapes once
@@ -472,11 +471,11 @@ typedef struct tr_check {
 
 // Makes the first step of the run, from its initial weights, in each cut. Writes no
 // files. Takes the memory of one step and of one more copy of the gradients.
-// `run`: made for training and not yet resolved, or resolved; it stays as it is, and
-// its keys that resume or trace are passed over. `tolerance`: for cuts in f32; 0 means
-// 1e-4. What rounding to 16 bits explains is measured, tensor by tensor: by the first
-// cut again from weights that are each off by up to half a distance between numbers of
-// the type, several times. In fp16 the check lowers the loss scale until nothing
+// `run`: made for training, resolved or not. It stays as it is, and its keys that
+// resume or trace are ignored. `tolerance`: for cuts in f32; 0 means 1e-4. For 16 bits
+// the check measures, tensor by tensor, how much rounding can explain. It repeats the
+// first cut several times from weights that are each moved by up to half the distance
+// between two numbers of the type. In fp16 it lowers the loss scale until nothing
 // overflows. The caller destroys *out. Not collective: one process. Errors: those of
 // tr_run_resolve and tr_engine_create. TR_USAGE: there are several ranks, or the run's
 // gradients cannot be read (reproducible mode, or gradients on NVMe). TR_NUMBERS:
@@ -485,10 +484,10 @@ TR_API tr_status tr_check_run(const tr_run *run, double tolerance, tr_check **ou
                               tr_error *err);
 TR_API void tr_check_destroy(tr_check *check); // NULL-safe
 
-// Prints a line for each op of the model's own, and for each cut with the tensor that
-// is farthest off, and which tensors are not decided; with `every`, a line for each
-// tensor of each cut. The second function prints everything as one JSON object. TR_IO:
-// `to` takes no more; TR_MEMORY.
+// Prints a line for each of the model's own ops, and a line for each cut, with the
+// tensor that is farthest off. It names the tensors that are not decided. With `every`,
+// each tensor of each cut has a line. The second function prints everything as one JSON
+// object. TR_IO: `to` takes no more; TR_MEMORY.
 TR_API tr_status tr_check_print(const tr_check *check, bool every, const tr_sink *to,
                                 tr_error *err);
 TR_API tr_status tr_check_print_json(const tr_check *check, const tr_sink *to,

@@ -63,11 +63,11 @@ typedef struct tr_param_rows {
 TR_API tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count,
                                  tr_shape shape, tr_init init);
 // Values that nothing trains or saves: a mask, a table of positions. values: [elements
-// of desc], F32 or I32 as desc says, not copied: they must outlive the run and stay as
-// they are. F32 become the type that the run computes in. A first dimension of TR_BATCH
-// repeats the values, which are then one sample's, for each sample. The plan holds them
-// as it holds the results of ops, and copies them there as often as it needs them. They
-// are copied on the host: a plan on another device has no kernel for them. TR_USAGE, as
+// of desc], F32 or I32 as desc says. They are not copied: they must outlive the run and
+// must not change. F32 values become the type that the run computes in. If the first
+// dimension is TR_BATCH, the values are one sample's and are repeated for each sample.
+// The plan treats them as results of an op, and copies them as often as it needs them.
+// The host copies them: a plan on another device has no kernel for them. TR_USAGE, as
 // the graph's error: another type, a dimension below 1, or NULL.
 TR_API tr_value tr_graph_constant(tr_graph *graph, tr_tensor_desc desc,
                                   const void *values);
@@ -80,19 +80,19 @@ TR_API tr_value tr_graph_state(tr_graph *graph, const char *name, tr_tensor_desc
 // Begins a new segment of the unit with the next op. Segments use different parameters,
 // which need not be in memory at the same time.
 TR_API void tr_graph_segment(tr_graph *graph);
-// Makes `value` an input of the next unit; of the last one, an output of the model. The
-// first call is its input 0, the next its input 1, and so on.
+// Makes `value` an input of the next unit, or in the last unit an output of the model.
+// The first call makes input 0, the next input 1, and so on.
 TR_API void tr_graph_output(tr_graph *graph, tr_value value);
 
 // ---- ops
 
-// Adds an op by its name ("linear"): all ops below may be called so, which is what
-// bindings of other languages need. attributes: a JSON object ({"form": "in_out"});
-// NULL: none. inputs: [input_count], TR_NO_VALUE for one that is left out, as are those
-// after the last. outputs: [output_count], gets the first results; may be NULL. Returns
-// result 0, TR_NO_VALUE of a loss. docs/library.md lists names, inputs and attributes.
-// An unknown name, an attribute or an input that does not fit becomes the graph's
-// error, TR_USAGE, and the message says what there is.
+// Adds an op by its name ("linear"). All ops below may be called so; bindings of other
+// languages need this. attributes: a JSON object ({"form": "in_out"}); NULL: none.
+// inputs: [input_count], TR_NO_VALUE for one that is left out, as are those after the
+// last. outputs: [output_count], gets the first results; may be NULL. Returns result 0,
+// TR_NO_VALUE of a loss. docs/library.md lists names, inputs and attributes. An unknown
+// name, an attribute or an input that does not fit becomes the graph's error, TR_USAGE,
+// and the message says what there is.
 TR_API tr_value tr_graph_call(tr_graph *graph, const char *op, const char *attributes,
                               const tr_value *inputs, int input_count,
                               tr_value *outputs, int output_count);
@@ -121,17 +121,17 @@ typedef struct tr_function_call {
     float loss_seed; // gradients of a loss are multiplied by this
 } tr_function_call;
 
-// A function of the caller's that computes each sample from that sample alone, and its
-// vector-Jacobian product, for inputs of the shapes that the graph has. Both return
-// false if they fail: the step then ends with TR_DATA and changes nothing. They are
-// called on the thread that is in the engine, as often as the plan says, and give the
-// same results for the same inputs. They run on the host: a plan on another device has
-// no kernel for them. Begin with TR_FUNCTION_INIT, then set members.
+// A function of the caller's and its vector-Jacobian product, for inputs of the shapes
+// that the graph has. The function computes each sample from that sample alone. Both
+// return false if they fail: the step then ends with TR_DATA and changes nothing. They
+// are called on the thread that is in the engine, as often as the plan says, and must
+// give the same results for the same inputs. They run on the host: a plan on another
+// device has no kernel for them. Begin with TR_FUNCTION_INIT, then set members.
 //
-// A loss (`loss`) has as its output double[3], to which it adds the sum of the losses
-// of all targets, how many targets there are, and how many of these the best guess got
-// right. In training `backward` alone is called, and does so, too. Its gradients are
-// those of the sum of the losses.
+// The output of a loss (`loss`) is double[3]. The function adds to it the sum of the
+// losses of all targets, the number of targets, and how many of these the best guess
+// got right. In training only `backward` is called, and it adds them, too. Its
+// gradients are those of the sum of the losses.
 typedef struct tr_function {
     size_t size;           // of this struct
     const char *name;      // for messages; NULL: "function"
@@ -146,11 +146,11 @@ typedef struct tr_function {
     { sizeof(tr_function), NULL, false, {TR_NONE, {0, {0, 0, 0, 0}}}, NULL, NULL, NULL }
 
 // Adds a function of the caller's as an op. `function` is not copied: it must outlive
-// the run. inputs: [input_count], parameters among them; of a loss one less than
-// TR_FUNCTION_INPUTS at most. Returns the output, TR_NO_VALUE of a loss, which ends the
-// last unit. TR_USAGE, as the graph's error: a struct of an unknown size, a function
-// that is NULL, more inputs than there may be or an input that is none, or an output
-// that is not F32 or does not begin with TR_BATCH.
+// the run. inputs: [input_count], parameters among them; at most TR_FUNCTION_INPUTS,
+// one less for a loss. Returns the output. A loss has none (TR_NO_VALUE), and ends the
+// last unit. TR_USAGE, as the graph's error: the struct's size is unknown, a function
+// is NULL, there are too many inputs, an input is TR_NO_VALUE, or the output is not F32
+// with TR_BATCH first.
 TR_API tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
                                   const tr_value *inputs, int input_count);
 
@@ -214,9 +214,9 @@ typedef struct tr_model {
     // The numbers of the embedding that inference gives for each text in place of
     // logits. 0: it gives logits.
     int64_t embedding_width;
-    // Of a model that gives each text labels: their kind, how many there are, which is
-    // what inference gives for each text in place of logits of tokens, and their names
-    // [labels] (NULL: numbers).
+    // If the model gives each text labels: their kind, how many there are, and their
+    // names [labels] (NULL: numbers). Inference gives one number for each label of a
+    // text, in place of logits of tokens.
     tr_label_kind label_kind;
     int64_t labels;
     const char *const *label_names;

@@ -69,11 +69,12 @@ TR_API int64_t
 tr_plan_trained(const tr_plan *plan);             // those of them that are not frozen
 TR_API double tr_plan_flops(const tr_plan *plan); // of one step on one rank
 
-// The operations of one step on one rank that the literature counts: those of products
-// of matrices alone, two for a multiplication and an addition (Chowdhery et al., PaLM,
-// arXiv 2204.02311, appendix B; Korthikanti et al., arXiv 2205.05198, appendix A).
-// `full` counts attention over all pairs of queries and keys, `causal` over those that
-// are seen. `..._again`: what is recomputed, which is not in these.
+// The operations of one step on one rank, as the literature counts them. Only products
+// of matrices count, with two operations for a multiplication and an addition
+// (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B; Korthikanti et al., arXiv
+// 2205.05198, appendix A). `full` counts attention over all pairs of queries and keys,
+// `causal` over those that are seen. `..._again` is what is recomputed; it is not in
+// the others.
 typedef struct tr_model_flops {
     double full, causal, full_again, causal_again;
 } tr_model_flops;
@@ -145,9 +146,9 @@ TR_API tr_status tr_machine_print(const tr_machine *machine, const tr_sink *to,
 
 // The prediction for one optimizer step. All ranks of a stage run the same plan on
 // equal machines, so its first one stands for all: no other has longer parts of the
-// flat buffers. Where a pipeline has several stages, they are walked together; all but
-// the step's seconds are then the mean of a rank of each, and planned_bytes those of
-// the stage that takes most of a space.
+// flat buffers. If a pipeline has several stages, they are simulated together. Except
+// for the step's seconds, all times are then means over one rank of each stage.
+// planned_bytes has, for each space, those of the stage that takes the most.
 typedef struct tr_simulation {
     size_t size;    // of this struct: what a newer header has behind it is not there
     double seconds; // of the step

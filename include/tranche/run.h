@@ -79,13 +79,14 @@ TR_API tr_status tr_run_set_text(tr_run *run, const char *key, const char *text,
 // first one after the key has been set.
 TR_API tr_status tr_run_add_text(tr_run *run, const char *key, const char *text,
                                  tr_error *err);
-// Says who gives the values that are set from now on: messages and run.json name it in
-// this word ("command line"). At first it is "set". TR_MEMORY.
+// Names the source of the values that are set from now on ("command line"). Messages
+// and run.json use this name. At first it is "set". TR_MEMORY.
 TR_API tr_status tr_run_name_source(tr_run *run, const char *source, tr_error *err);
 
-// Gives the run what is no text; the members are copied. A second call replaces all
-// that the first one gave. TR_USAGE: a struct of an unknown size, a model whose
-// rewrites were compiled with the headers of another version, or the run is resolved.
+// Gives the run what cannot be said as text; the members are copied. A second call
+// replaces all that the first one gave. TR_USAGE: a struct of an unknown size, a model
+// whose rewrites were compiled with the headers of another version, or the run is
+// resolved.
 TR_API tr_status tr_run_give(tr_run *run, const tr_run_parts *parts, tr_error *err);
 
 // A key's value as JSON ("\"auto\"": nothing has decided it yet; NULL: it has none),
@@ -129,8 +130,8 @@ TR_API tr_status tr_run_print_plan_json(const tr_run *run, const tr_plan *plan,
 TR_API tr_status tr_run_check_memory(const tr_run *run, const tr_plan *plan,
                                      tr_error *err);
 
-// Of tr_run_compare: what the run's step would take with another ZeRO stage, other
-// places of its states, and another wave.
+// A row of tr_run_compare: what the run's step would take with another ZeRO stage,
+// other places of its states, and another wave.
 typedef struct tr_compared {
     size_t size; // of this struct: what a newer header has behind it is not there
     int stage;
@@ -146,9 +147,9 @@ typedef struct tr_compared {
 } tr_compared;
 
 // Makes the plans of all stages, places and some waves, and hands each to `take`, which
-// reads it during the call. machine: of a file, for which times are predicted, and
-// whose memory counts; NULL: this machine, and no times. Not collective. TR_MEMORY, and
-// the errors of tr_plan_make and tr_simulate.
+// reads it during the call. machine: one that a file describes; times are predicted for
+// it, and its memory counts. NULL: this machine, and no times. Not collective.
+// TR_MEMORY, and the errors of tr_plan_make and tr_simulate.
 TR_API tr_status tr_run_compare(const tr_run *run, const tr_machine *machine,
                                 void (*take)(void *user, const tr_compared *row),
                                 void *user, tr_error *err);
@@ -168,14 +169,14 @@ TR_API const tr_model *tr_run_model(const tr_run *run);
 TR_API int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 TR_API int64_t tr_run_ranks(const tr_run *run); // that it is planned for
 
-// The training data: the caller's, or owned by the run, and then to be read before an
-// engine is created, or by none. NULL: there are none.
+// The training data: the caller's, or owned by the run. In the second case, read them
+// before an engine is created, or without one. NULL: there are none.
 TR_API tr_dataset *tr_run_data(const tr_run *run);
 // The number in tr_run_data of the sample that is trained at this position of this
 // epoch, both from 0. -1: there is none.
 TR_API int64_t tr_run_sample(const tr_run *run, int64_t epoch, int64_t position);
-// Where the tokenizer is that makes the data's tokens, as tr_tokenizer_load takes it.
-// NULL: there is none.
+// Where the tokenizer of the data is, as tr_tokenizer_load takes it. NULL: there is
+// none.
 TR_API const char *tr_run_tokenizer(const tr_run *run);
 
 // Makes the out folder, locks it for this run until tr_run_destroy, and says what the
@@ -203,14 +204,20 @@ typedef struct tr_run_key {
     bool takes_bool;                  // true or false
     bool takes_auto;                  // "auto"
     char takes[TR_RUN_KEY_TAKES_MAX]; // in words: "an integer from 1 to 65536"
+    // Of a key that works and that DeepSpeed has, too: "same", or "differs: " and how.
+    // NULL: DeepSpeed has no such key.
+    const char *deepspeed;
 } tr_run_key;
 
 #define TR_RUN_KEY_INIT                                                                \
-    { sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false, "" }
+    {                                                                                  \
+        sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false,   \
+            "", NULL                                                                   \
+    }
 
-// Writes the key number `index` of all that a run file may have, in the order of
-// run.json, into `out`, which says its size. false: there are no more, or the size is
-// unknown. May be called at any time.
+// Writes a key of run files into `out`, which says its size: the one with this number,
+// in the order of run.json. false: there are no more, or the size is unknown. May be
+// called at any time.
 TR_API bool tr_run_key_at(size_t index, tr_run_key *out);
 
 #ifdef __cplusplus

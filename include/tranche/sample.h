@@ -78,9 +78,9 @@ TR_API tr_status tr_sampler_logits(tr_sampler *sampler, const int32_t *tokens,
 // A conversation with a model, as text by the chat template of its folder.
 typedef struct tr_dialog tr_dialog;
 
-// path: the model's folder, as tr_sampler_options has it. tokenizer: where the template
-// is in place of it, beside a tokenizer.json, as tr_tokenizer_load takes it; NULL: in
-// the model's folder. The caller destroys *out. TR_DATA: there is no template, or it
+// path: the model's folder, as in tr_sampler_options. tokenizer: another place where
+// the template is, beside a tokenizer.json, as tr_tokenizer_load takes it; NULL: it is
+// in the model's folder. The caller destroys *out. TR_DATA: there is no template, or it
 // has what is not supported. TR_IO, TR_MEMORY.
 TR_API tr_status tr_dialog_create(const char *path, const char *tokenizer,
                                   tr_dialog **out, tr_error *err);
@@ -150,9 +150,8 @@ typedef struct tr_evaluator_options {
     size_t size; // of this struct
     // A run's out folder (its latest checkpoint is used), a checkpoint, or a Hugging
     // Face folder. A run.json there says how to read data, in which precision to
-    // compute, and on which device; where it leaves the device open, the processor
-    // computes. A folder without one is treated like a run file that names only the
-    // model.
+    // compute, and on which device. If it leaves the device open, the CPU computes. A
+    // folder without one is treated like a run file that names only the model.
     const char *path;
     const char *const *data; // files, folders or globs; none: the run's validation data
     size_t data_count;
@@ -225,12 +224,12 @@ typedef struct tr_predictions {
 TR_API tr_status tr_evaluator_next(tr_evaluator *evaluator, tr_predictions *predictions,
                                    tr_error *err);
 
-// Computes the logits of samples that the caller has. rows[i] [count, ...] are those of
-// tensor i of the model's batch (tr_evaluator_model), packed, of its type and shape;
-// the target's may be NULL. logits: [count, positions, classes]. What tr_evaluator_next
-// and tr_evaluator_result give stays as it is. TR_USAGE: an input is NULL, count is
-// below 1, or created with plan_only. TR_DATA: an id is not in [0, classes). TR_NUMBERS
-// as above. TR_MEMORY.
+// Computes the logits of the caller's own samples. rows[i] [count, ...] has tensor i of
+// the model's batch (tr_evaluator_model), packed, of its type and shape. That of a
+// target may be NULL. logits: [count, positions, classes]. The call does not change
+// what tr_evaluator_next and tr_evaluator_result give. TR_USAGE: an input is NULL,
+// count is below 1, or created with plan_only. TR_DATA: an id is not in [0, classes).
+// TR_NUMBERS as above. TR_MEMORY.
 TR_API tr_status tr_evaluator_ask(tr_evaluator *evaluator, const void *const *rows,
                                   int64_t count, float *logits, tr_error *err);
 
@@ -245,14 +244,15 @@ typedef struct tr_evaluated {
     double bits_per_byte; // loss / ln 2 where the data are bytes; else NAN
     double accuracy;      // the share of targets that have the largest logit; of equal
                           // logits the first counts
-    // The weights are a checkpoint's in bf16 ("checkpoint.dtype") and the run computed
-    // with others: the loss is near that of the run, and that of other programs.
+    // The checkpoint has its weights in bf16 ("checkpoint.dtype"), and the run computed
+    // with others. The loss is near that of the run. Other programs that read the
+    // checkpoint get this one.
     bool weights_rounded;
-    // Of an encoder on groups of an anchor, its positive and perhaps a negative: where
-    // the positive comes among the positives and negatives of all groups so far, by
-    // their products with the anchor. The shares of anchors whose positive is the
-    // first, and one of the first ten, and the mean of 1 / place; else NAN. Of
-    // candidates with one product the positive counts first.
+    // For an encoder on groups of an anchor, its positive and perhaps a negative; else
+    // NAN. The candidates are the positives and negatives of all groups so far, in the
+    // order of their products with the anchor. The recalls are the shares of anchors
+    // whose positive is the first, and one of the first ten; mrr is the mean of 1 /
+    // place. Among equal products the positive counts first.
     double recall_at_1, recall_at_10, mrr;
 } tr_evaluated;
 

@@ -112,18 +112,18 @@ enum {
 };
 
 // What a tensor is for. The role says which values are allowed, and what is in the rows
-// of samples that a short batch lacks. Where a caller's source of data says I64 in
-// place of I32, what it reads is converted.
+// of samples that a short batch lacks. If a caller's source of data says I64 in place
+// of I32, its values are converted.
 typedef enum tr_batch_role {
     // What the model computes from: F32 features, or I32 token ids, each in
     // [0, vocabulary). Missing rows are zeros.
     TR_ROLE_INPUT,
-    // What the loss compares with: I32 class numbers or token ids, each in
-    // [0, classes), or TR_NO_TARGET, of which missing rows are; or F32 numbers, for a
-    // loss of the caller's own, where NAN is no target, and missing rows are NAN.
+    // What the loss compares with. I32: class numbers or token ids, each in [0,
+    // classes), or TR_NO_TARGET; missing rows are TR_NO_TARGET. F32: numbers, for a
+    // loss of the caller's own; NAN is no target, and missing rows are NAN.
     TR_ROLE_TARGET,
-    // Where tokens stand in their documents, I32 [S], where documents share a sample:
-    // 0 begins a document, one more than before goes on with it. Missing rows are 0.
+    // The positions of tokens in their documents, I32 [S], if documents share a sample.
+    // 0 begins a document; one more than before continues it. Missing rows are 0.
     TR_ROLE_POSITION,
 } tr_batch_role;
 
@@ -137,9 +137,10 @@ typedef struct tr_batch_tensor {
     tr_tensor_desc desc;
 } tr_batch_tensor;
 
-// A list of at least one input and at most one of positions. The library's own loss
-// reads one I32 target; several, or F32 ones, are for a loss that is an op of the
-// caller's; none, for a loss that the caller computes (tr_engine_forward).
+// A list with at least one input and at most one tensor of positions. The library's own
+// loss reads one I32 target. Several targets, or F32 ones, are for a loss that is an op
+// of the caller's. No target is for a loss that the caller computes
+// (tr_engine_forward).
 typedef struct tr_batch_tensors {
     int count;
     tr_batch_tensor tensor[TR_BATCH_TENSORS_MAX]; // [count]
@@ -204,8 +205,8 @@ TR_API const tr_batch_tensor *tr_batch_positions(const tr_batch_tensors *batch);
 
 // ---- texts
 
-// Where a text goes that the library prints: a plan, an inspection. The calls come from
-// the thread that asks for the text.
+// Takes a text that the library prints, such as a plan or an inspection. The calls come
+// from the thread that asks for the text.
 typedef struct tr_sink {
     // Takes the next piece of the text, in UTF-8 where names in it are; no zero ends
     // it. False: it takes no more, and the function that prints ends with TR_IO.

@@ -29,6 +29,11 @@ static void print_key(FILE *to, const tr_run_key *key) {
     cli_roff_text(to, key->doc);
     fputs(".\n", to);
     print_condition(to, key);
+    if (key->deepspeed) {
+        fputs(".br\nIn DeepSpeed: ", to);
+        cli_roff_text(to, key->deepspeed);
+        fputs(".\n", to);
+    }
 }
 
 static void print_without_effect(FILE *to) {
@@ -53,7 +58,9 @@ void cli_manual_keys(FILE *to) {
     fputs("A run file is one JSON object: a DeepSpeed config with a model, data and a "
           "length. A dot\nin a name below stands for an object in an object. "
           "\\fBtranche\\-init\\fR(1) writes a run file for\ndata, and "
-          "\\fB\\-\\-set\\fR \\fIKEY.PATH=VALUE\\fR changes one key of it.\n",
+          "\\fB\\-\\-set\\fR \\fIKEY.PATH=VALUE\\fR changes one key of it.\n"
+          "A key with a line on DeepSpeed means there what that line says. The others "
+          "are Tranche\\(aqs\nown.\n",
           to);
     cli_roff_section(to, "KEYS");
     for (size_t i = 0; tr_run_key_at(i, &key); i++) {

@@ -1,10 +1,10 @@
 // Changes of the effective batch between two steps. Micro-batches keep their size, so
-// another batch is another number of them. Where that number stays, the plan does too;
-// else there is a new plan, whose parameters, gradients and states lie where they lay,
-// in the same memory where that is large enough, or in more; an update that the last
-// step has left to the next one is in the new plan, too. A batch that is short, at the
-// end of an epoch, costs what it has: where that is far less, it has a plan of fewer
-// micro-batches, and each rank keeps the rows that it has in the whole batch.
+// another batch is another number of them. If that number stays, the plan does too.
+// Else there is a new plan. Parameters, gradients and states keep their addresses, and
+// memory grows if it is too small. An update that the last step has left to the next
+// one is in the new plan, too. A batch that is short, at the end of an epoch, costs
+// what it has: if that is far less, it has a plan of fewer micro-batches, and each rank
+// keeps the rows that it has in the whole batch.
 #include "base/arena.h"
 #include "base/checked.h"
 #include "comm/alone.h"

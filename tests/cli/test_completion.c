@@ -2,6 +2,7 @@
 // that there is, each with the words of its table.
 #include "command.h"
 
+#include "draws.h"
 #include "run/keys/keys.h"
 
 #include <stdio.h>
@@ -242,11 +243,15 @@ static void test_keys(void **state) {
         }
         snprintf(line, sizeof line, "%s=\t", key->path);
         assert_line(all, line);
-        if (key->choices || key->allow_auto || key->types & TR_KEY_BOOL) {
+        // The program starts anew for each of these: a sanitizer sees the same code.
+        bool told = key->choices || key->allow_auto || key->types & TR_KEY_BOOL;
+        if (told && works % TEST_DRAWS(1, 8) == 0) {
             check_texts(state, key);
         }
     }
     assert_true(works >= KEYS_MIN);
+    assert_says(page, "\nIn DeepSpeed: same.\n");
+    assert_says(page, "\nIn DeepSpeed: differs: ");
     assert_line(all, ":open");
     assert_null(strstr(all, "optimizer.groups.*"));
     free(page);

@@ -26,6 +26,8 @@ enum { LISTS = sizeof lists / sizeof *lists };
 
 // Cases whose largest input has more are left to GPUs: attention over several tiles of
 // each head has some 100,000. A sanitizer sees the same accesses in both orders.
+// Without one, f32 is tried in both, bf16 in ascending and f16 in descending order:
+// barriers of 16-bit kernels are those of one source.
 enum { MOST_BYTES = TEST_DRAWS(110000, 40000), ORDERS = TEST_DRAWS(2, 1) };
 
 static void kernels_conform(void **state) {
@@ -34,16 +36,20 @@ static void kernels_conform(void **state) {
     int64_t before = test_apply_launches[TR_BACKEND_CUDA];
     bool gpu = getenv("TR_TEST_GPU");
     int64_t most = gpu ? INT64_MAX : MOST_BYTES;
+    bool both = !gpu && ORDERS > 1; // a GPU's threads have no order
     unsetenv("TR_CUDA_DESCENDING");
-    assert_int_equal(test_conform_on(list, TR_BACKEND_CUDA, most, &large), 0);
+    assert_int_equal(
+        test_conform_on(list, TR_BACKEND_CUDA, most, both ? TR_F16 : TR_NONE, &large),
+        0);
     if (test_apply_launches[TR_BACKEND_CUDA] == before) {
         print_message("%s: the backend has no kernel\n", list->op_name);
         skip();
     }
     assert_int_equal(test_conform_carried(list, TR_BACKEND_CUDA), 0);
-    if (!gpu && ORDERS > 1) { // a GPU's threads have no order
+    if (both) {
         setenv("TR_CUDA_DESCENDING", "1", 1);
-        assert_int_equal(test_conform_on(list, TR_BACKEND_CUDA, most, &large), 0);
+        assert_int_equal(test_conform_on(list, TR_BACKEND_CUDA, most, TR_BF16, &large),
+                         0);
     }
     if (large > 0) {
         print_message("%s: %d cases are too large for threads in turns\n",

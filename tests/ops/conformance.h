@@ -10,10 +10,10 @@
 int test_conform(const tr_case_list *list);
 
 // Holds a backend's kernels to the references, where it has kernels, on cases
-// whose largest input has so many bytes at most; *large: how many cases have more. Else
-// like test_conform.
+// whose largest input has so many bytes at most; *large: how many cases have more.
+// without: a 16-bit format that is not tried; TR_NONE: all are. Else like test_conform.
 int test_conform_on(const tr_case_list *list, tr_backend_id on, int64_t most_bytes,
-                    int *large);
+                    tr_dtype without, int *large);
 
 // How the shape rule takes operands that do not fit: data types, empty dimensions and
 // counts must be refused, and so must some mismatch of each op with several inputs,

@@ -118,8 +118,8 @@ TR_API tr_value tr_conv2d(tr_graph *graph, tr_value x, tr_value weight, tr_value
 typedef struct tr_conv2d_options {
     // Along the height, the width. Strides and dilations of 0 are 1.
     int stride[2], padding[2], dilation[2];
-    // The channels of x and of the result are in so many parts, of which each sees its
-    // own alone. 0: 1.
+    // The channels of x and of the result are in so many groups. Each group of the
+    // result sees only its own group of x. 0: 1.
     int groups;
 } tr_conv2d_options;
 // The same with weight [O, C / groups, P, Q].
@@ -138,10 +138,10 @@ TR_API tr_value tr_shortcut(tr_graph *graph, tr_value x, int stride, int channel
 // reads that any more.
 TR_API tr_value tr_reshape(tr_graph *graph, tr_value x, const int64_t *dim);
 
-// Between the ranks of a group of the mesh, those that differ on `axes` alone (a bit
-// for each tr_axis): the sum of x, of which each rank has a part; and x itself, the
-// same on all of them, whose gradient is the sum of what each makes of it. x is no
-// parameter.
+// Exchanges of a group of the mesh: the ranks that differ on `axes` alone (a bit for
+// each tr_axis). tr_all_reduce gives the sum of x over these ranks, of which each has a
+// part. tr_all_reduce_gradient gives x itself, which is the same on all of them; its
+// gradient is the sum of their gradients. x is no parameter.
 TR_API tr_value tr_all_reduce(tr_graph *graph, tr_value x, uint32_t axes);
 TR_API tr_value tr_all_reduce_gradient(tr_graph *graph, tr_value x, uint32_t axes);
 
@@ -201,16 +201,16 @@ typedef struct tr_contrastive_options {
     bool symmetric;     // half the loss is that of positives among anchors
     bool mask_equal;    // equal texts are not each other's negatives
     double temperature; // that products are divided by; with a scale it is not read
-    // T, groups of an optimizer step at most, over all ranks. Every micro-batch of it
-    // is then in memory at once. 0: the model is not trained, and its loss is that of
-    // each micro-batch alone.
+    // T, the largest number of groups in an optimizer step, over all ranks. All its
+    // micro-batches are then in memory at once. 0: the model is not trained, and its
+    // loss is that of each micro-batch alone.
     int64_t groups;
 } tr_contrastive_options;
-// Ends the last unit of a model that embeds texts: x [B, texts, C] f32, targets [B,
-// texts]: numbers of texts, which equal texts share. To be trained, a sample is a group
-// of 2 or 3 texts: an anchor, its positive and perhaps a negative; the loss is the
-// cross-entropy of the positive among the positives and negatives of all groups. scale
-// [] f32, or TR_NO_VALUE: a parameter, log(1 / temperature). Inference gives x in its
+// Ends the last unit of a model that embeds texts. x: [B, texts, C] f32. targets: [B,
+// texts], numbers of texts, which equal texts share. In training, a sample is a group
+// of 2 or 3 texts: an anchor, its positive and perhaps a negative. The loss is the
+// cross-entropy of the positive among the positives and negatives of all groups. scale:
+// [] f32, a parameter, log(1 / temperature); or TR_NO_VALUE. Inference gives x in its
 // place.
 TR_API void tr_contrastive(tr_graph *graph, tr_value x, tr_value targets,
                            tr_value scale, const tr_contrastive_options *options);

@@ -224,8 +224,8 @@ typedef struct tr_cut {
     // one sample behind those of the sample before. So a part is a run of the tensor's
     // elements, and its shape is that of fewer tokens a sample.
     bool tokens;
-    // 0: whatever the blocks are of what the op works on with it: all cuts of a split
-    // that say so have the same ones.
+    // 0: those of the other tensors of the split with 0 here: all of them have the same
+    // blocks.
     int blocks;
     int64_t block[TR_CUT_BLOCKS_MAX]; // elements along the dimension; they make it up
 } tr_cut;
@@ -254,9 +254,9 @@ struct tr_op {
     // micro-batch. The first op that reads it begins a new segment. If no op of the
     // unit reads it, it is one tensor for the whole step.
     uint32_t wave_outputs;
-    // Bit i: output i is a wave tensor that each rank has for itself: the parts of its
-    // own micro-batches are merged, and so are those of the gradient, but not those of
-    // other ranks.
+    // Bit i: output i is a wave tensor that each rank has for itself. The parts of its
+    // own micro-batches are merged, those of other ranks are not. The same holds for
+    // its gradient.
     uint32_t rank_outputs;
     // Merges two parts of a wave tensor: `part` into `into`, both of this description.
     // Parts come in the order of their micro-batches. NULL: their sum. (Gradients of

@@ -69,17 +69,18 @@ typedef struct tr_plan_request {
     // else each of them has all of it. No effect on one such rank, and in an inference.
     bool sequence_parallel;
     int64_t wave; // 1..g; 0: 1, or g where an op needs the whole wave
-    // Where the last unit alone has an op over all micro-batches of the step, how often
-    // the units below it run forward: 2: once so that the op has what it needs, which
-    // alone is kept, and once more, wave by wave, before each backward. Elsewhere, and
-    // for 0, it is 1.
+    // How often the units below the last one run forward, if the last unit alone has an
+    // op over all micro-batches of the step. With 2, the first forward keeps only what
+    // that op needs. The second one runs wave by wave, before each backward. In other
+    // models, and for 0, it is 1.
     int passes;
     int stage; // ZeRO stage 0..3
-    // Where the optimizer's state lives, and the master copy of parameters of which the
-    // device has only a copy. If this is not the device, the host runs the update.
+    // Where the optimizer's state lives. The master copy of parameters is there, too,
+    // if the device has only a copy. If this is not the device, the host runs the
+    // update.
     tr_space optimizer_placement;
     // The share of the parameters, from 0 to below 1, whose state and update stay on
-    // the device in spite of that: whole flat buffers, those that the forward uses
+    // the device in spite of that. Whole flat buffers stay: those that the forward uses
     // first, and at most this share of all. Must be 0 if anything is on NVMe.
     double optimizer_stays;
     // Where parameters live. If this is not the device, units are fetched for use. An
@@ -133,11 +134,11 @@ typedef struct tr_plan_request {
     // masters, so no value loses precision.
     bool frozen_half;
     // With frozen_half: values that the type does not hold exactly are rounded to it
-    // when they are set, and no error.
+    // when they are set. Else they are an error.
     bool frozen_rounds;
-    // How weights of linear layers that match `frozen` are kept, those of the last unit
-    // left out: in few bits, from which each product makes them anew. Their f32 values
-    // are nowhere. An inference keeps the same weights so.
+    // How the weights of linear layers that match `frozen` are kept, except those of
+    // the last unit: in few bits, from which each product makes them anew. No f32
+    // values of them are kept. An inference keeps the same weights in this way.
     tr_quantization quantization;
     tr_dtype compute; // of weights, activations and their gradients: f32 (also
                       // TR_NONE), bf16 or f16. The weights that the update changes

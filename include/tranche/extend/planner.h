@@ -64,9 +64,9 @@ typedef struct tr_planner_request {
     int64_t kept[TR_DIMENSIONS]; // an earlier choice, taken again if it still fits
     bool has_kept;
     bool choice_only; // find the choice alone, and no runners-up
-    // Asked where no plan fits: changes that the planner may not make, for it to tell
-    // what each would do. Fills [TR_LEVERS_MAX] from the request and returns how many.
-    // NULL: there are none.
+    // Called if no plan fits. Gives changes that the planner may not make itself, so
+    // that it can tell what each would do. Fills [TR_LEVERS_MAX] from the request and
+    // returns how many. NULL: there are none.
     size_t (*levers)(void *user, const struct tr_planner_request *request,
                      struct tr_planner_lever *out);
     void *lever_user;

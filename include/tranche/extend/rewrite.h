@@ -53,9 +53,9 @@ typedef struct tr_rewrite_node {
     int in_count, out_count;
     const tr_value *in;  // [in_count] tr_graph_desc has their types and shapes
     const tr_value *out; // [out_count] what it would make
-    // The names of the operands that are parameters, which, unless they are tied, the
-    // unit's prefix completes; NULL: another operand. Of several that lie in one tensor
-    // it is the first.
+    // The names of the operands that are parameters; NULL: another operand. The unit's
+    // prefix completes a name, unless the parameter is tied. If several parameters lie
+    // in one tensor, it is the name of the first.
     const char *param[TR_OP_IN_MAX];
     // What linear layers have beside them (the run's "adapter"), for the library's own
     // row; NULL: nothing.

@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-// How the values of a state lie in memory. An update reads and writes f32, whatever
-// the type here. In 8 bits each 256 elements of a tensor share an f32 scale, and a
-// code stands for one of 256 values between -1 and 1, or, for what is never negative,
-// between 0 and 1 (Dettmers et al., arXiv 2110.02861).
+// How the values of a state are stored. An update reads and writes f32, whatever the
+// type here. In 8 bits, each 256 elements of a tensor share an f32 scale. A code stands
+// for one of 256 values between -1 and 1, or between 0 and 1 for states that are never
+// negative (Dettmers et al., arXiv 2110.02861).
 typedef enum tr_state_type {
     TR_STATE_F32,
     TR_STATE_BF16,
@@ -38,8 +38,9 @@ typedef enum tr_apart {
     TR_APART_NO_MATRIX, // of other than two dimensions; tables, and the output layer
 } tr_apart;
 
-// By the first of such rules one of whose patterns (* and ?) matches a parameter's name
-// in files, it is apart or not, where its tensor permits that.
+// Decides for some parameters whether they are apart, if their tensor permits that. The
+// first rule counts that has a pattern (* and ?) which matches the parameter's name in
+// files.
 typedef struct tr_apart_rule {
     const char *const *patterns; // [count]
     size_t count;

@@ -187,7 +187,7 @@ static void add_turn(writer *w, int chunk, bool backward) {
     }
 }
 
-// (Of a step in two passes a pass of its own makes waves: two_passes.c.)
+// (A pass of its own makes the waves of a step in two passes.)
 static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
     int64_t g = plan->request.accumulation_steps;

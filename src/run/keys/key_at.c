@@ -1,6 +1,7 @@
 // The tables of keys, as programs outside see them.
 #include "base/arguments.h"
 #include "config/config.h"
+#include "run/keys/beside_deepspeed.h"
 #include "run/keys/keys.h"
 
 #include <tranche/run.h>
@@ -41,7 +42,8 @@ bool tr_run_key_at(size_t index, tr_run_key *out) {
                       .where = key->where,
                       .works = key->status == TR_KEY_WORKS,
                       .takes_bool = (key->types & TR_KEY_BOOL) != 0,
-                      .takes_auto = key->allow_auto};
+                      .takes_auto = key->allow_auto,
+                      .deepspeed = tr__key_beside_deepspeed(key)};
     tr__config_show_wanted(key, row.takes, sizeof row.takes);
     tr__give_sized(out, &row);
     return true;
