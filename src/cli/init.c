@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DATA_MAX = 64 };
@@ -68,10 +67,10 @@ static tr_status make(const cli_data *data, cli_init_choice *choice, made *out,
 
 // ---- the file
 
-// Whoever sends standard output to a file wants the run file there.
-static bool is_sent_to_file(void) {
-    struct stat info;
-    return fstat(STDOUT_FILENO, &info) == 0 && S_ISREG(info.st_mode);
+// Whoever sends standard output on, to a file or another program, wants the run file
+// there.
+static bool is_sent_on(void) {
+    return !isatty(STDOUT_FILENO);
 }
 
 static tr_status write_file(const char *path, const char *text, tr_error *err) {
@@ -139,8 +138,8 @@ int cli_init(const cli_command *command, int argc, char **argv) {
     int exit_status;
     const cli_option options[] = {
         {"--out", CLI_TEXT, &out, "FILE.json",
-         "the run file that is written; - is standard output (default: that where it "
-         "is sent to a file, else run.json)"},
+         "the run file that is written; - is standard output (default: run.json on a "
+         "terminal, else standard output)"},
         {"--model", CLI_TEXT, &choice.model, "DIR|NAME",
          "trains an adapter of this model, with its tokenizer, in place of a new "
          "model"},
@@ -151,7 +150,7 @@ int cli_init(const cli_command *command, int argc, char **argv) {
         return exit_status;
     }
     if (!out) {
-        out = is_sent_to_file() ? "-" : "run.json";
+        out = is_sent_on() ? "-" : "run.json";
     }
     if (strcmp(out, "-") == 0) {
         out = NULL;

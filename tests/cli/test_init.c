@@ -10,9 +10,12 @@
 // Writes a run file for the data, and trains from it for two steps.
 static char *init_and_train(void **state, const char *const *data) {
     const char *words[8] = {"init"};
+    int count = 1;
     for (int i = 0; data[i]; i++) {
-        words[i + 1] = data[i];
+        words[count++] = data[i];
     }
+    words[count++] = "--out";
+    words[count++] = "run.json";
     char *said = succeed(state, words);
     assert_says(said, "next: tranche train run.json\n");
     char *text = file_read(state, "run.json", NULL);
@@ -36,20 +39,20 @@ static void test_text(void **state) {
     free(text);
 }
 
-// Standard output that is sent to a file gets the run file, even where the shell has
+// Standard output that is sent on gets the run file, to a file even where the shell has
 // made run.json of it; so does any with "--out -".
 static void test_standard_output(void **state) {
     static const setting sent = {.out = "run.json"}, piped = {.out = NULL};
-    const setting *const all[] = {&sent, &piped};
+    const setting *const all[] = {&sent, &piped, &piped};
     file_words(state, "a.txt", 5000);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         outcome o = run_with(state, all[i],
-                             i == 0 ? LIST("init", "a.txt")
-                                    : LIST("init", "a.txt", "--out", "-"));
+                             i == 2 ? LIST("init", "a.txt", "--out", "-")
+                                    : LIST("init", "a.txt"));
         assert_int_equal(o.status, 0);
         assert_says(o.err, "standard output: ");
         assert_says(o.err, " steps, in ");
-        if (i == 1) {
+        if (i > 0) {
             file_text(state, "run.json", o.out);
         }
         outcome_free(&o);
