@@ -392,11 +392,15 @@ large() { # RANKS T [KEY=VALUE...]
     simulate "$cluster" "$ranks" "$batch" 1 $stage=3 $units=81 "$@"
 }
 
-# One row: what RANKS ranks make of 2,048 sequences, of which TENSOR share layers and STAGES
-# have other ones.
+# One row: what RANKS ranks make of 2,048 sequences, of which TENSOR share layers and what
+# lies between them, and STAGES have four parts each of the other layers.
 axes_row() { # RANKS TENSOR STAGES ZERO
+    more=
+    [ "$2" -gt 1 ] && more="tensor_parallel.sequence=true"
+    [ "$3" -gt 1 ] && more="$more pipeline.virtual_stages=4"
+    # shellcheck disable=SC2086
     simulate "$cluster" "$1" 2048 1 $stage="$4" $units=81 tensor_parallel.size="$2" \
-        pipeline.stages="$3" || return
+        pipeline.stages="$3" $more || return
     row "$(grouped "$1")" "$(($1 / $2 / $3)) x $2 x $3" "$(value accumulation_steps)" \
         "$(calculate "$(value seconds)" %.2f)" \
         "$(percent "$(value compute_seconds)" %.1f)" \
