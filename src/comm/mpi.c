@@ -106,7 +106,7 @@ static bool speaks(const tr_comm *comm) {
 static atomic_bool start_failed;
 
 bool tr__mpi_speaks_unstarted(int rank) {
-    static const double moment = 0.5; // seconds
+    static const double moment = 0.5, turn = 3; // seconds
     if (rank <= 0) {
         return true;
     }
@@ -115,9 +115,9 @@ bool tr__mpi_speaks_unstarted(int rank) {
         tr__sleep(moment);
         return false;
     }
-    // Rank 0 may be the one that does not come. Where it has spoken, the launcher ends
-    // this one meanwhile.
-    tr__sleep(patience_of(rank));
+    // Rank 0 may be the one that does not come. Where it has spoken, or another one that
+    // comes first, the launcher ends this one meanwhile.
+    tr__sleep(turn * (rank < 8 ? rank : 8));
     return true;
 }
 
