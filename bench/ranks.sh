@@ -3,7 +3,7 @@
 # ratios that matter. One thread a rank. About half an hour on two cores, which should
 # have nothing else to do.
 #
-#     bench/ranks.sh [stages] [scaling] [reproducible] [pipeline]     (default: all of them)
+#     bench/ranks.sh [stages] [scaling] [reproducible] [pipeline] [mesh]   (default: all)
 #
 #     stages         two ranks, GPT-2 124M, context 256, m = 1, g = 4: ZeRO stages, waves,
 #                    recomputation, slices of the vocabulary; DeepSpeed where
@@ -12,6 +12,8 @@
 #                    of two threads, and beside one rank of one thread (half the samples)
 #     pipeline       two stages of a small GPT-2 with 2 to 16 micro-batches: the share of a
 #                    step in which each waits, three rounds, and what the plan says
+#     mesh           GPT-2 124M, context 1024, 16 samples: two data ranks, two tensor ranks, two
+#                    stages of a pipeline with 16 micro-batches
 #     reproducible   one process of all threads, with and without reproducible mode
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -137,6 +139,38 @@ bench_pipeline() {
     done
 }
 
+# ---- mesh
+
+# The share of a step that two stages wait for each other, simulated on this machine.
+planned_bubble() { # NAME
+    "$program" simulate "$work/$1.json" --ranks 2 --set execution.threads=1 \
+        --set pipeline.stages=2 --json |
+        awk -F'[:,]' '/^ *"seconds"/ { all = $2 } /^ *"bubble_seconds"/ { bubble = $2 }
+                      END { printf "%.3f", all > 0 ? bubble / all : 0 }'
+}
+
+bench_mesh() {
+    for name in data tensor tokens stages; do
+        gpt2_file $name "${TRANCHE_BENCH_CONTEXT:-1024}" 16 1 "${TRANCHE_BENCH_STEPS:-3}"
+    done
+    echo "GPT-2, context ${TRANCHE_BENCH_CONTEXT:-1024}, 16 samples, m = 1, two ranks of one thread"
+    head_of_columns
+    run_ranks data "two data ranks, stage 0, g = 8" 2 1
+    run_ranks tensor "two tensor ranks, g = 16" 2 1 --set tensor_parallel.size=2
+    run_ranks tokens "the same, norms and residuals shared" 2 1 \
+        --set tensor_parallel.size=2 --set tensor_parallel.sequence=true
+    run_ranks stages "two stages, g = 16" 2 1 --set pipeline.stages=2
+    bubble=$(planned_bubble stages)
+    head_of_ratios
+    ratio "tokens/s: two tensor ranks over two data ranks" 0.92 ">=" tensor.rate/data.rate
+    ratio "the same, norms and residuals shared" 0.92 ">=" tokens.rate/data.rate
+    ratio "two stages over two data ranks (planned bubble: $bubble)" \
+        "$(awk -v bubble="$bubble" 'BEGIN { printf "%.3f", 0.95 * (1 - bubble) }')" ">=" \
+        stages.rate/data.rate
+    ratio "peak: two tensor ranks over two data ranks" 0.60 "<=" tensor.peak/data.peak
+    ratio "peak: the same, norms and residuals shared" 0.55 "<=" tokens.peak/data.peak
+}
+
 # ---- reproducible
 
 bench_reproducible() {
@@ -161,11 +195,11 @@ for part in "${@:-all}"; do
     case $part in
     all)
         bench_stages && echo && bench_scaling && echo && bench_reproducible && echo &&
-            bench_pipeline
+            bench_pipeline && echo && bench_mesh
         ;;
-    stages | scaling | reproducible | pipeline) "bench_$part" ;;
+    stages | scaling | reproducible | pipeline | mesh) "bench_$part" ;;
     *)
-        echo "bench: unknown part $part; there are stages scaling reproducible pipeline" >&2
+        echo "bench: unknown part $part; there are stages scaling reproducible pipeline mesh" >&2
         exit 2
         ;;
     esac

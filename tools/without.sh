@@ -62,7 +62,7 @@ exchange)
     own='plan/proof_spoilt'
     ;;
 pipeline)
-    own='plan/owners|sim/stages|cli/plan_ranks'
+    own='plan/(match|owners|proof_spoilt)|sim/stages|cli/plan_ranks'
     ;;
 defer)
     own='exec/left_out|sim/schedule|(guard/)?train/offload'

@@ -115,8 +115,8 @@ bool tr__mpi_speaks_unstarted(int rank) {
         tr__sleep(moment);
         return false;
     }
-    // Rank 0 may be the one that does not come. Where it has spoken, or another one that
-    // comes first, the launcher ends this one meanwhile.
+    // Rank 0 may be the one that does not come. Where it has spoken, or another one
+    // that comes first, the launcher ends this one meanwhile.
     tr__sleep(turn * (rank < 8 ? rank : 8));
     return true;
 }
