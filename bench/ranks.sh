@@ -146,7 +146,7 @@ planned_bubble() { # NAME
     "$program" simulate "$work/$1.json" --ranks 2 --set execution.threads=1 \
         --set pipeline.stages=2 --json |
         awk -F'[:,]' '/^ *"seconds"/ { all = $2 } /^ *"bubble_seconds"/ { bubble = $2 }
-                      END { printf "%.3f", all > 0 ? bubble / all : 0 }'
+                      END { printf "%.3f", (all > 0 ? bubble / all : 0) }'
 }
 
 bench_mesh() {
