@@ -33,8 +33,8 @@ typedef struct writer {
     // Ids of the last message sent, and of the last one before the running turn.
     int32_t sent, sent_before;
     int64_t turn;
-    int64_t
-        *turn_at; // [TR_TURN_KINDS][chunks][waves] their number; -1: another stage's
+    // The turns' numbers; -1: another stage's.
+    int64_t *turn_at; // [TR_TURN_KINDS][chunks][waves]
 } writer;
 
 // ---- what passes, and when
