@@ -163,17 +163,13 @@ static double of_waves(const shape *s, tr_stream stream) {
 }
 
 static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
-    const double interference[TR_STREAMS] = {[TR_STREAM_COMM] = m->link_interference,
-                                             [TR_STREAM_SEND] = m->link_interference,
-                                             [TR_STREAM_RECEIVE] = m->link_interference,
-                                             [TR_STREAM_COPY] = m->copy_interference,
-                                             [TR_STREAM_NVME] = m->nvme_interference};
     double compute = computing(s, cached), most = compute;
     for (int i = 0; i < TR_STREAMS; i++) {
         double load =
             tr__stream_is_beside((tr_stream)i) ? of_waves(s, (tr_stream)i) : 0;
         load += i == TR_STREAM_COPY ? seconds_away(s, m) : 0;
-        most = fmax(most, together(compute, load, interference[i]));
+        most = fmax(most,
+                    together(compute, load, tr__stream_interference(m, (tr_stream)i)));
     }
     return most;
 }

@@ -13,6 +13,9 @@ typedef struct tr_share {
     double all_bytes;       // of one rank's memory: what fits the cache stays there
 } tr_share;
 
+// By how much computing slows what the stream does, and that computing.
+double tr__stream_interference(const tr_machine *machine, tr_stream stream);
+
 tr_share tr__machine_share(const tr_machine *machine, int64_t ranks, int64_t all_bytes);
 
 // What kernels do.

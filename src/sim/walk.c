@@ -312,11 +312,9 @@ void tr__walk_go_on(tr_sim_walk *w) {
 void tr__walk_begin(tr_sim_walk *w, const tr_tape *tape, bool keeps_spans) {
     const tr_machine *machine = tape->share.machine;
     *w = (tr_sim_walk){.tape = tape, .keeps_spans = keeps_spans};
-    w->streams[TR_STREAM_COMM].interference = machine->link_interference;
-    w->streams[TR_STREAM_SEND].interference = machine->link_interference;
-    w->streams[TR_STREAM_RECEIVE].interference = machine->link_interference;
-    w->streams[TR_STREAM_COPY].interference = machine->copy_interference;
-    w->streams[TR_STREAM_NVME].interference = machine->nvme_interference;
+    for (int i = 0; i < TR_STREAMS; i++) {
+        w->streams[i].interference = tr__stream_interference(machine, (tr_stream)i);
+    }
 }
 
 void tr__walk_clear(tr_sim_walk *w) {

@@ -4,8 +4,7 @@
 
 // By messages, in a channel of its own.
 static bool is_of_comm(tr_stream stream) {
-    return stream == TR_STREAM_COMM || stream == TR_STREAM_SEND ||
-           stream == TR_STREAM_RECEIVE;
+    return tr__stream_exchanges(stream) && tr__stream_is_beside(stream);
 }
 
 int64_t tr__stream_newest(const tr_executor *ex, tr_stream stream) {

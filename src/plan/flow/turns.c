@@ -3,15 +3,21 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
-int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn) {
+int64_t tr__pipeline_turn_index(const tr_turns *turns, tr_pipeline_turn turn) {
     int64_t chunks = tr__chunk_count(&turns->chunks);
-    return turns->ends[(turn.kind * chunks + turn.chunk) * turns->waves + turn.wave];
+    return (turn.kind * chunks + turn.chunk) * turns->waves + turn.wave;
+}
+
+int64_t tr__pipeline_turn_takes(const tr_turns *turns, tr_pipeline_turn turn) {
+    return turns->takes[turn.kind * tr__chunk_count(&turns->chunks) + turn.chunk];
+}
+
+int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn) {
+    return turns->ends[tr__pipeline_turn_index(turns, turn)];
 }
 
 int64_t tr__pipeline_turn_begin(const tr_turns *turns, tr_pipeline_turn turn) {
-    int64_t chunks = tr__chunk_count(&turns->chunks);
-    return tr__pipeline_turn_end(turns, turn) -
-           turns->takes[turn.kind * chunks + turn.chunk];
+    return tr__pipeline_turn_end(turns, turn) - tr__pipeline_turn_takes(turns, turn);
 }
 
 int64_t tr__turns_under_way(const tr_turns *turns, int last) {

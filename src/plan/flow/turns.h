@@ -29,6 +29,9 @@ typedef struct tr_turns {
     int64_t *ends;  // [TR_TURN_KINDS][chunks][waves]
 } tr_turns;
 
+// The turn's place among those of all stages, as in `ends`.
+int64_t tr__pipeline_turn_index(const tr_turns *turns, tr_pipeline_turn turn);
+int64_t tr__pipeline_turn_takes(const tr_turns *turns, tr_pipeline_turn turn);
 int64_t tr__pipeline_turn_begin(const tr_turns *turns, tr_pipeline_turn turn);
 int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn);
 // The stage's waves that are forward in its first chunk, and not yet backward in chunk

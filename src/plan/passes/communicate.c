@@ -256,15 +256,11 @@ static void choose_distances(walk *w) {
                                          : REDUCE];
 }
 
-// Does a message leave this rank while its stage goes backward?
+// Does a message leave this rank while its stage goes backward? All chunks have one
+// before them, but for the first.
 static bool sends_gradients(const tr_plan *plan) {
-    bool sends = false;
-    for (int c = 0; c < tr__chunk_count(&plan->chunks); c++) {
-        int first = plan->chunk_first[c];
-        sends = sends ||
-                (tr__plan_runs(plan, first) && tr__plan_unit_receives(plan, first));
-    }
-    return sends;
+    bool later = plan->request.mesh.at[TR_AXIS_PIPELINE] > 0 || plan->chunks.each > 1;
+    return plan->chunks.stages > 1 && later;
 }
 
 // Gradients that stay until they are complete are reduced behind all messages to other

@@ -66,7 +66,8 @@ static tr_status check_chunks(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "pipeline.schedule \"%s\" goes with %s%lld virtual stages, and "
                        "pipeline.virtual_stages is %lld",
-                       schedule->name, schedule->most > 0 ? "" : "at least ",
+                       tr__pipeline_names[r->pipeline_order],
+                       schedule->most > 0 ? "" : "at least ",
                        (long long)schedule->least, (long long)each);
     }
     if (stages > r->model->unit_count) {

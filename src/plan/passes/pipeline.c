@@ -113,8 +113,7 @@ static void find_messages(writer *w) {
 }
 
 static int64_t *turn_at(const writer *w, tr_pipeline_turn turn) {
-    int chunks = tr__chunk_count(&w->turns->chunks);
-    return &w->turn_at[(turn.kind * chunks + turn.chunk) * w->turns->waves + turn.wave];
+    return &w->turn_at[tr__pipeline_turn_index(w->turns, turn)];
 }
 
 // ---- steps

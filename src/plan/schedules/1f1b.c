@@ -12,8 +12,7 @@ static int64_t under_way(const tr_pipeline_place *at) {
     return at->chunks.stages - at->stage;
 }
 
-const tr_pipeline_schedule tr__pipeline_1f1b = {.name = "1f1b",
-                                                .least = 1,
+const tr_pipeline_schedule tr__pipeline_1f1b = {.least = 1,
                                                 .most = 1,
                                                 .forward = in_order,
                                                 .backward = in_order,

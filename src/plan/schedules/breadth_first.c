@@ -15,8 +15,7 @@ static int64_t under_way(const tr_pipeline_place *at) {
     return at->chunks.each * at->waves;
 }
 
-const tr_pipeline_schedule tr__pipeline_breadth_first = {.name = "breadth_first",
-                                                         .least = 1,
+const tr_pipeline_schedule tr__pipeline_breadth_first = {.least = 1,
                                                          .flushes = true,
                                                          .forward = all_waves,
                                                          .backward = all_waves_back,

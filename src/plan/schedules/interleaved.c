@@ -26,8 +26,7 @@ static int64_t under_way(const tr_pipeline_place *at) {
     return 2 * behind + (at->chunks.each - 1) * at->chunks.stages + 1;
 }
 
-const tr_pipeline_schedule tr__pipeline_interleaved = {.name = "interleaved",
-                                                       .least = 2,
+const tr_pipeline_schedule tr__pipeline_interleaved = {.least = 2,
                                                        .forward = in_groups,
                                                        .backward = in_groups_back,
                                                        .under_way = under_way};

@@ -7,7 +7,13 @@ static const tr_pipeline_schedule *const schedules[] = {
     [TR_PIPELINE_1F1B] = &tr__pipeline_1f1b,
     [TR_PIPELINE_INTERLEAVED] = &tr__pipeline_interleaved,
     [TR_PIPELINE_BREADTH_FIRST] = &tr__pipeline_breadth_first,
+};
 
+const char *const tr__pipeline_names[] = {
+    [TR_PIPELINE_1F1B] = "1f1b",
+    [TR_PIPELINE_INTERLEAVED] = "interleaved",
+    [TR_PIPELINE_BREADTH_FIRST] = "breadth_first",
+    NULL,
 };
 
 const tr_pipeline_schedule *tr__pipeline_schedule(tr_pipeline_order which) {

@@ -21,7 +21,6 @@ typedef struct tr_chunk_wave {
 } tr_chunk_wave;
 
 typedef struct tr_pipeline_schedule {
-    const char *name;    // of the key pipeline.schedule
     bool flushes;        // all forwards come before the first backward
     int64_t least, most; // chunks of a stage; 0: any number
     // What goes forward k-th, and backward: k = 0 .. each * waves - 1.
@@ -33,6 +32,9 @@ typedef struct tr_pipeline_schedule {
 
 extern const tr_pipeline_schedule tr__pipeline_1f1b, tr__pipeline_interleaved,
     tr__pipeline_breadth_first;
+
+// By tr_pipeline_order, NULL after the last: choices of the key pipeline.schedule.
+extern const char *const tr__pipeline_names[];
 
 // NULL: `which` is none.
 const tr_pipeline_schedule *tr__pipeline_schedule(tr_pipeline_order which);

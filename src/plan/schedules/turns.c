@@ -27,13 +27,8 @@ typedef struct timeline {
 } timeline;
 
 // Before a turn has been taken its end is 0.
-static int64_t *end_of(const timeline *c, tr_pipeline_turn turn) {
-    int64_t chunks = tr__chunk_count(&c->out->chunks);
-    return &c->out->ends[(turn.kind * chunks + turn.chunk) * c->out->waves + turn.wave];
-}
-
 static bool is_done(const timeline *c, tr_pipeline_turn turn) {
-    int64_t end = *end_of(c, turn);
+    int64_t end = tr__pipeline_turn_end(c->out, turn);
     return end > 0 && end <= c->now;
 }
 
@@ -59,11 +54,10 @@ static bool can_go(const timeline *c, tr_pipeline_turn turn) {
 }
 
 static void take(timeline *c, lane *of, tr_pipeline_turn turn) {
-    int64_t chunks = tr__chunk_count(&c->out->chunks);
     of->taken[turn.kind]++;
-    of->free = c->now + c->out->takes[turn.kind * chunks + turn.chunk];
+    of->free = c->now + tr__pipeline_turn_takes(c->out, turn);
     of->last = turn;
-    *end_of(c, turn) = of->free;
+    c->out->ends[tr__pipeline_turn_index(c->out, turn)] = of->free;
     if (of->at.stage == c->own) {
         c->out->turn[c->out->count++] = turn;
     }

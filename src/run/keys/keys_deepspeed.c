@@ -1,10 +1,9 @@
 // DeepSpeed's other keys, as of version 0.19: what they ask for is done otherwise here,
 // or not done yet.
+#include "plan/schedules/schedule.h"
 #include "run/keys/keys.h"
 
 static const char *const reductions[] = {"mean", "sum", NULL};
-static const char *const pipeline_orders[] = {"1f1b", "interleaved", "breadth_first",
-                                              NULL};
 static const char *const later_pipeline_orders[] = {"zero_bubble", "v", NULL};
 
 #define NOTHING(key_types)                                                             \
@@ -251,7 +250,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT,
      .allow_auto = true,
      .fallback = "\"auto\"",
-     .choices = pipeline_orders,
+     .choices = tr__pipeline_names,
      .later = later_pipeline_orders,
      .doc = "order in which stages take micro-batches; \"auto\": \"1f1b\", or "
             "\"interleaved\" with virtual stages",

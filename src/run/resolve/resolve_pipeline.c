@@ -9,9 +9,8 @@ static const char schedule_key[] = "pipeline.schedule",
                   each_key[] = "pipeline.virtual_stages";
 
 static bool find_order(const char *name, tr_pipeline_order *out) {
-    const tr_pipeline_schedule *schedule;
-    for (int i = 0; (schedule = tr__pipeline_schedule((tr_pipeline_order)i)); i++) {
-        if (strcmp(schedule->name, name) == 0) {
+    for (int i = 0; tr__pipeline_names[i]; i++) {
+        if (strcmp(tr__pipeline_names[i], name) == 0) {
             *out = (tr_pipeline_order)i;
             return true;
         }
@@ -24,7 +23,7 @@ static tr_status record(tr_run *run, bool open, int64_t each, tr_error *err) {
     tr_status status = TR_OK;
     if (open) {
         status = tr__config_resolve_text(
-            run->config, schedule_key, tr__pipeline_schedule(r->pipeline_order)->name,
+            run->config, schedule_key, tr__pipeline_names[r->pipeline_order],
             TR_ORIGIN_AUTO, each > 1 ? "several virtual stages" : "one virtual stage",
             err);
     }
