@@ -471,7 +471,7 @@ bench_schedules() {
 END
     columns schedule "parts of a stage" "s a step" "bubble, s" "memory, GiB"
     for case in "1f1b 1" "interleaved 2" "interleaved 3" "interleaved 4" \
-        "breadth_first 1" "breadth_first 4"; do
+        "breadth_first 1" "breadth_first 4" "zero_bubble 1" "v 2"; do
         # shellcheck disable=SC2086
         set -- $case
         simulate examples/machines/dgx-a100.json 64 64 1 pipeline.schedule="$1" \

@@ -96,9 +96,10 @@ static void end_with_input(tr_walk *w, int i) {
         return;
     }
     bool one_each = graph->input_count == 1 && graph->output_count == 1;
-    if (is_free(w, storage, i)) {
+    bool held = tr__walk_held(w, storage);
+    if (is_free(w, storage, i) && !held) {
         w->out->input_grad[i] = storage;
-    } else if (one_each && storage == w->out->output_grad[0]) {
+    } else if (one_each && storage == w->out->output_grad[0] && !held) {
         w->out->input_grad[i] = storage;
         w->out->in_place = true;
     } else {
@@ -200,16 +201,22 @@ static void derive(tr_walk *w, uint32_t recomputed) {
             need_node(w, tr__walk_info(w, (tr_value)v)->node);
         }
     }
+    if (!tr__walk_part_weights(w)) {
+        tr_graph_fail(w->graph, TR_MEMORY, "no memory to derive a unit's backward");
+    }
 }
 
-tr_status tr__derive(tr_graph *graph, uint32_t recomputed, tr_derivation *out,
+tr_status tr__derive(tr_graph *graph, tr_derive_request request, tr_derivation *out,
                      tr_error *err) {
-    tr_walk w = {.graph = graph, .out = out, .forward_count = graph->value_count};
+    tr_walk w = {.graph = graph,
+                 .out = out,
+                 .forward_count = graph->value_count,
+                 .weights_later = request.weights_later && graph->segment_count == 1};
     *out = (tr_derivation){.forward_values = w.forward_count};
     if (!allocate(&w)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory to derive a unit's backward");
     } else {
-        derive(&w, recomputed);
+        derive(&w, request.recomputed);
     }
     tr__free(w.wants);
     tr__free(w.consumed);

@@ -30,12 +30,22 @@ typedef struct tr_derivation {
     tr_value output_grad[TR_GRAPH_IO_MAX], input_grad[TR_GRAPH_IO_MAX];
     // The gradient of the one input lies where that of the one output lay.
     bool in_place;
+    // The calls from here on make gradients of weights that may come later: they read
+    // what no call changes once it is there. backward_count: there are none.
+    size_t weights;
 } tr_derivation;
 
-// Adds the derived values to the graph. `recomputed`: the classes of values
-// (tr_recompute_class) that are dropped where that saves memory. Frees nothing on error
-// but its own.
-tr_status tr__derive(tr_graph *graph, uint32_t recomputed, tr_derivation *out,
+// What a derivation is asked for.
+typedef struct tr_derive_request {
+    // The classes of values (tr_recompute_class) that are dropped where that saves
+    // memory.
+    uint32_t recomputed;
+    // Gradients of weights may come later than those that the unit hands on.
+    bool weights_later;
+} tr_derive_request;
+
+// Adds the derived values to the graph. Frees nothing on error but its own.
+tr_status tr__derive(tr_graph *graph, tr_derive_request request, tr_derivation *out,
                      tr_error *err);
 void tr__derivation_clear(tr_derivation *derivation); // NULL-safe
 

@@ -76,7 +76,8 @@ tr_value tr__walk_contribute(tr_walk *w, tr_value value, int segment, bool *accu
         *first = tr__walk_collected(w, value);
         return w->storage[value];
     }
-    if (!tr__walk_collected(w, value) && is_shared(w, value)) {
+    if (!tr__walk_collected(w, value) &&
+        (is_shared(w, value) || tr__walk_held(w, w->storage[value]))) {
         tr_value own = tr__walk_gradient(w, value);
         tr__walk_copy(w, w->storage[value], own, false, false, segment);
         w->storage[value] = own;

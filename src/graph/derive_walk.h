@@ -1,5 +1,6 @@
 // What the parts of the derivation share: derive (the walk as a whole), derive_rules
-// (one node's rules), derive_values (gradients' storage, values made available).
+// (one node's rules), derive_values (gradients' storage, values made available),
+// derive_weights (gradients of weights that come later).
 #ifndef TR_GRAPH_DERIVE_WALK_H
 #define TR_GRAPH_DERIVE_WALK_H
 
@@ -13,6 +14,7 @@ typedef struct tr_walk {
     bool *wants;          // [forward] depends on what is trained
     bool *consumed;       // [forward] its gradient has been passed on
     tr_value *storage;    // [forward] where its gradient lies, TR_NO_VALUE: none yet
+    bool weights_later;   // as asked for, where the unit allows it
 } tr_walk;
 
 tr_value_info *tr__walk_info(tr_walk *w, tr_value value);
@@ -34,6 +36,12 @@ tr_value tr__walk_contribute(tr_walk *w, tr_value value, int segment, bool *accu
                              bool *first);
 // Makes a forward value available to the backward call that is about to be emitted.
 void tr__walk_need(tr_walk *w, tr_value value, int segment);
+
+// Does a call that comes later read the gradient that lies there? Then no other call
+// may change it.
+bool tr__walk_held(const tr_walk *w, tr_value storage);
+// Puts gradients of weights behind all other calls. false: no memory.
+bool tr__walk_part_weights(tr_walk *w);
 
 // Emits the backward of node `index`.
 void tr__walk_node(tr_walk *w, size_t index);

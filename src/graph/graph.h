@@ -52,6 +52,9 @@ typedef struct tr_call {
     // or of a wave tensor: += unless the step is the first to contribute to it.
     uint32_t first;
     int segment;
+    // Of a backward: makes gradients of parameters alone, or what only such calls read,
+    // and stands behind all that are handed on (derive_weights.c).
+    bool weights;
     int origin; // of a node: the model's node that it is, or stands in the place of
 } tr_call;
 

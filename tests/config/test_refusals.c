@@ -168,7 +168,6 @@ static void test_not_yet(void **state) {
         "{\"optimizer\": {\"params\": {\"amsgrad\": true}}}",
         "{\"compression_training\": {\"sparse_pruning\": {\"shared_parameters\":"
         " {\"enabled\": true}}}}",
-        "{\"pipeline\": {\"schedule\": \"zero_bubble\"}}",
     };
     for (size_t i = 0; i < sizeof active / sizeof *active; i++) {
         refused(active[i], NULL, WORDS("not yet supported"));

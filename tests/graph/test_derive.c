@@ -32,8 +32,8 @@ typedef struct derived_unit {
     char text[TEST_TEXT];
 } derived_unit;
 
-static void make_recomputing(derived_unit *unit, builder build, int given,
-                             uint32_t recomputed) {
+static void make_as_asked(derived_unit *unit, builder build, int given,
+                          tr_derive_request request) {
     tr_tensor_desc descs[] = {rows, rows, rows};
     *unit = (derived_unit){.status = TR_MEMORY};
     unit->graph = tr__graph_create(descs, given, &batch, TR_F32);
@@ -43,12 +43,14 @@ static void make_recomputing(derived_unit *unit, builder build, int given,
     build(unit->graph);
     unit->status = tr_graph_status(unit->graph, &unit->err);
     if (unit->status == TR_OK) {
-        unit->status = tr__derive(unit->graph, recomputed, &unit->derived, &unit->err);
+        unit->status = tr__derive(unit->graph, request, &unit->derived, &unit->err);
     }
 }
 
 static void make(derived_unit *unit, builder build, int given) {
-    make_recomputing(unit, build, given, TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION);
+    make_as_asked(
+        unit, build, given,
+        (tr_derive_request){.recomputed = TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION});
 }
 
 static void clear(derived_unit *unit) {
@@ -295,6 +297,34 @@ static void build_block(tr_graph *g) {
     tr_graph_output(g, tr_residual(g, s, feed_forward(g, n), 0));
 }
 
+// Gradients of weights stand behind what is handed on, with what is recomputed for them
+// alone; and what they read is not added to.
+static void weights_of_a_block_come_later(void **state) {
+    (void)state;
+    derived_unit unit;
+    make_as_asked(&unit, build_block, 1,
+                  (tr_derive_request){.recomputed = TR_RECOMPUTE_ACTIVATION,
+                                      .weights_later = true});
+    assert_string_equal(unit.err.message, "");
+    assert_string_equal(test_describe(unit.graph, &unit.derived, unit.text),
+                        "linear_backward_input(dn6 p6 -> dn4)\n"
+                        "gelu_backward(dn4 n3 -> dn3)\n"
+                        "linear_backward_input(dn3 p5 -> dn2.1)\n"
+                        "copy(dn6 -> dn2)\n"
+                        "layer_norm_backward(dn2.1 n2 n2.2 n2.3 p3 -> +dn2 ?dp3 ?dp4)\n"
+                        "linear_backward_input(dn2 p2 -> dn0)\n"
+                        "copy(dn2 -> di0)\n"
+                        "layer_norm_backward(dn0 i0 n0.1 n0.2 p0 -> +di0 ?dp0 ?dp1)\n"
+                        "gelu(n3 -> n4)\n"
+                        "linear_backward_weight(dn6 n4 -> ?dp6)\n"
+                        "linear_backward_weight(dn3 n2.1 -> ?dp5)\n"
+                        "linear_backward_weight(dn2 n0 -> ?dp2)\n");
+    assert_int_equal(unit.derived.weights, 8);
+    assert_int_equal(unit.derived.backward_count, 12);
+    assert_false(unit.derived.in_place);
+    clear(&unit);
+}
+
 static void a_block_saves_what_it_must_and_adds_in_place(void **state) {
     (void)state;
     assert_backward(build_block, 1,
@@ -335,7 +365,8 @@ static void a_block_makes_again_what_it_is_asked_to(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         derived_unit unit;
-        make_recomputing(&unit, build_block, 1, cases[i].classes);
+        make_as_asked(&unit, build_block, 1,
+                      (tr_derive_request){.recomputed = cases[i].classes});
         assert_string_equal(unit.err.message, "");
         assert_string_equal(
             test_describe_values(unit.graph, unit.derived.saved, unit.text),
@@ -351,7 +382,8 @@ static void a_block_makes_again_what_it_is_asked_to(void **state) {
 static void a_block_is_made_again_in_order(void **state) {
     (void)state;
     derived_unit unit;
-    make_recomputing(&unit, build_block, 1, TR_RECOMPUTE_ALL);
+    make_as_asked(&unit, build_block, 1,
+                  (tr_derive_request){.recomputed = TR_RECOMPUTE_ALL});
     assert_string_equal(test_describe(unit.graph, &unit.derived, unit.text),
                         "layer_norm(i0 p0 p1 -> n0 n0.1 n0.2)\n"
                         "linear(n0 p2 _ -> n1)\n"
@@ -711,6 +743,7 @@ int main(void) {
         cmocka_unit_test(data_has_no_gradient),
         cmocka_unit_test(cheap_values_are_made_again),
         cmocka_unit_test(a_unit_without_gradients_has_no_backward),
+        cmocka_unit_test(weights_of_a_block_come_later),
         cmocka_unit_test(a_block_saves_what_it_must_and_adds_in_place),
         cmocka_unit_test(a_block_makes_again_what_it_is_asked_to),
         cmocka_unit_test(a_block_is_made_again_in_order),

@@ -173,7 +173,7 @@ typedef struct trial {
     uint64_t number;
     int micros;
     bool again;
-    uint32_t recomputed; // classes
+    tr_derive_request derive;
 } trial;
 
 static void assert_close(const trial *t, const char *what, int index, const float *got,
@@ -234,7 +234,7 @@ static void try_cut(const trial *t, const test_run *whole, float *const *grad) {
     tr_derivation derived;
     tr_error err = {0};
     test_run run;
-    tr_status status = tr__derive(graph, t->recomputed, &derived, &err);
+    tr_status status = tr__derive(graph, t->derive, &derived, &err);
     if (status != TR_OK) {
         fail_msg("unit %d: %s", (int)t->number, err.message);
     }
@@ -260,8 +260,11 @@ static int try_unit(uint64_t number) {
     test_run_obvious(&whole, grad);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         uint32_t recomputed = (uint32_t)(number * 11 + i * 23) & TR_RECOMPUTE_ALL;
-        try_cut(&(trial){number, cuts[i], false, recomputed}, &whole, grad);
-        try_cut(&(trial){number, cuts[i], true, ~recomputed & TR_RECOMPUTE_ALL}, &whole,
+        bool weights_later = (number + i) % 2 == 0;
+        try_cut(&(trial){number, cuts[i], false, {recomputed, weights_later}}, &whole,
+                grad);
+        recomputed = ~recomputed & TR_RECOMPUTE_ALL;
+        try_cut(&(trial){number, cuts[i], true, {recomputed, !weights_later}}, &whole,
                 grad);
     }
     int segments = graph->segment_count;

@@ -320,18 +320,22 @@ static void spoil_guards(spoiler *s) {
     }
 }
 
-static void spoil_steps(spoiler *s) {
+static void leave_out(spoiler *s, size_t i) {
     tr_sequence *sequence = &s->plan->sequences[s->kind];
-    for (size_t i = 0; i < sequence->count; i++) {
-        tr_plan_step step = sequence->steps[i], *at = &sequence->steps[i];
-        size_t after = sequence->count - i - 1;
-        memmove(at, at + 1, after * sizeof *at);
-        sequence->count--;
-        bool found = is_found(s->plan);
-        memmove(at + 1, at, after * sizeof *at);
-        *at = step;
-        sequence->count++;
-        note(s, found, test_is_idle(s->plan, &step), i, 0);
+    tr_plan_step step = sequence->steps[i], *at = &sequence->steps[i];
+    size_t after = sequence->count - i - 1;
+    memmove(at, at + 1, after * sizeof *at);
+    sequence->count--;
+    bool found = is_found(s->plan);
+    memmove(at + 1, at, after * sizeof *at);
+    *at = step;
+    sequence->count++;
+    note(s, found, test_is_idle(s->plan, &step), i, 0);
+}
+
+static void spoil_steps(spoiler *s) {
+    for (size_t i = 0; i < s->plan->sequences[s->kind].count; i++) {
+        leave_out(s, i);
     }
 }
 
@@ -471,14 +475,18 @@ static void spoil_drawn(int plans, bool (*is_meant)(const tr_plan *plan),
     test_models_destroy(&models);
 }
 
-static void assert_counts(const count counts[WAYS]) {
-    for (int w = 0; w < WAYS; w++) {
+static void assert_some(const count *counts, int ways_tried) {
+    for (int w = 0; w < ways_tried; w++) {
         const count *c = &counts[w];
         print_message("%s: %lld found, %lld harmless, %lld in all\n", c->what,
                       (long long)c->found, (long long)c->harmless, (long long)c->total);
         assert_true(c->found > 0);
         assert_int_equal(c->found + c->harmless, c->total);
     }
+}
+
+static void assert_counts(const count counts[WAYS]) {
+    assert_some(counts, WAYS);
 }
 
 static void what_changes_a_result_is_found(void **state) {
@@ -530,6 +538,75 @@ static void what_stages_hand_on_is_waited_for(void **state) {
     assert_true(waits[TR_STREAM_SEND] > 0 && waits[TR_STREAM_RECEIVE] > 0);
     assert_true(counts[0].found > 0);
     assert_int_equal(counts[0].found + counts[0].harmless, counts[0].total);
+}
+
+// The step comes before the one before it, and so on up to the sequence's begin.
+static void bring_forward(spoiler *s, size_t i) {
+    tr_plan_step *steps = s->plan->sequences[s->kind].steps, step = steps[i];
+    size_t to = i;
+    while (to > 0 && !(tr__step_runs(&steps[to], TR_VARIANT_BACKWARD) &&
+                       !tr__step_runs_weights(&steps[to]) &&
+                       steps[to].unit == step.unit && steps[to].micro == step.micro)) {
+        to--;
+    }
+    memmove(&steps[to + 1], &steps[to], (i - to) * sizeof *steps);
+    steps[to] = step;
+    note(s, is_found(s->plan), false, i, 0);
+    memmove(&steps[to], &steps[to + 1], (i - to) * sizeof *steps);
+    steps[i] = step;
+}
+
+// Of all steps that make gradients of weights which were put off. Returns how many.
+static int spoil_weights(tr_plan *plan, uint64_t request, count *counts) {
+    spoiler s = {.plan = plan, .request = request, .kind = TR_SEQUENCE_TRAIN};
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    int done = 0;
+    for (size_t i = 0; i < train->count; i++) {
+        if (tr__step_runs_weights(&train->steps[i])) {
+            s.count = &counts[0];
+            leave_out(&s, i);
+            s.count = &counts[1];
+            bring_forward(&s, i);
+            s.count = &counts[2];
+            spoil_payload(&s, i);
+            done++;
+        }
+    }
+    return done;
+}
+
+// Each of them matters, also where those of other micro-batches come between.
+static void weights_that_come_later_are_known(void **state) {
+    static const struct {
+        tr_pipeline_order order;
+        tr_mesh mesh;
+        int recomputed;
+        bool reproducible;
+    } of[] = {
+        {TR_PIPELINE_ZERO_BUBBLE, {.size = {1, 1, 2}}, 0, false},
+        {TR_PIPELINE_ZERO_BUBBLE, {.size = {1, 1, 2}, .at = {0, 0, 1}}, 2, true},
+        {TR_PIPELINE_V, {.size = {1, 1, 2}}, 1, false},
+        {TR_PIPELINE_V, {.size = {2, 1, 2}, .at = {1, 0, 1}}, 0, true},
+    };
+    tr_model *model = test_model_deep_gpt2(4);
+    count counts[3] = {{.what = "left out"},
+                       {.what = "before their backward"},
+                       {.what = "with other operands"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        tr_plan_request request = test_request(model, 1, 3);
+        request.mesh = of[i].mesh;
+        request.pipeline_order = of[i].order;
+        request.virtual_stages = of[i].order == TR_PIPELINE_V ? 2 : 1;
+        request.recomputed_units = of[i].recomputed;
+        request.reproducible = of[i].reproducible;
+        request.train_batch_size *= of[i].mesh.size[TR_AXIS_DATA];
+        tr_plan *plan = test_plan(&request);
+        assert_true(spoil_weights(plan, i, counts) > 0);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+    assert_some(counts, sizeof counts / sizeof *counts);
 }
 
 // Ranks of the tensor axis sum inside of units; with two data ranks, beside those.
@@ -593,6 +670,7 @@ static void what_ranks_sum_inside_of_units_is_summed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_stages_hand_on_is_waited_for),
+        cmocka_unit_test(weights_that_come_later_are_known),
         cmocka_unit_test(what_ranks_sum_inside_of_units_is_summed),
         cmocka_unit_test(what_changes_a_result_is_found),
         cmocka_unit_test(what_goes_to_the_caller_goes_there_in_its_place),

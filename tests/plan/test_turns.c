@@ -19,12 +19,15 @@ static void make(tr_pipeline_order order, int64_t stages, int64_t each, int64_t 
     tr_error err;
     const tr_pipeline_schedule *schedule = tr__pipeline_schedule(order);
     int64_t chunks = stages * each;
-    for (int64_t c = 0; c < chunks; c++) { // a backward takes twice as long
-        takes[c] = 1;
-        takes[chunks + c] = 2;
+    for (int64_t c = 0; c < chunks; c++) { // a whole backward takes twice as long
+        takes[c] = takes[2 * chunks + c] = 1;
+        takes[chunks + c] = schedule->weights_later ? 1 : 2;
     }
     const tr_pipeline_place at = {
-        {.stages = stages, .each = each}, waves, stage, takes};
+        {.stages = stages, .each = each, .folds = schedule->folds},
+        waves,
+        stage,
+        takes};
     assert_int_equal(tr__pipeline_turns(schedule, &at, out, &err), TR_OK);
 }
 
@@ -37,9 +40,8 @@ static void assert_turns(tr_pipeline_order order, int64_t stage, int64_t stages,
     make(order, stages, each, waves, stage, &turns);
     for (int64_t i = 0; i < turns.count; i++) {
         const tr_pipeline_turn *turn = &turns.turn[i];
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "%s%c", i > 0 ? " " : "",
-                             turn->kind == TR_TURN_BACKWARD ? 'B' : 'F');
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%c",
+                                 i > 0 ? " " : "", "FBW"[turn->kind]);
         if (each > 1) {
             used +=
                 (size_t)snprintf(text + used, sizeof text - used, "%d.", turn->chunk);
@@ -77,6 +79,15 @@ static void chunks_go_round_the_stages(void **state) {
                  "F1.0 F1.1 F3.0 F3.1 B3.0 B3.1 B1.0 B1.1");
 }
 
+// As in figure 3 of arXiv 2401.10241: a stage keeps two waves' activations, and what it
+// puts off fills the gap behind its first forwards and the end.
+static void gradients_of_weights_fill_gaps(void **state) {
+    (void)state;
+    assert_turns(TR_PIPELINE_ZERO_BUBBLE, 0, 2, 1, 3, "F0 F1 B0 W0 F2 B1 W1 B2 W2");
+    assert_turns(TR_PIPELINE_ZERO_BUBBLE, 1, 2, 1, 3, "F0 B0 F1 B1 W0 F2 B2 W1 W2");
+    assert_turns(TR_PIPELINE_V, 1, 2, 2, 1, "F1.0 F2.0 B2.0 B1.0 W1.0 W2.0");
+}
+
 // ---- of all sizes
 
 static int64_t begin_of(const tr_turns *turns, tr_pipeline_turn turn) {
@@ -89,7 +100,11 @@ static int64_t begin_of(const tr_turns *turns, tr_pipeline_turn turn) {
 static void assert_follows(const tr_turns *turns, tr_pipeline_turn turn) {
     int last = tr__chunk_count(&turns->chunks) - 1;
     tr_pipeline_turn before = turn;
-    before.chunk += turn.kind == TR_TURN_FORWARD ? -1 : 1;
+    if (turn.kind == TR_TURN_WEIGHTS) {
+        before.kind = TR_TURN_BACKWARD;
+    } else {
+        before.chunk += turn.kind == TR_TURN_FORWARD ? -1 : 1;
+    }
     if (before.chunk >= 0 && before.chunk <= last) {
         assert_true(tr__pipeline_turn_end(turns, before) <= begin_of(turns, turn));
     }
@@ -100,12 +115,12 @@ static void assert_follows(const tr_turns *turns, tr_pipeline_turn turn) {
 }
 
 // The stage's turns are all there, one after the other. Returns when the last ends.
-static int64_t assert_whole(const tr_turns *turns, int64_t stage) {
+static int64_t assert_whole(const tr_turns *turns, int64_t kinds, int64_t stage) {
     int64_t chunks = tr__chunk_count(&turns->chunks), end = 0;
     char seen[TR_TURN_KINDS][64][64];
     memset(seen, 0, sizeof seen);
     assert_true(chunks <= 64 && turns->waves <= 64);
-    assert_int_equal(turns->count, 2 * turns->chunks.each * turns->waves);
+    assert_int_equal(turns->count, kinds * turns->chunks.each * turns->waves);
     for (int64_t i = 0; i < turns->count; i++) {
         tr_pipeline_turn turn = turns->turn[i];
         assert_int_equal(tr__chunk_stage(&turns->chunks, turn.chunk), stage);
@@ -120,14 +135,14 @@ static int64_t assert_whole(const tr_turns *turns, int64_t stage) {
 
 static int64_t assert_sound(tr_pipeline_order order, int64_t stages, int64_t each,
                             int64_t waves) {
-    int64_t end = 0;
+    int64_t end = 0, kinds = tr__pipeline_schedule(order)->weights_later ? 3 : 2;
     tr_turns first;
     make(order, stages, each, waves, 0, &first);
     size_t ends = (size_t)(TR_TURN_KINDS * stages * each * waves);
     for (int64_t s = 0; s < stages; s++) {
         tr_turns turns;
         make(order, stages, each, waves, s, &turns);
-        int64_t last = assert_whole(&turns, s);
+        int64_t last = assert_whole(&turns, kinds, s);
         end = last > end ? last : end;
         assert_memory_equal(turns.ends, first.ends, ends * sizeof *turns.ends);
         tr__turns_clear(&turns);
@@ -141,6 +156,8 @@ static void every_wave_goes_through_every_chunk(void **state) {
     for (int64_t stages = 1; stages <= 9; stages++) {
         for (int64_t waves = 1; waves <= 21; waves++) {
             assert_sound(TR_PIPELINE_1F1B, stages, 1, waves);
+            assert_sound(TR_PIPELINE_ZERO_BUBBLE, stages, 1, waves);
+            assert_sound(TR_PIPELINE_V, stages, 2, waves);
             for (int64_t each = 1; each <= 4; each++) {
                 assert_sound(TR_PIPELINE_INTERLEAVED, stages, each, waves);
                 assert_sound(TR_PIPELINE_BREADTH_FIRST, stages, each, waves);
@@ -167,6 +184,43 @@ static void bubbles_are_the_literatures(void **state) {
     }
 }
 
+// Where forward, backward and gradients of weights take equal time, a stage waits for
+// (p - 1) / 3 m of its turns (arXiv 2401.10241, table 2), and in a V for half of that:
+// no wave reaches the last stage sooner.
+static void bubbles_without_weights_are_smaller(void **state) {
+    (void)state;
+    for (int64_t p = 2; p <= 8; p++) {
+        for (int64_t m = p; m <= 6 * p; m += p) {
+            assert_int_equal(assert_sound(TR_PIPELINE_ZERO_BUBBLE, p, 1, m),
+                             3 * m + p - 1);
+            if (m >= 2 * p) {
+                assert_int_equal(assert_sound(TR_PIPELINE_V, p, 2, m),
+                                 3 * 2 * m + p - 1);
+            }
+        }
+    }
+}
+
+// Of activations a stage keeps no more than the first stage of 1F1B does.
+static void activations_are_bounded(void **state) {
+    (void)state;
+    static const tr_pipeline_order orders[] = {TR_PIPELINE_ZERO_BUBBLE, TR_PIPELINE_V};
+    for (int64_t stages = 1; stages <= 9; stages++) {
+        for (int64_t i = 0; i < 2 * stages; i++) {
+            int64_t kept = 0, most = 0, each = 1 + i / stages;
+            tr_turns turns;
+            make(orders[i / stages], stages, each, 24, i % stages, &turns);
+            for (int64_t k = 0; k < turns.count; k++) {
+                kept += turns.turn[k].kind == TR_TURN_FORWARD;
+                kept -= turns.turn[k].kind == TR_TURN_WEIGHTS;
+                most = kept > most ? kept : most;
+            }
+            assert_int_equal(most, each * stages);
+            tr__turns_clear(&turns);
+        }
+    }
+}
+
 // One more than stages follow it.
 static void waves_under_way_are_bounded(void **state) {
     (void)state;
@@ -187,8 +241,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forwards_run_ahead_of_backwards),
         cmocka_unit_test(chunks_go_round_the_stages),
+        cmocka_unit_test(gradients_of_weights_fill_gaps),
         cmocka_unit_test(every_wave_goes_through_every_chunk),
         cmocka_unit_test(bubbles_are_the_literatures),
+        cmocka_unit_test(bubbles_without_weights_are_smaller),
+        cmocka_unit_test(activations_are_bounded),
         cmocka_unit_test(waves_under_way_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

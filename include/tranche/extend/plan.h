@@ -46,7 +46,9 @@ typedef struct tr_plan_fp8 {
 typedef enum tr_pipeline_order {
     TR_PIPELINE_1F1B,
     TR_PIPELINE_INTERLEAVED,
-    TR_PIPELINE_BREADTH_FIRST
+    TR_PIPELINE_BREADTH_FIRST,
+    TR_PIPELINE_ZERO_BUBBLE,
+    TR_PIPELINE_V
 } tr_pipeline_order;
 
 // A plan is a function of this request alone. Counts are in samples.
@@ -60,8 +62,8 @@ typedef struct tr_plan_request {
     // it.
     bool tensor_ranks_alike;
     // Parts of the model that each stage of the pipeline runs; 0: 1. Several with
-    // TR_PIPELINE_INTERLEAVED, one with TR_PIPELINE_1F1B, any number with
-    // TR_PIPELINE_BREADTH_FIRST.
+    // TR_PIPELINE_INTERLEAVED, two with TR_PIPELINE_V, one with TR_PIPELINE_1F1B and
+    // TR_PIPELINE_ZERO_BUBBLE, any number with TR_PIPELINE_BREADTH_FIRST.
     int64_t virtual_stages;
     tr_pipeline_order pipeline_order;
     // What lies between the layers' products is cut along the tokens over the ranks of

@@ -14,7 +14,7 @@ tr_editor tr__edit_begin(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
                         .packed_of = tr__calloc(packed, sizeof *editor.packed_of),
                         .err = err};
     for (size_t i = 0; editor.packed_of && i < packed; i++) {
-        editor.packed_of[i] = -1;
+        editor.packed_of[i].value = -1;
     }
     editor.status = editor.packed_of
                         ? TR_OK
@@ -48,14 +48,21 @@ static int32_t newest_packed(const tr_plan *plan, const tr_plan_step *step,
     return newest;
 }
 
+// A backward that finds parameters brought anew packs only those that it multiplies by:
+// a forward behind it packs all of them again.
 static void renew_packed(tr_editor *e, const tr_plan_step *step, tr_place place) {
-    bool backward = place == TR_PLACE_PACKED_BACKWARD;
-    int32_t index = 2 * step->unit + backward;
+    int32_t index = 2 * step->unit + (place == TR_PLACE_PACKED_BACKWARD);
+    tr_packed_now *at = &e->packed_of[index];
     int32_t newest = newest_packed(e->plan, step, place);
-    if (e->packed_of[index] >= 0 && e->packed_of[index] != newest) {
+    bool backward = tr__step_runs(step, TR_VARIANT_BACKWARD);
+    bool brought = at->value >= 0 && at->value != newest;
+    bool again = !brought && at->by_backward && !backward;
+    if (brought || again) {
         tr__stand_in_renew(&e->now, e->plan->unit_values[e->kind].packed[index]);
     }
-    e->packed_of[index] = newest;
+    if (brought || again || at->value < 0) {
+        *at = (tr_packed_now){newest, backward};
+    }
 }
 
 // Blocks of parameters come before what is packed of them.

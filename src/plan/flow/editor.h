@@ -11,6 +11,13 @@
 #include "plan/flow/plan.h"
 #include "plan/flow/stand_ins.h"
 
+// What is packed of a unit's parameters: the newest of them then, -1: nothing; whether
+// a backward has packed them first.
+typedef struct tr_packed_now {
+    int32_t value;
+    bool by_backward;
+} tr_packed_now;
+
 typedef struct tr_editor {
     tr_plan *plan;
     tr_sequence_kind kind;
@@ -18,7 +25,7 @@ typedef struct tr_editor {
     tr_sequence edited;
     int32_t last[TR_STREAMS]; // the last step of each stream, by its id; 0: none
     tr_stand_ins now;
-    int32_t *packed_of; // [units][2] the newest parameters when they were packed
+    tr_packed_now *packed_of; // [units][2]
     tr_error *err;
     tr_status status; // of all so far: after an error nothing is added
 } tr_editor;

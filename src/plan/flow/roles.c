@@ -13,6 +13,7 @@ const char *tr__operand_role_name(tr_operand_role role) {
         "input_grad",
         "output_grad",
         "saved",
+        "held",
         "wave",
         "wave_part",
         "wave_grad",
@@ -48,6 +49,8 @@ static tr_operand_role role_of_block(const tr_program_block *block) {
         return TR_OPERAND_OUTPUT_GRAD;
     case TR_PLACE_SAVED:
         return TR_OPERAND_SAVED;
+    case TR_PLACE_HELD:
+        return TR_OPERAND_HELD;
     case TR_PLACE_WAVE:
         return block->part ? TR_OPERAND_WAVE_PART : TR_OPERAND_WAVE;
     case TR_PLACE_WAVE_GRAD:

@@ -11,6 +11,7 @@ typedef enum tr_operand_role {
     TR_OPERAND_INPUT_GRAD,
     TR_OPERAND_OUTPUT_GRAD,
     TR_OPERAND_SAVED,
+    TR_OPERAND_HELD, // for gradients of weights that come later
     TR_OPERAND_WAVE, // wave tensors that a program reads; that are packed or merged
     TR_OPERAND_WAVE_PART,
     TR_OPERAND_WAVE_GRAD,

@@ -3,18 +3,22 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 int tr__chunk_count(const tr_chunks *chunks) {
     return (int)(chunks->stages * chunks->each);
 }
 
+// Which way round the stages is the i-th? Every other one goes back where they fold.
+static int64_t on_way(const tr_chunks *chunks, int64_t i, int64_t stage) {
+    return chunks->folds && i % 2 == 1 ? chunks->stages - 1 - stage : stage;
+}
+
 int64_t tr__chunk_stage(const tr_chunks *chunks, int chunk) {
-    return chunk % chunks->stages;
+    return on_way(chunks, chunk / chunks->stages, chunk % chunks->stages);
 }
 
 int tr__stage_chunk(const tr_chunks *chunks, int64_t stage, int64_t i) {
-    return (int)(i * chunks->stages + stage);
+    return (int)(i * chunks->stages + on_way(chunks, i, stage));
 }
 
 // Best ways of cutting the first u units into s parts, for all u and s.

@@ -4,13 +4,16 @@
 
 #include <tranche/status.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // A model's units in their order, cut into chunks ("virtual stages"): each stage runs
-// `each` of them. They go round the stages: chunk c is on stage c % stages.
+// `each` of them. They go round the stages: chunk c is on stage c % stages. Or they go
+// there and back again (`folds`): the last stage has two chunks that follow each other,
+// and so has the first one.
 typedef struct tr_chunks {
     int64_t stages, each;
-
+    bool folds;
 } tr_chunks;
 
 int tr__chunk_count(const tr_chunks *chunks);

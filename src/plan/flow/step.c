@@ -82,6 +82,11 @@ bool tr__step_is_forward(const tr_plan_step *step) {
                        program->variant == TR_VARIANT_INFERENCE);
 }
 
+bool tr__step_runs_weights(const tr_plan_step *step) {
+    const tr_program *program = tr__payload_program(step);
+    return program && program->weights;
+}
+
 bool tr__step_begins(const tr_plan_step *step) {
     const tr_program *program = tr__payload_program(step);
     return program && program->begins;

@@ -213,7 +213,9 @@ const tr_op *tr__step_op(const tr_plan *plan, const tr_plan_step *step);
 // Does it run a unit's program of this variant? A forward, whatever it keeps?
 bool tr__step_runs(const tr_plan_step *step, tr_variant variant);
 bool tr__step_is_forward(const tr_plan_step *step);
-// Does it run the first, the last piece of its segment?
+// Does it run gradients of weights that come later?
+bool tr__step_runs_weights(const tr_plan_step *step);
+// Does it run the first, the last of pieces that follow each other at once?
 bool tr__step_begins(const tr_plan_step *step);
 bool tr__step_ends(const tr_plan_step *step);
 // Does it read from the file (else it writes there)?

@@ -8,6 +8,7 @@
 typedef enum tr_turn_kind {
     TR_TURN_FORWARD,
     TR_TURN_BACKWARD,
+    TR_TURN_WEIGHTS, // gradients of weights, where those come later
     TR_TURN_KINDS
 } tr_turn_kind;
 

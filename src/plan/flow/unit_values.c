@@ -135,6 +135,8 @@ static int32_t passing_value(maker *m, const tr_program_block *block) {
     case TR_PLACE_SAVED:
         return use(m, at(m, v->saved, unit), TR_LEDGER_activations,
                    m->unit->saved_bytes);
+    case TR_PLACE_HELD:
+        return use(m, at(m, v->held, unit), TR_LEDGER_activations, m->unit->held_bytes);
     case TR_PLACE_WAVE:
         return use(m, &v->wave[unit], TR_LEDGER_activations, wave_bytes(m));
     case TR_PLACE_WAVE_GRAD:
@@ -248,13 +250,14 @@ tr_status tr__unit_values_make(tr_plan *plan, tr_sequence_kind kind, tr_error *e
     v->micros = train ? plan->request.accumulation_steps : 1;
     size_t micros = (size_t)v->micros;
     int32_t *next =
-        tr__calloc((4 * units + 2) * micros + 4 * units + 3 * flats + 1, sizeof *next);
+        tr__calloc((5 * units + 2) * micros + 4 * units + 3 * flats + 1, sizeof *next);
     if (!next) {
         return tr_fail(err, TR_MEMORY, "no memory for the plan's values");
     }
     v->boundary = take(&next, (units + 1) * micros); // the block's begin
     v->gradient = take(&next, (units + 1) * micros);
     v->saved = take(&next, units * micros);
+    v->held = take(&next, units * micros);
     v->work = take(&next, units * micros);
     v->wave = take(&next, units);
     v->wave_grad = take(&next, units);

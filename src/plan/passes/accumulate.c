@@ -1,18 +1,20 @@
 // Pass: sums of another type than the f32 that a backward makes. Each micro-batch's
 // gradient is made by itself, in a temporary, and added to them: in reproducible mode
 // in fixed point of 64 bits (ops/accumulate), since integers add up to the same in any
-// order; or rounded to the 16 bits that the run asks for. Where several segments make
-// gradients of one flat buffer, each adds its own, and zeros for those of the others.
+// order; or rounded to the 16 bits that the run asks for. Where several parts of a
+// backward make gradients of one flat buffer (segments, weights that come later), each
+// adds its own, and zeros for those of the others.
 #include "ops/flat/accumulate/accumulate.h"
 #include "plan/flow/passes.h"
 #include "plan/passes/steps_gradients.h"
 
-// The flats whose gradients more than one segment of the backward makes.
+// The flats whose gradients more than one part of the backward makes.
 static uint32_t made_in_parts(const tr_unit_program *unit) {
     uint32_t once = 0, again = 0;
-    for (int s = 0; s < unit->segments; s++) {
+    const tr_program *piece;
+    for (int i = 0; (piece = tr__unit_piece(unit, TR_VARIANT_BACKWARD, i)); i++) {
         uint32_t flats =
-            tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD);
+            piece->begins ? tr__run_flats(unit, piece, TR_PLACE_PARAM_GRAD) : 0;
         again |= once & flats;
         once |= flats;
     }
@@ -56,11 +58,11 @@ static void add_accumulate(tr_editor *editor, int flat, int64_t micro) {
     tr__edit_renew(editor, grads);
 }
 
-// Before the first piece of a segment, and behind the last.
+// Before the first of the pieces that follow each other, and behind the last.
 static void add_backward(tr_editor *editor, const tr_plan_step *backward) {
     const tr_plan_unit *unit = &editor->plan->units[backward->unit];
-    uint32_t flats = tr__segment_flats(unit->program, TR_VARIANT_BACKWARD,
-                                       backward->segment, TR_PLACE_PARAM_GRAD);
+    uint32_t flats = tr__run_flats(unit->program, tr__payload_program(backward),
+                                   TR_PLACE_PARAM_GRAD);
     uint32_t parts = made_in_parts(unit->program);
     for (int k = 0; k < unit->program->flat_count && tr__step_begins(backward); k++) {
         if (flats >> k & 1) {

@@ -5,6 +5,7 @@
 #include "plan/flow/fp8.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/plan.h"
+#include "plan/schedules/schedule.h"
 #include "plan/units/apart.h"
 #include "plan/units/freeze.h"
 #include "plan/units/unit_graph.h"
@@ -36,7 +37,8 @@ static int same_kind(const tr_plan *plan, int unit, const tr_compile_request *re
                    sizeof request->input_fixed) == 0 &&
             memcmp(program->graph->input_cut, request->input_cut,
                    sizeof request->input_cut) == 0 &&
-            (!request->last || tr__cut_tokens_of(&plan->request) == 0) &&
+            (!request->last || (tr__cut_tokens_of(&plan->request) == 0 &&
+                                !tr__weights_come_later(&plan->request))) &&
             tr__freezes_alike(&plan->request, &units[unit], program->graph) &&
             tr__apart_alike(&plan->request, &units[unit], program->graph)) {
             return u;
@@ -246,11 +248,13 @@ static tr_status compile_units(tr_plan *plan, bool cuts_tied, tr_error *err) {
                                   .plan = r};
     tr_tensor_desc inputs[TR_GRAPH_IO_MAX];
     int input_count = 0;
+    bool later = tr__weights_come_later(r);
     tr_status status = TR_OK;
     for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
         request.recomputed = recomputed_of(r, u);
         request.fp8 = plan->units[u].fp8;
         request.last = u == plan->unit_count - 1;
+        request.weights_later = later && !request.last;
         // The last unit is the head.
         request.quantization =
             u < plan->unit_count - 1 ? r->quantization : TR_QUANTIZED_NOT;

@@ -11,25 +11,33 @@
 // Of a micro-batch in the chunks, in the mean.
 static const double takes_mean = 1000;
 
-static double flops_of(const tr_unit_program *unit, tr_variant variant) {
+static double flops_of(const tr_unit_program *unit, tr_variant variant, bool weights) {
     double flops = 0;
     for (int i = 0; i < tr__unit_pieces(unit, variant); i++) {
-        flops += tr__unit_piece(unit, variant, i)->cost.flops;
+        const tr_program *piece = tr__unit_piece(unit, variant, i);
+        flops += piece->weights == weights ? piece->cost.flops : 0;
     }
     return flops;
 }
 
-// The costs [TR_TURN_KINDS][units] of the units' programs. A forward is there once,
-// whatever it keeps; and again in the backward where it is recomputed.
+// The costs [TR_TURN_KINDS][units] of the units' programs, by the turns that run them.
+// A forward is there once, whatever it keeps; and again in the backward where it is
+// recomputed.
 static void take_costs(const tr_plan *plan, double *cost) {
     double *back = cost + TR_TURN_BACKWARD * plan->unit_count;
+    double *later = cost + TR_TURN_WEIGHTS * plan->unit_count;
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_unit_program *unit = plan->units[u].program;
         bool again = u < plan->request.recomputed_units;
         // Kernels whose cost nobody knows make all units alike.
-        cost[u] = 1 + flops_of(unit, TR_VARIANT_FORWARD);
-        back[u] = 1 + flops_of(unit, TR_VARIANT_BACKWARD) + (again ? cost[u] : 0);
+        cost[u] = 1 + flops_of(unit, TR_VARIANT_FORWARD, false);
+        back[u] =
+            1 + flops_of(unit, TR_VARIANT_BACKWARD, false) + (again ? cost[u] : 0);
+        later[u] = flops_of(unit, TR_VARIANT_BACKWARD, true);
     }
+    int last = plan->unit_count - 1; // which turns each micro-batch around at once
+    cost[last] += back[last];
+    back[last] = 0;
 }
 
 // Ranks that share a tensor in unequal parts have unequal costs, and all stages must
@@ -54,7 +62,8 @@ static tr_status cost_units(const tr_plan *plan, double *cost, tr_error *err) {
 }
 
 // Every part of the model has a unit at least.
-static tr_status check_chunks(const tr_plan_request *r, tr_error *err) {
+static tr_status check_chunks(const tr_plan *plan, tr_error *err) {
+    const tr_plan_request *r = &plan->request;
     int64_t stages = r->mesh.size[TR_AXIS_PIPELINE],
             each = tr__max_i64(r->virtual_stages, 1);
     const tr_pipeline_schedule *schedule = tr__pipeline_schedule(r->pipeline_order);
@@ -75,6 +84,15 @@ static tr_status check_chunks(const tr_plan_request *r, tr_error *err) {
                        "pipeline.stages is %lld, and the model has %d units: use as "
                        "many stages at most",
                        (long long)stages, r->model->unit_count);
+    }
+    if (tr__weights_come_later(r) && tr__plan_grads_pass(plan)) {
+        return tr_fail(
+            err, TR_USAGE,
+            "pipeline.schedule \"%s\" is not yet supported where gradients "
+            "leave after each wave (zero_optimization.stage %d%s): set "
+            "pipeline.schedule to \"1f1b\"",
+            tr__pipeline_names[r->pipeline_order], r->stage,
+            r->optimizer_placement == TR_SPACE_DEVICE ? "" : ", offload_optimizer");
     }
     return stages * each > r->model->unit_count
                ? tr_fail(err, TR_USAGE,
@@ -104,14 +122,14 @@ static void fill_chunks(tr_plan *plan, const double *cost) {
 }
 
 tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {
-    tr_status allowed = check_chunks(&plan->request, err);
+    tr_status allowed = check_chunks(plan, err);
     if (allowed != TR_OK) {
         return allowed;
     }
     plan->chunks = tr__pipeline_chunks(&plan->request);
     int chunks = tr__chunk_count(&plan->chunks), units = plan->unit_count;
     double *cost = tr__calloc((TR_TURN_KINDS + 1) * (size_t)units, sizeof *cost);
-    double *both = cost + TR_TURN_KINDS * (size_t)units;
+    double *all = cost + TR_TURN_KINDS * (size_t)units;
     plan->chunk_first = tr__calloc((size_t)chunks + 1, sizeof *plan->chunk_first);
     plan->chunk_takes =
         tr__calloc(TR_TURN_KINDS * (size_t)chunks, sizeof *plan->chunk_takes);
@@ -120,10 +138,11 @@ tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {
                            : tr_fail(err, TR_MEMORY, "no memory to cut a pipeline");
     status = status == TR_OK ? cost_units(plan, cost, err) : status;
     for (int u = 0; u < units && status == TR_OK; u++) {
-        both[u] = cost[u] + cost[TR_TURN_BACKWARD * units + u];
+        all[u] = cost[u] + cost[TR_TURN_BACKWARD * units + u] +
+                 cost[TR_TURN_WEIGHTS * units + u];
     }
     if (status == TR_OK) {
-        status = tr__cut_units(both, units, chunks, plan->chunk_first, err);
+        status = tr__cut_units(all, units, chunks, plan->chunk_first, err);
     }
     if (status == TR_OK) {
         fill_chunks(plan, cost);

@@ -21,9 +21,13 @@
 static const double cheap_flops_per_byte = 4000;
 
 // Is the unit's own flat buffer measured? Each of its parameters' gradients has to be
-// made in one segment.
+// made in one segment, at once.
 static bool is_simple(const tr_unit_program *unit) {
     uint32_t own = 0;
+    tr_piece_range later = tr__segment_weights(unit, 0);
+    if (later.end > later.first) {
+        return false;
+    }
     for (int s = 0; s < unit->segments; s++) {
         own |= tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD) & 1;
         for (int before = 0; before < s; before++) {
@@ -82,22 +86,25 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
         return "it is kept apart from the rest of its unit";
     }
     if (!flat->tied) {
-        return "several segments of its unit make it";
+        return "several parts of its unit's backward make it";
     }
     if (tr__plan_accumulates(plan)) {
         return "each use of it is added to sums that are not f32";
     }
-
+    if (plan->chunks.stages > 1) {
+        return "waves overlap on a stage of the pipeline";
+    }
     return wave_is_part(plan) ? "what each use of its slices adds leaves by itself"
                               : "one wave is the whole batch";
 }
 
 // Does the accumulator of a tied tensor ever hold the gradient of a part of the batch?
+// (A stage of a pipeline takes waves that overlap.)
 static bool shows_wave(const tr_plan *plan, const tr_flat *flat) {
     bool leaves_by_use =
         flat->slice && tr__flat_grads_pass(plan, (int)(flat - plan->flats));
-    return wave_is_part(plan) && !tr__plan_accumulates(plan) && !leaves_by_use &&
-           !flat->frozen;
+    return wave_is_part(plan) && plan->chunks.stages == 1 &&
+           !tr__plan_accumulates(plan) && !leaves_by_use && !flat->frozen;
 }
 
 static double bytes_measured(const tr_plan *plan) {

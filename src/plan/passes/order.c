@@ -19,17 +19,22 @@ typedef struct writer {
     int lowest;         // the first of this rank's units that has a backward
 } writer;
 
-// Steps that run the pieces of a segment on a micro-batch, one after the other.
-static void add_segment(writer *w, tr_verb verb, tr_variant role, tr_plan_step step) {
+// Steps that run pieces of a unit on a micro-batch, one after the other.
+static void add_pieces(writer *w, tr_variant role, tr_piece_range pieces,
+                       tr_plan_step step) {
     const tr_unit_program *unit = w->plan->units[step.unit].program;
-    tr_piece_range pieces = tr__segment_pieces(unit, role, step.segment);
-    step.label = (tr_step_label){.verb = verb};
     step.subject = TR_OF_UNIT;
     step.of_micro_batch = true;
     for (int i = pieces.first; i < pieces.end; i++) {
         tr__edit_launch(&w->editor, tr__unit_piece(unit, role, i), &step);
         tr__edit_add(&w->editor, step);
     }
+}
+
+static void add_segment(writer *w, tr_verb verb, tr_variant role, tr_plan_step step) {
+    const tr_unit_program *unit = w->plan->units[step.unit].program;
+    step.label = (tr_step_label){.verb = verb};
+    add_pieces(w, role, tr__segment_at_once(unit, role, step.segment), step);
 }
 
 // The unit's states follow an update that was applied.
@@ -80,6 +85,15 @@ static void add_backward(writer *w, int u, int segment, int64_t micro) {
     if (u == w->lowest && segment == 0) {
         add_unload(w, micro);
     }
+}
+
+// Gradients of weights that were put off.
+static void add_weights(writer *w, int u, int64_t micro) {
+    add_pieces(w, TR_VARIANT_BACKWARD,
+               tr__segment_weights(w->plan->units[u].program, 0),
+               (tr_plan_step){.label = {.verb = TR_VERB_backward, .what = "weights"},
+                              .unit = u,
+                              .micro = micro});
 }
 
 // Does a batch barrier lie before the segment? Elsewhere a unit is only cut, so that
@@ -170,20 +184,35 @@ static void merge_step(writer *w) {
     }
 }
 
-// A wave goes up through a chunk of the model, or down again.
-static void add_turn(writer *w, int chunk, bool backward) {
-    const tr_plan *plan = w->plan;
-    int first = plan->chunk_first[chunk], end = plan->chunk_first[chunk + 1];
-    bool turns = end == plan->unit_count;
-    end -= turns; // of units that are not turned at once
-    for (int u = first; u < end && !backward; u++) {
+static void weights_unit(writer *w, int u) {
+    for (int64_t j = w->first; j < w->end; j++) {
+        add_weights(w, u, j);
+    }
+}
+
+// A wave goes up through a chunk of the model.
+static void add_up(writer *w, int first, int end) {
+    bool turns = end == w->plan->unit_count;
+    for (int u = first; u < end - turns; u++) {
         forward_unit(w, u);
     }
-    if (turns && !backward) {
-        turn(w, end);
+    if (turns) {
+        turn(w, end - 1);
     }
-    for (int u = end - 1; u >= first && u >= w->lowest && backward; u--) {
-        backward_unit(w, u);
+}
+
+// Or down again, or makes the gradients of weights that were put off there; the model's
+// last unit has done so at once.
+static void add_turn(writer *w, int chunk, tr_turn_kind kind) {
+    const tr_plan *plan = w->plan;
+    int first = plan->chunk_first[chunk], end = plan->chunk_first[chunk + 1];
+    if (kind == TR_TURN_FORWARD) {
+        add_up(w, first, end);
+        return;
+    }
+    end -= end == plan->unit_count;
+    for (int u = end - 1; u >= first && u >= w->lowest; u--) {
+        (kind == TR_TURN_BACKWARD ? backward_unit : weights_unit)(w, u);
     }
 }
 
@@ -196,7 +225,7 @@ static void add_waves(writer *w) {
         const tr_pipeline_turn *at = &plan->turns.turn[i];
         w->first = at->wave * wave;
         w->end = tr__min_i64(w->first + wave, g);
-        add_turn(w, at->chunk, at->kind == TR_TURN_BACKWARD);
+        add_turn(w, at->chunk, at->kind);
     }
 }
 

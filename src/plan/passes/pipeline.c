@@ -54,6 +54,9 @@ static void note(writer *w, tr_pipeline_turn made_by, message m) {
 static void note_turn(writer *w, int64_t i) {
     const tr_plan *plan = w->editor.plan;
     tr_pipeline_turn turn = w->turns->turn[i], other = turn;
+    if (turn.kind == TR_TURN_WEIGHTS) { // which stay
+        return;
+    }
     bool back = turn.kind == TR_TURN_BACKWARD;
     int first = plan->chunk_first[turn.chunk],
         last = plan->chunk_first[turn.chunk + 1] - 1;
@@ -194,18 +197,19 @@ static int64_t turn_of(const writer *w, const tr_plan_step *step) {
     }
     const tr_plan_unit *unit = &plan->units[step->unit];
     bool at_once = step->unit == plan->unit_count - 1;
-    return *turn_at(
-        w, (tr_pipeline_turn){back && !at_once ? TR_TURN_BACKWARD : TR_TURN_FORWARD,
-                              unit->chunk, step->micro / w->wave});
+    tr_turn_kind kind = !back || at_once              ? TR_TURN_FORWARD
+                        : tr__step_runs_weights(step) ? TR_TURN_WEIGHTS
+                                                      : TR_TURN_BACKWARD;
+    return *turn_at(w, (tr_pipeline_turn){kind, unit->chunk, step->micro / w->wave});
 }
 
 // Does the step end the micro-batch's turn, which makes what the message sends?
 static bool makes(const writer *w, const tr_plan_step *step, const message *m) {
     bool back = tr__step_runs(step, TR_VARIANT_BACKWARD);
     int last = w->editor.plan->units[step->unit].program->segments - 1;
-    return tr__step_ends(step) && step->segment == (back ? 0 : last) && m->sends &&
-           m->unit == step->unit && m->gradient == back &&
-           m->wave == step->micro / w->wave;
+    return tr__step_ends(step) && !tr__step_runs_weights(step) &&
+           step->segment == (back ? 0 : last) && m->sends && m->unit == step->unit &&
+           m->gradient == back && m->wave == step->micro / w->wave;
 }
 
 // A micro-batch is sent on at once, behind what is received before it.

@@ -14,7 +14,7 @@ static bool is_worth(const tr_plan *plan, int u) {
 // A backward's first segment to run is the last one.
 static bool begins_backward(const tr_plan *plan, const tr_plan_step *step) {
     return tr__step_runs(step, TR_VARIANT_BACKWARD) && tr__step_begins(step) &&
-           plan->units[step->unit].recomputed &&
+           !tr__step_runs_weights(step) && plan->units[step->unit].recomputed &&
            step->segment == plan->units[step->unit].program->segments - 1;
 }
 

@@ -38,6 +38,7 @@ static tr_status wrong(const walk *w, const char *what, const region *r) {
         [TR_PLACE_INPUT_GRAD] = "the input's gradient",
         [TR_PLACE_OUTPUT_GRAD] = "the output's gradient",
         [TR_PLACE_SAVED] = "the saved",
+        [TR_PLACE_HELD] = "the held",
         [TR_PLACE_WAVE] = "the wave tensors",
         [TR_PLACE_WAVE_GRAD] = "the wave tensors' gradients",
         [TR_PLACE_TEMP] = "the temporaries",
@@ -98,6 +99,8 @@ static int64_t place_bytes(const walk *w, tr_place place) {
         return unit->output_bytes;
     case TR_PLACE_SAVED:
         return unit->saved_bytes;
+    case TR_PLACE_HELD:
+        return unit->held_bytes;
     case TR_PLACE_WAVE:
     case TR_PLACE_WAVE_GRAD:
         return unit->wave_bytes;

@@ -136,6 +136,9 @@ static void say_unit(const words *w) {
     case TR_MEANS_INPUT_GRADIENT:
         say_micro(w, "the gradient of the input");
         return;
+    case TR_MEANS_HELD:
+        say_micro(w, "what the backward keeps");
+        return;
     case TR_MEANS_SAVED:
         say_micro(w, "the saved activations");
         return;

@@ -20,6 +20,7 @@ typedef enum tr_meaning_kind {
     TR_MEANS_INPUT,
     TR_MEANS_INPUT_GRADIENT, // the same
     TR_MEANS_SAVED,          // the same
+    TR_MEANS_HELD,           // the same, of what a backward keeps
     TR_MEANS_WAVE,           // of: unit, index: first micro-batch, terms: how many
     TR_MEANS_MERGED_WAVE,    // of: unit, index: first micro-batch
     TR_MEANS_WAVE_GRADIENT,  // as of WAVE

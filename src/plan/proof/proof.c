@@ -9,6 +9,7 @@ static bool make_walked(tr_proof *p) {
     d->forward = tr__calloc(segments, sizeof *d->forward);
     d->backward = tr__calloc(segments, sizeof *d->backward);
     d->again = tr__calloc(units, sizeof *d->again);
+    d->weights = tr__calloc(units, sizeof *d->weights);
     d->recomputed = tr__calloc(units, sizeof *d->recomputed);
     d->reduced = tr__calloc(flats, sizeof *d->reduced);
     d->evicted = tr__calloc(flats, sizeof *d->evicted);
@@ -18,7 +19,7 @@ static bool make_walked(tr_proof *p) {
     d->wave[1] = tr__calloc(units, sizeof *d->wave[1]);
     p->others = tr__calloc(flats, sizeof *p->others);
     p->held = tr__calloc(p->plan->buffer_count + 1, sizeof *p->held);
-    return tr__pieces_make(p) && d->forward && d->backward && d->again &&
+    return tr__pieces_make(p) && d->forward && d->backward && d->again && d->weights &&
            d->recomputed && d->reduced && d->evicted && d->brought && d->measured &&
            d->wave[0] && d->wave[1] && p->others && p->held;
 }
@@ -69,6 +70,7 @@ static void clear(tr_proof *p) {
     tr__free(d->forward);
     tr__free(d->backward);
     tr__free(d->again);
+    tr__free(d->weights);
     tr__free(d->recomputed);
     tr__free(d->reduced);
     tr__free(d->evicted);

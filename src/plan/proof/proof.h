@@ -55,6 +55,7 @@ typedef struct tr_walked {
     int64_t *forward, *backward; // [unit_segments] micro-batches
     int64_t *again;              // [units] those that ran forward a second time
     int64_t *recomputed;         // [units] micro-batches
+    int64_t *weights;            // [units] those whose weights' gradients came later
     int64_t loaded, unloaded;
     int64_t handed;                 // outputs, to the caller
     bool cleared, normed, reported; // the statistics; squares, times are in them

@@ -102,25 +102,29 @@ static void pass_gradient(tr_proof *p) {
     tr__unit_fill(p, unit->derived.in_place && in.buffer < 0 ? out : in, mine, &made);
 }
 
-void tr__rule_backward(tr_proof *p) {
-    if (!tr__unit_is_of_model(p) || !tr__unit_has_program(p)) {
-        return;
+// What a backward keeps for the gradients of weights that come later.
+static void hold_for_weights(tr_proof *p) {
+    tr_filling at =
+        tr__unit_filling(p, TR_VARIANT_BACKWARD, tr__place_bit(TR_PLACE_HELD), true);
+    tr_bytes held = tr__unit_block(p, TR_PLACE_HELD, tr__proof_unit(p)->held_bytes);
+    tr_meaning all = tr__micro_meaning(p, TR_MEANS_HELD, p->step->unit, 0);
+    if (at.counts) {
+        tr__unit_fill(p, held, all, &at);
+    } else {
+        tr_meaning before = tr__unit_filled(all, &at);
+        tr__bytes_read(p, held, &before);
     }
-    const tr_plan_step *step = p->step;
+}
+
+static void read_forward(tr_proof *p) {
     const tr_unit_program *unit = tr__proof_unit(p);
-    int last = unit->segments - 1;
-    tr_meaning input =
-        step->unit > 0 ? tr__input_meaning(p, step->unit) : (tr_meaning){0};
+    int32_t at = p->step->unit;
+    tr_meaning input = at > 0 ? tr__input_meaning(p, at) : (tr_meaning){0};
     tr_meaning saved = tr__saved_meaning(p);
-    tr__unit_turn(p, p->walked.backward, step->segment,
-                  step->segment < last ? step->segment + 1 : -1);
-    if (*tr__proof_done(p, p->walked.forward, last) <= step->micro) {
-        tr__proof_wrong(p, "comes before its forward");
-    }
     tr__bytes_read(p, tr__unit_block(p, TR_PLACE_INPUT, unit->input_bytes), &input);
     tr_bytes outputs = tr__unit_block(p, TR_PLACE_OUTPUT, unit->output_bytes);
     if (outputs.buffer >= 0) {
-        tr_meaning output = tr__input_meaning(p, step->unit + 1);
+        tr_meaning output = tr__input_meaning(p, at + 1);
         tr__bytes_read(p, outputs, &output);
     }
     tr_bytes kept = tr__unit_block(p, TR_PLACE_SAVED, unit->saved_bytes);
@@ -129,9 +133,60 @@ void tr__rule_backward(tr_proof *p) {
     } else {
         tr__bytes_read(p, kept, &saved);
     }
+}
+
+// Gradients of weights that come later: behind the unit's backward of the micro-batch,
+// in the order of micro-batches.
+static void make_weights(tr_proof *p) {
+    const tr_plan_step *step = p->step;
+    const tr_unit_program *unit = tr__proof_unit(p);
+    const tr_meaning nothing = {0};
+    tr_meaning held =
+        tr__micro_meaning(p, TR_MEANS_HELD, step->unit,
+                          tr__segments_leaving(p, step->unit, TR_VARIANT_BACKWARD, 0, 1,
+                                               tr__place_bit(TR_PLACE_HELD)));
+    int64_t *done = &p->walked.weights[step->unit];
+    if (*done != step->micro ||
+        *tr__proof_done(p, p->walked.backward, 0) <= step->micro) {
+        tr__proof_wrong(p, "is out of its turn");
+    }
+    (*done)++;
+    tr_bytes out = tr__unit_block(p, TR_PLACE_OUTPUT_GRAD, unit->output_grad_bytes);
+    if (out.buffer >= 0) {
+        tr_meaning next = tr__input_gradient_meaning(p, step->unit + 1);
+        tr__bytes_change(p, out, &next, &nothing);
+    }
+    tr__bytes_change(p, tr__unit_block(p, TR_PLACE_HELD, unit->held_bytes), &held,
+                     &nothing);
+    read_forward(p);
+    tr__unit_run(p);
+    make_gradients(p);
+}
+
+static void go_back(tr_proof *p) {
+    const tr_plan_step *step = p->step;
+    int last = tr__proof_unit(p)->segments - 1;
+    tr__unit_turn(p, p->walked.backward, step->segment,
+                  step->segment < last ? step->segment + 1 : -1);
+    if (*tr__proof_done(p, p->walked.forward, last) <= step->micro) {
+        tr__proof_wrong(p, "comes before its forward");
+    }
+    read_forward(p);
     tr__wave_name(p, false);
     tr__wave_name(p, true);
     tr__unit_run(p);
     make_gradients(p);
     pass_gradient(p);
+    hold_for_weights(p);
+}
+
+void tr__rule_backward(tr_proof *p) {
+    if (!tr__unit_is_of_model(p) || !tr__unit_has_program(p)) {
+        return;
+    }
+    if (tr__proof_program(p)->weights) {
+        make_weights(p);
+    } else {
+        go_back(p);
+    }
 }

@@ -218,6 +218,7 @@ static void begin_walk(tr_proof *p) {
     memset(d->forward, 0, segments * sizeof *d->forward);
     memset(d->backward, 0, segments * sizeof *d->backward);
     memset(d->again, 0, units * sizeof *d->again);
+    memset(d->weights, 0, units * sizeof *d->weights);
     memset(d->recomputed, 0, units * sizeof *d->recomputed);
     memset(d->reduced, 0, flats * sizeof *d->reduced);
     memset(d->evicted, 0, flats * sizeof *d->evicted);

@@ -54,6 +54,7 @@ tr_bytes tr__unit_block(tr_proof *p, tr_place place, int64_t bytes) {
         [TR_PLACE_INPUT_GRAD] = TR_OPERAND_INPUT_GRAD,
         [TR_PLACE_OUTPUT_GRAD] = TR_OPERAND_OUTPUT_GRAD,
         [TR_PLACE_SAVED] = TR_OPERAND_SAVED,
+        [TR_PLACE_HELD] = TR_OPERAND_HELD,
         [TR_PLACE_PACKED] = TR_OPERAND_PACKED,
         [TR_PLACE_PACKED_BACKWARD] = TR_OPERAND_PACKED_BACKWARD,
     };
@@ -239,7 +240,7 @@ void tr__unit_run(tr_proof *p) {
     check_blocks(p, program);
     if (touches->places >> TR_PLACE_DATA & 1) {
         tr__bytes_read(p, tr__data_slot(p), &data);
-    } else if (program->variant != TR_VARIANT_TRACK) {
+    } else if (program->variant != TR_VARIANT_TRACK && !program->weights) {
         tr__bytes_expect(p, tr__data_slot(p), &data);
     }
     for (int results = 0; results < 2; results++) { // what it reads comes first

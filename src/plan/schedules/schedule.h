@@ -20,24 +20,43 @@ typedef struct tr_chunk_wave {
     int64_t chunk, wave;
 } tr_chunk_wave;
 
+// A kind of turn on one of a stage's chunks.
+typedef struct tr_turn_choice {
+    tr_turn_kind kind;
+    int64_t chunk;
+} tr_turn_choice;
+
+enum { TR_TURN_CHOICES = 4 };
+
 typedef struct tr_pipeline_schedule {
     bool flushes;        // all forwards come before the first backward
+    bool weights_later;  // gradients of weights are turns of their own
+    bool folds;          // chunks go there and back (tr_chunks)
     int64_t least, most; // chunks of a stage; 0: any number
-    // What goes forward k-th, and backward: k = 0 .. each * waves - 1.
+    // What goes forward k-th, and backward: k = 0 .. each * waves - 1. Gradients of
+    // weights come in the order of backwards. NULL: a stage takes whatever can go.
     tr_chunk_wave (*forward)(const tr_pipeline_place *at, int64_t k);
     tr_chunk_wave (*backward)(const tr_pipeline_place *at, int64_t k);
-    // Turns that are forward and not yet backward, at most.
+    // Turns that are forward and not yet backward, at most; and those whose activations
+    // a stage keeps, where weights come later (else the same ones).
     int64_t (*under_way)(const tr_pipeline_place *at);
+    int64_t (*kept)(const tr_pipeline_place *at);
+    // Where whatever can go is taken: what a stage looks for first, in several ways.
+    // The way counts by which all stages are done soonest.
+    const tr_turn_choice (*tries)[TR_TURN_CHOICES]; // [try_count]
+    int try_count;
 } tr_pipeline_schedule;
 
 extern const tr_pipeline_schedule tr__pipeline_1f1b, tr__pipeline_interleaved,
-    tr__pipeline_breadth_first;
+    tr__pipeline_breadth_first, tr__pipeline_zero_bubble, tr__pipeline_v;
 
 // By tr_pipeline_order, NULL after the last: choices of the key pipeline.schedule.
 extern const char *const tr__pipeline_names[];
 
 // NULL: `which` is none.
 const tr_pipeline_schedule *tr__pipeline_schedule(tr_pipeline_order which);
+// Do stages make gradients of weights in turns of their own?
+bool tr__weights_come_later(const tr_plan_request *request);
 // How a model's chunks lie.
 tr_chunks tr__pipeline_chunks(const tr_plan_request *request);
 

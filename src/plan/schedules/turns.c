@@ -1,6 +1,7 @@
 // What each stage of a pipeline does when: its schedule says what goes forward and
 // backward next. A stage takes the next forward where that can go and the stage may
-// have one more under way, else the next backward. Messages take no time.
+// have one more under way, else the next backward, else gradients of weights that it
+// has put off. Messages take no time.
 #include "plan/schedules/schedule.h"
 
 #include "base/checked.h"
@@ -12,7 +13,8 @@
 typedef struct lane {
     tr_pipeline_place at;
     int64_t taken[TR_TURN_KINDS];
-    int64_t most;          // under way
+    int64_t *of_chunk;     // [TR_TURN_KINDS][each] the same, chunk by chunk
+    int64_t most, kept;    // under way; whose activations are kept
     int64_t free;          // from then on
     tr_pipeline_turn last; // taken
     bool woken;            // something may go on
@@ -21,8 +23,10 @@ typedef struct lane {
 typedef struct timeline {
     const tr_pipeline_schedule *schedule;
     lane *lanes; // [stages]
+    int64_t *of_chunks;
     int64_t now;
-    int64_t own; // the stage whose turns are noted
+    int64_t own;                   // the stage whose turns are noted
+    const tr_turn_choice *choices; // NULL: the schedule says what is next
     tr_turns *out;
 } timeline;
 
@@ -32,15 +36,6 @@ static bool is_done(const timeline *c, tr_pipeline_turn turn) {
     return end > 0 && end <= c->now;
 }
 
-static tr_pipeline_turn next_of(const timeline *c, const lane *of, tr_turn_kind kind) {
-    const tr_pipeline_schedule *schedule = c->schedule;
-    tr_chunk_wave next = kind == TR_TURN_FORWARD
-                             ? schedule->forward(&of->at, of->taken[kind])
-                             : schedule->backward(&of->at, of->taken[kind]);
-    int chunk = tr__stage_chunk(&of->at.chunks, of->at.stage, next.chunk);
-    return (tr_pipeline_turn){kind, chunk, next.wave};
-}
-
 static bool can_go(const timeline *c, tr_pipeline_turn turn) {
     int last = tr__chunk_count(&c->out->chunks) - 1;
     tr_pipeline_turn before = turn;
@@ -48,13 +43,19 @@ static bool can_go(const timeline *c, tr_pipeline_turn turn) {
         before.chunk--;
         return turn.chunk == 0 || is_done(c, before);
     }
+    if (turn.kind == TR_TURN_WEIGHTS) {
+        before.kind = TR_TURN_BACKWARD;
+        return is_done(c, before);
+    }
     before.chunk++;
     tr_pipeline_turn forward = {TR_TURN_FORWARD, turn.chunk, turn.wave};
     return is_done(c, forward) && (turn.chunk == last || is_done(c, before));
 }
 
 static void take(timeline *c, lane *of, tr_pipeline_turn turn) {
+    int64_t chunk = turn.chunk / c->out->chunks.stages;
     of->taken[turn.kind]++;
+    of->of_chunk[turn.kind * c->out->chunks.each + chunk]++;
     of->free = c->now + tr__pipeline_turn_takes(c->out, turn);
     of->last = turn;
     c->out->ends[tr__pipeline_turn_index(c->out, turn)] = of->free;
@@ -63,21 +64,47 @@ static void take(timeline *c, lane *of, tr_pipeline_turn turn) {
     }
 }
 
-static bool take_next(timeline *c, lane *of, tr_turn_kind kind) {
-    int64_t all = of->at.chunks.each * of->at.waves;
-    if (of->taken[kind] == all) {
-        return false;
-    }
-    tr_pipeline_turn turn = next_of(c, of, kind);
-    bool goes = can_go(c, turn);
+static bool take_if(timeline *c, lane *of, tr_turn_kind kind, tr_chunk_wave next) {
+    int chunk = tr__stage_chunk(&of->at.chunks, of->at.stage, next.chunk);
+    tr_pipeline_turn turn = {kind, chunk, next.wave};
+    bool goes = next.wave < of->at.waves && can_go(c, turn);
     if (goes) {
         take(c, of, turn);
     }
     return goes;
 }
 
+static bool take_of(timeline *c, lane *of, tr_turn_kind kind, int64_t chunk) {
+    int64_t wave = of->of_chunk[kind * of->at.chunks.each + chunk];
+    return take_if(c, of, kind, (tr_chunk_wave){chunk, wave});
+}
+
+static bool take_any(timeline *c, lane *of, tr_turn_kind kind) {
+    bool taken = false;
+    for (int64_t i = 0; i < of->at.chunks.each && !taken; i++) {
+        taken = take_of(c, of, kind, i);
+    }
+    return taken;
+}
+
+static bool take_next(timeline *c, lane *of, tr_turn_kind kind) {
+    const tr_pipeline_schedule *schedule = c->schedule;
+    bool forward = kind == TR_TURN_FORWARD;
+    int64_t all = of->at.chunks.each * of->at.waves;
+    if (of->taken[kind] == all) {
+        return false;
+    }
+    return schedule->forward
+               ? take_if(c, of, kind,
+                         (forward ? schedule->forward
+                                  : schedule->backward)(&of->at, of->taken[kind]))
+               : take_any(c, of, kind);
+}
+
 static bool may_forward(const lane *of) {
-    return of->taken[TR_TURN_FORWARD] - of->taken[TR_TURN_BACKWARD] < of->most;
+    const int64_t *taken = of->taken;
+    return taken[TR_TURN_FORWARD] - taken[TR_TURN_BACKWARD] < of->most &&
+           taken[TR_TURN_FORWARD] - taken[TR_TURN_WEIGHTS] < of->kept;
 }
 
 static bool may_backward(const timeline *c, const lane *of) {
@@ -85,14 +112,35 @@ static bool may_backward(const timeline *c, const lane *of) {
            of->taken[TR_TURN_FORWARD] == of->at.chunks.each * of->at.waves;
 }
 
+static bool take_choice(timeline *c, lane *of) {
+    bool taken = false;
+    for (int i = 0; i < TR_TURN_CHOICES && !taken; i++) {
+        const tr_turn_choice *at = &c->choices[i];
+        taken = (at->kind != TR_TURN_FORWARD || may_forward(of)) &&
+                take_of(c, of, at->kind, at->chunk);
+    }
+    return taken;
+}
+
+// The first of what the stage can do.
+static void go(timeline *c, lane *of) {
+    if (c->choices) {
+        if (!take_choice(c, of)) {
+            take_any(c, of, TR_TURN_WEIGHTS);
+        }
+    } else if (!(may_forward(of) && take_next(c, of, TR_TURN_FORWARD)) &&
+               !(may_backward(c, of) && take_next(c, of, TR_TURN_BACKWARD)) &&
+               c->schedule->weights_later) {
+        take_next(c, of, TR_TURN_WEIGHTS);
+    }
+}
+
 // Those that were woken take what they can.
 static void work(timeline *c) {
     for (int64_t s = 0; s < c->out->chunks.stages; s++) {
         lane *of = &c->lanes[s];
-        if (of->woken && of->free <= c->now &&
-            !(may_forward(of) && take_next(c, of, TR_TURN_FORWARD)) &&
-            may_backward(c, of)) {
-            take_next(c, of, TR_TURN_BACKWARD);
+        if (of->woken && of->free <= c->now) {
+            go(c, of);
         }
         of->woken = false;
     }
@@ -112,7 +160,8 @@ static void wake(timeline *c, lane *of) {
     const tr_chunks *chunks = &c->out->chunks;
     int next = of->last.chunk + (of->last.kind == TR_TURN_FORWARD ? 1 : -1);
     of->woken = true;
-    if (next >= 0 && next < tr__chunk_count(chunks)) {
+    if (of->last.kind != TR_TURN_WEIGHTS && next >= 0 &&
+        next < tr__chunk_count(chunks)) {
         c->lanes[tr__chunk_stage(chunks, next)].woken = true;
     }
 }
@@ -133,18 +182,46 @@ static bool go_on(timeline *c) {
     return next < INT64_MAX;
 }
 
-static void run(timeline *c) {
+static void begin(timeline *c, const tr_pipeline_place *at) {
+    const tr_pipeline_schedule *schedule = c->schedule;
+    int64_t chunks = tr__chunk_count(&at->chunks);
+    memset(c->of_chunks, 0, (size_t)(TR_TURN_KINDS * chunks) * sizeof *c->of_chunks);
+    memset(c->out->ends, 0,
+           (size_t)(TR_TURN_KINDS * chunks * at->waves) * sizeof *c->out->ends);
+    c->out->count = c->now = 0;
+    for (int64_t s = 0; s < at->chunks.stages; s++) {
+        lane *of = &c->lanes[s];
+        *of = (lane){.at = *at,
+                     .of_chunk = c->of_chunks + s * TR_TURN_KINDS * at->chunks.each,
+                     .woken = true};
+        of->at.stage = s;
+        of->most = schedule->under_way(&of->at);
+        of->kept = schedule->kept ? schedule->kept(&of->at) : INT64_MAX;
+    }
+}
+
+// Returns when all stages are done.
+static int64_t run(timeline *c, const tr_pipeline_place *at,
+                   const tr_turn_choice *choices) {
+    c->choices = choices;
+    begin(c, at);
     do {
         work(c);
     } while (go_on(c) || exceed(c));
+    return c->now;
 }
 
-static void begin(const tr_pipeline_schedule *schedule, const tr_pipeline_place *at,
-                  lane *lanes) {
-    for (int64_t s = 0; s < at->chunks.stages; s++) {
-        lanes[s] = (lane){.at = *at, .woken = true};
-        lanes[s].at.stage = s;
-        lanes[s].most = schedule->under_way(&lanes[s].at);
+static void run_best(timeline *c, const tr_pipeline_place *at) {
+    const tr_pipeline_schedule *schedule = c->schedule;
+    int64_t soonest = INT64_MAX;
+    int best = 0, tried = 0;
+    for (; tried < schedule->try_count; tried++) {
+        int64_t end = run(c, at, schedule->tries[tried]);
+        best = end < soonest ? tried : best;
+        soonest = tr__min_i64(soonest, end);
+    }
+    if (tried == 0 || best + 1 < tried) {
+        run(c, at, tried ? schedule->tries[best] : NULL);
     }
 }
 
@@ -161,16 +238,17 @@ tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
         .ends = tr__calloc(TR_TURN_KINDS * chunks * waves, sizeof *out->ends)};
     timeline c = {.schedule = schedule,
                   .lanes = tr__calloc((size_t)at->chunks.stages, sizeof *c.lanes),
+                  .of_chunks = tr__calloc(TR_TURN_KINDS * chunks, sizeof(int64_t)),
                   .own = at->stage,
                   .out = out};
-    bool good = out->turn && out->takes && out->ends && c.lanes;
+    bool good = out->turn && out->takes && out->ends && c.lanes && c.of_chunks;
     if (good) {
         memcpy(out->takes, at->takes, TR_TURN_KINDS * chunks * sizeof *out->takes);
-        begin(schedule, at, c.lanes);
-        run(&c);
+        run_best(&c, at);
     } else {
         tr__turns_clear(out);
     }
     tr__free(c.lanes);
+    tr__free(c.of_chunks);
     return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a schedule");
 }

@@ -25,6 +25,7 @@ static int place_rank(tr_place place) {
         [TR_PLACE_DATA] = 11,       [TR_PLACE_SUMS] = 12,
         [TR_PLACE_STATE] = 13,      [TR_PLACE_LOGITS] = 14,
         [TR_PLACE_CACHE] = 15,      [TR_PLACE_FIRST_BAD] = 16,
+        [TR_PLACE_HELD] = 2,
     };
     return ranks[place];
 }

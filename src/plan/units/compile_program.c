@@ -199,6 +199,7 @@ tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call 
         if (status == TR_OK && tr__checks_finite(c->request, variant)) {
             status = tr__draft_check_finite(c, &d);
         }
+        program->weights_at = calls[i].weights ? program->weights_at : program->count;
     }
     if (status == TR_OK) {
         status = draft_end(c, &d);

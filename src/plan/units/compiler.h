@@ -24,6 +24,7 @@ typedef struct tr_compiler {
     const tr_batch_tensors *batch;
     tr_value *alias; // [values] the value whose place it shares: most are their own
     int64_t *saved_offset; // [values] in TR_PLACE_SAVED; -1: not there
+    int64_t *held_offset;  // [values] in TR_PLACE_HELD, likewise
     int64_t *wave_offset;  // [values] in TR_PLACE_WAVE and TR_PLACE_WAVE_GRAD
     tr_packed_param *packings;
     size_t packing_count, packing_capacity;

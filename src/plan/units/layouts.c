@@ -128,12 +128,18 @@ static tr_status lay_out_states(tr_compiler *c) {
     return TR_OK;
 }
 
-// Marks derived values (gradients, recomputed tensors) that pass from one backward
-// segment to another: they live beside the saved ones.
-static void mark_crossing(const tr_compiler *c, bool *crosses, int *segment) {
+// Which of the parts of a backward that do not follow each other at once: a segment;
+// of a unit that has only one, the gradients of weights that come later.
+static int part_of(const tr_call *call) {
+    return call->segment + call->weights;
+}
+
+// Marks derived values (gradients, recomputed tensors) that pass from one part of the
+// backward to another: those between segments live beside the saved ones.
+static void mark_crossing(const tr_compiler *c, bool *crosses, int *part) {
     const tr_derivation *derived = &c->unit->derived;
     for (size_t v = 0; v < c->graph->value_count; v++) {
-        segment[v] = -1;
+        part[v] = -1;
     }
     for (size_t i = 0; i < derived->backward_count; i++) {
         const tr_call *call = &derived->backward[i];
@@ -146,9 +152,9 @@ static void mark_crossing(const tr_compiler *c, bool *crosses, int *segment) {
             tr_value_kind kind = c->graph->values[value].kind;
             bool derived_value = kind == TR_VALUE_GRAD || kind == TR_VALUE_TEMP ||
                                  derived->recomputed[value];
-            crosses[value] = crosses[value] || (derived_value && segment[value] >= 0 &&
-                                                segment[value] != call->segment);
-            segment[value] = call->segment;
+            crosses[value] = crosses[value] || (derived_value && part[value] >= 0 &&
+                                                part[value] != part_of(call));
+            part[value] = part_of(call);
         }
     }
 }
@@ -197,13 +203,28 @@ static void mark_saved(const tr_compiler *c, size_t forward_values, const bool *
     }
 }
 
-static void lay_out_values(tr_compiler *c, const bool *saved) {
+// What passes to gradients of weights that come later lives from then on only.
+static void mark_held(const tr_compiler *c, bool *crosses, bool *held) {
+    for (size_t v = 0; v < c->graph->value_count; v++) {
+        tr_value place = c->alias[v];
+        if (crosses[v] && !in_boundary(c, place)) {
+            held[place] = true;
+        }
+        crosses[v] = false;
+    }
+}
+
+static void lay_out_values(tr_compiler *c, const bool *saved, const bool *held) {
     for (size_t v = 0; v < c->graph->value_count; v++) {
         int64_t bytes = tr__round_up(tr__value_bytes(c, (tr_value)v), TR_ALIGNMENT);
-        c->saved_offset[v] = -1;
+        c->saved_offset[v] = c->held_offset[v] = -1;
         if (saved[v]) {
             c->saved_offset[v] = c->unit->saved_bytes;
             c->unit->saved_bytes += bytes;
+        }
+        if (held[v]) {
+            c->held_offset[v] = c->unit->held_bytes;
+            c->unit->held_bytes += bytes;
         }
         if (c->graph->values[v].wave) {
             c->wave_offset[v] = c->unit->wave_bytes;
@@ -216,23 +237,31 @@ static tr_status lay_out_saved(tr_compiler *c, size_t forward_values) {
     size_t values = c->graph->value_count;
     bool *crosses = tr__calloc(values, sizeof *crosses);
     bool *saved = tr__calloc(values, sizeof *saved);
-    int *segment = tr__calloc(values, sizeof *segment);
+    bool *held = tr__calloc(values, sizeof *held);
+    int *part = tr__calloc(values, sizeof *part);
+    bool weights_later = c->unit->derived.weights < c->unit->derived.backward_count;
     tr_status status = TR_OK;
     c->saved_offset = tr__calloc(values, sizeof *c->saved_offset);
+    c->held_offset = tr__calloc(values, sizeof *c->held_offset);
     c->wave_offset = tr__calloc(values, sizeof *c->wave_offset);
-    if (!crosses || !saved || !segment || !c->saved_offset || !c->wave_offset) {
+    if (!crosses || !saved || !held || !part || !c->saved_offset || !c->held_offset ||
+        !c->wave_offset) {
         status = no_memory(c);
         goto cleanup;
     }
-    if (c->unit->segments > 1) {
-        mark_crossing(c, crosses, segment);
+    if (c->unit->segments > 1 || weights_later) {
+        mark_crossing(c, crosses, part);
+    }
+    if (weights_later) {
+        mark_held(c, crosses, held);
     }
     mark_saved(c, forward_values, crosses, saved);
-    lay_out_values(c, saved);
+    lay_out_values(c, saved, held);
 cleanup:
     tr__free(crosses);
     tr__free(saved);
-    tr__free(segment);
+    tr__free(held);
+    tr__free(part);
     return status;
 }
 

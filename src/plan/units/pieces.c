@@ -1,9 +1,11 @@
 // Cuts programs into pieces where ranks exchange inside of a unit: behind the
 // instruction that makes what is summed, and what checks it. The exchange is a piece of
-// its own, and the piece behind it goes on with the sum. All pieces of a program work
-// in one block of temporaries.
+// its own, and the piece behind it goes on with the sum. All these pieces of a program
+// work in one block of temporaries. Gradients of weights that come later are a piece
+// that works in another.
 #include "plan/units/compiler.h"
 
+#include "base/checked.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -12,25 +14,51 @@
 // begins there ends; NULL: it is the last one.
 static const tr_instruction *next_exchange(const tr_program *whole, size_t first,
                                            size_t *end) {
-    size_t i = first;
-    while (i < whole->count && !whole->instructions[i].exchange) {
+    size_t i = first, last = whole->weights_at;
+    while (i < last && !whole->instructions[i].exchange) {
         i++;
     }
-    const tr_instruction *summed = i < whole->count ? &whole->instructions[i++] : NULL;
-    while (i < whole->count &&
-           whole->instructions[i].out[0].place == TR_PLACE_FIRST_BAD) {
+    const tr_instruction *summed = i < last ? &whole->instructions[i++] : NULL;
+    while (i < last && whole->instructions[i].out[0].place == TR_PLACE_FIRST_BAD) {
         i++;
     }
     *end = i;
     return summed;
 }
 
+static bool has_weights(const tr_program *whole) {
+    return whole->weights_at < whole->count;
+}
+
 static int count_pieces(const tr_program *whole) {
-    int count = 1;
+    int count = 1 + has_weights(whole);
     for (size_t first = 0; next_exchange(whole, first, &first);) {
         count += 2;
     }
     return count;
+}
+
+static int64_t end_in_temp(const tr_operand *operand, const tr_tensor_desc *desc) {
+    return operand->place == TR_PLACE_TEMP ? operand->offset + tr_tensor_bytes(*desc)
+                                           : 0;
+}
+
+// The temporaries that instructions [first, end) work in.
+static int64_t temp_bytes(const tr_program *whole, size_t first, size_t end) {
+    int64_t bytes = 0;
+    for (size_t i = first; i < end; i++) {
+        const tr_instruction *at = &whole->instructions[i];
+        size_t room =
+            at->kernel->workspace ? at->kernel->workspace(&at->desc, at->state) : 0;
+        bytes = tr__max_i64(bytes, room ? at->workspace + (int64_t)room : 0);
+        for (int k = 0; k < at->desc.in_count; k++) {
+            bytes = tr__max_i64(bytes, end_in_temp(&at->in[k], &at->desc.in[k]));
+        }
+        for (int k = 0; k < at->desc.out_count; k++) {
+            bytes = tr__max_i64(bytes, end_in_temp(&at->out[k], &at->desc.out[k]));
+        }
+    }
+    return tr__round_up(bytes, TR_ALIGNMENT);
 }
 
 static void add_cost(tr_program *piece, const tr_instruction *at) {
@@ -90,11 +118,22 @@ static tr_program *begin_piece(tr_unit_program *unit, const tr_program *whole,
     return piece;
 }
 
-static bool cut_program(tr_unit_program *unit, const tr_program *whole) {
+static bool cut_weights(tr_unit_program *unit, const tr_program *whole) {
+    tr_program *piece = begin_piece(unit, whole, 0);
+    piece->ends = piece->weights = true;
+    piece->received = (tr_operand){.place = TR_PLACE_NONE};
+    piece->temp_bytes = temp_bytes(whole, whole->weights_at, whole->count);
+    return cut(whole, whole->weights_at, whole->count, piece);
+}
+
+static bool cut_program(tr_unit_program *unit, tr_program *whole) {
     const tr_instruction *summed = NULL;
     bool good = true;
     size_t first = 0, end = 0;
     int number = 0;
+    if (has_weights(whole)) { // which have temporaries of their own
+        whole->temp_bytes = temp_bytes(whole, 0, whole->weights_at);
+    }
     do {
         tr_program *piece = begin_piece(unit, whole, number++);
         piece->received =
@@ -108,7 +147,7 @@ static bool cut_program(tr_unit_program *unit, const tr_program *whole) {
             good = make_exchange(summed, begin_piece(unit, whole, number++));
         }
     } while (summed && good);
-    return good;
+    return good && (!has_weights(whole) || cut_weights(unit, whole));
 }
 
 bool tr__unit_cut(tr_compiler *c) {

@@ -25,6 +25,12 @@ static tr_operand in_temp(tr_draft *d, tr_value value) {
     return at(TR_PLACE_TEMP, d->temp_of[value]);
 }
 
+// What passes within a backward, or to the gradients of weights that come later.
+static tr_operand passing_place(const tr_compiler *c, tr_draft *d, tr_value value) {
+    return c->held_offset[value] >= 0 ? at(TR_PLACE_HELD, c->held_offset[value])
+                                      : in_temp(d, value);
+}
+
 static tr_operand in_param(const tr_compiler *c, tr_place place, int index) {
     const tr_program_param *param = &c->unit->params[index];
     tr_dtype element = place == TR_PLACE_PARAM ? c->request->real : TR_F32;
@@ -62,7 +68,8 @@ static tr_operand node_place(const tr_compiler *c, tr_draft *d, tr_value value) 
     if (c->saved_offset[value] >= 0 && keeps(c, d->variant)) {
         return at(TR_PLACE_SAVED, c->saved_offset[value]);
     }
-    return in_temp(d, value);
+    return d->variant == TR_VARIANT_BACKWARD ? passing_place(c, d, value)
+                                             : in_temp(d, value);
 }
 
 static tr_operand grad_place(const tr_compiler *c, tr_draft *d, tr_value value) {
@@ -88,7 +95,7 @@ static tr_operand grad_place(const tr_compiler *c, tr_draft *d, tr_value value) 
     if (c->saved_offset[value] >= 0) {
         return at(TR_PLACE_SAVED, c->saved_offset[value]);
     }
-    return in_temp(d, value);
+    return passing_place(c, d, value);
 }
 
 static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) {
@@ -108,7 +115,7 @@ static tr_operand find_place(const tr_compiler *c, tr_draft *d, tr_value value) 
     case TR_VALUE_GRAD:
         return grad_place(c, d, value);
     case TR_VALUE_TEMP:
-        return in_temp(d, value);
+        return passing_place(c, d, value);
     case TR_VALUE_LOGITS:
         return at(TR_PLACE_LOGITS, 0);
     case TR_VALUE_CACHE:

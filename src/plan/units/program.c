@@ -76,14 +76,42 @@ tr_piece_range tr__segment_pieces(const tr_unit_program *unit, tr_variant role,
     return range;
 }
 
-uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
-                           tr_place place) {
-    tr_piece_range pieces = tr__segment_pieces(unit, role, segment);
+tr_piece_range tr__segment_at_once(const tr_unit_program *unit, tr_variant role,
+                                   int segment) {
+    tr_piece_range range = tr__segment_pieces(unit, role, segment);
+    range.end -=
+        range.end > range.first && tr__unit_piece(unit, role, range.end - 1)->weights;
+    return range;
+}
+
+tr_piece_range tr__segment_weights(const tr_unit_program *unit, int segment) {
+    const tr_variant role = TR_VARIANT_BACKWARD;
+    tr_piece_range range = tr__segment_pieces(unit, role, segment);
+    range.first = tr__segment_at_once(unit, role, segment).end;
+    return range;
+}
+
+static uint32_t flats_of(const tr_unit_program *unit, tr_variant role,
+                         tr_piece_range pieces, tr_place place) {
     uint32_t flats = 0;
     for (int i = pieces.first; i < pieces.end; i++) {
         flats |= tr__program_flats(tr__unit_piece(unit, role, i), place);
     }
     return flats;
+}
+
+uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
+                           tr_place place) {
+    return flats_of(unit, role, tr__segment_pieces(unit, role, segment), place);
+}
+
+uint32_t tr__run_flats(const tr_unit_program *unit, const tr_program *program,
+                       tr_place place) {
+    tr_piece_range pieces =
+        program->weights
+            ? tr__segment_weights(unit, program->segment)
+            : tr__segment_at_once(unit, program->variant, program->segment);
+    return flats_of(unit, program->variant, pieces, place);
 }
 
 bool tr__unit_exchanges(const tr_unit_program *unit) {

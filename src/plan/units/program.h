@@ -21,6 +21,7 @@ typedef enum tr_place {
     TR_PLACE_INPUT_GRAD,  // gradients of the two
     TR_PLACE_OUTPUT_GRAD, //
     TR_PLACE_SAVED,       // kept from forward to backward, or from segment to segment
+    TR_PLACE_HELD,        // kept by a backward for the gradients of weights, later
     TR_PLACE_WAVE,        // one for all micro-batches of the wave
     TR_PLACE_WAVE_GRAD,   //
     TR_PLACE_TEMP,        // within one program, workspaces included
@@ -107,7 +108,10 @@ typedef struct tr_program {
     tr_variant variant; // its role
     int segment;        // 0 where the role is not cut by segments
     int piece;          // among those of its role
-    bool begins, ends;  // the first, the last piece of its segment
+    // The first, the last of the pieces that follow each other at once: those of its
+    // segment, but for the gradients of weights that come later.
+    bool begins, ends;
+    bool weights; // of a backward: makes those, and is a piece by itself
     // Not 0: it is an exchange. Its only instruction names what is summed, where it
     // lies, over the ranks on these axes.
     tr_axes exchange;
@@ -116,6 +120,7 @@ typedef struct tr_program {
     int64_t received_bytes;
     tr_instruction *instructions;
     size_t count;
+    size_t weights_at; // before it is cut: where they begin; `count`: there are none
     tr_program_block *blocks;
     size_t block_count;
     tr_program_access *accesses;
@@ -144,7 +149,7 @@ typedef struct tr_unit_program {
     int first_of[TR_VARIANTS + 1];
     int64_t input_bytes, output_bytes;           // of one micro-batch's boundary
     int64_t input_grad_bytes, output_grad_bytes; // the same, 0: they have no gradients
-    int64_t saved_bytes;                         // of one micro-batch
+    int64_t saved_bytes, held_bytes;             // of one micro-batch
     int64_t wave_bytes;                          // of the unit
     int64_t *state_offset;                       // [graph->state_count] bytes
     int64_t state_bytes;                         // of the unit
@@ -174,6 +179,7 @@ typedef struct tr_compile_request {
     tr_dtype real;                // f32, bf16 or f16: what units compute in
     bool fp8;                     // and whether the unit multiplies in 8 bits
     tr_quantization quantization; // how frozen weights of linear layers are kept
+    bool weights_later;           // gradients of weights may come later
     bool finite;                  // results of a training are checked (finite.h)
     bool packs;                   // kernels keep what they make of parameters
     const tr_plan_request *plan;  // says what is frozen, and has the model
@@ -202,10 +208,17 @@ typedef struct tr_piece_range {
 } tr_piece_range;
 tr_piece_range tr__segment_pieces(const tr_unit_program *unit, tr_variant role,
                                   int segment);
+// Of these, those that make gradients of weights later (at most one); all others.
+tr_piece_range tr__segment_weights(const tr_unit_program *unit, int segment);
+tr_piece_range tr__segment_at_once(const tr_unit_program *unit, tr_variant role,
+                                   int segment);
 // Bit f: a piece of the segment reads (TR_PLACE_PARAM) or writes (TR_PLACE_PARAM_GRAD)
 // the unit's flat f.
 uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
                            tr_place place);
+// The same of the pieces that follow each other at once, of which the program is one.
+uint32_t tr__run_flats(const tr_unit_program *unit, const tr_program *program,
+                       tr_place place);
 // Do ranks exchange inside of the unit in any of its roles?
 bool tr__unit_exchanges(const tr_unit_program *unit);
 // Where tensor `index` lies among those that a unit hands on, in bytes.

@@ -267,8 +267,10 @@ static tr_status compile_unit(tr_compiler *c) {
     size_t forward_values = c->graph->value_count;
     tr_status status = TR_OK;
     if (c->request->train) {
-        status =
-            tr__derive(c->graph, c->request->recomputed, &c->unit->derived, c->err);
+        status = tr__derive(
+            c->graph,
+            (tr_derive_request){c->request->recomputed, c->request->weights_later},
+            &c->unit->derived, c->err);
     }
     c->unit->segments = c->graph->segment_count;
     c->unit->cache_room = c->graph->cache_room;
@@ -303,6 +305,7 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
     tr__free(c.whole);
     tr__free(c.alias);
     tr__free(c.saved_offset);
+    tr__free(c.held_offset);
     tr__free(c.wave_offset);
     tr__free(c.packings);
     if (status != TR_OK) {

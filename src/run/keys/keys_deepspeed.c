@@ -4,7 +4,6 @@
 #include "run/keys/keys.h"
 
 static const char *const reductions[] = {"mean", "sum", NULL};
-static const char *const later_pipeline_orders[] = {"zero_bubble", "v", NULL};
 
 #define NOTHING(key_types)                                                             \
     .types = (key_types), .status = TR_KEY_NO_MEANING, .doc = "has no meaning here"
@@ -251,7 +250,6 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "\"auto\"",
      .choices = tr__pipeline_names,
-     .later = later_pipeline_orders,
      .doc = "order in which stages take micro-batches; \"auto\": \"1f1b\", or "
             "\"interleaved\" with virtual stages",
      .idle = tr__idle_one_stage,

@@ -67,6 +67,10 @@ static void schedules_change_no_bit(void **state) {
         {2, SCHEDULE("interleaved", 3), REPRODUCIBLE(", \"wave\": 3") RECOMPUTED},
         {4, SCHEDULE("breadth_first", 2), REPRODUCIBLE("") ZERO_ALONE(3)},
         {4, SCHEDULE("breadth_first", 1), REPRODUCIBLE(", \"wave\": 2")},
+        {4, SCHEDULE("zero_bubble", 1), REPRODUCIBLE("") RECOMPUTED},
+        {2, SCHEDULE("zero_bubble", 1), REPRODUCIBLE(", \"wave\": 2") ZERO_ALONE(1)},
+        {4, SCHEDULE("v", 2), REPRODUCIBLE("")},
+        {2, SCHEDULE("v", 2), REPRODUCIBLE(", \"wave\": 3") RECOMPUTED},
     };
     samples data;
     char text[TEXT_MAX];
