@@ -1,5 +1,6 @@
 // Processor, threads, limits, memory: as Linux tells of them.
 #include "cli/doctor_findings.h"
+#include "cli/proc.h"
 
 #include <tranche/types.h>
 
@@ -11,29 +12,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { TEXT = 512, SIZE_TEXT = 32 };
-
-// The rest of the first line of a file that begins with `key`, without blanks and ':'.
-static bool find_line(const char *path, const char *key, char text[TEXT]) {
-    char line[8192];
-    bool found = false;
-    FILE *file = fopen(path, "re");
-    while (file && !found && fgets(line, sizeof line, file)) {
-        found = strncmp(line, key, strlen(key)) == 0;
-    }
-    if (file) {
-        fclose(file);
-    }
-    if (found) {
-        const char *value = line + strlen(key) + strspn(line + strlen(key), " \t:");
-        snprintf(text, TEXT, "%.*s", (int)strcspn(value, "\n"), value);
-    }
-    return found;
-}
+enum { TEXT = CLI_PROC_TEXT, SIZE_TEXT = 32 };
 
 static int64_t meminfo(const char *key) {
     char text[TEXT];
-    return find_line("/proc/meminfo", key, text) ? strtoll(text, NULL, 10) << 10 : -1;
+    return cli_proc_line("/proc/meminfo", key, text) ? strtoll(text, NULL, 10) << 10
+                                                     : -1;
 }
 
 // ---- processor
@@ -129,7 +113,7 @@ static void add_instructions(cli_findings *to) {
 
 void cli_doctor_processor(cli_findings *to) {
     char name[TEXT];
-    if (!find_line("/proc/cpuinfo", "model name", name)) {
+    if (!cli_proc_line("/proc/cpuinfo", "model name", name)) {
         snprintf(name, sizeof name, "not known");
     }
     const cli_finding finding = {CLI_HEALTHY, "name", name, "what computes", NULL};
@@ -144,7 +128,7 @@ void cli_doctor_processor(cli_findings *to) {
 static int cores_here(void) {
     char mask[TEXT];
     int cores = 0;
-    bool known = find_line("/proc/self/status", "Cpus_allowed:", mask);
+    bool known = cli_proc_line("/proc/self/status", "Cpus_allowed:", mask);
     for (const char *c = mask; known && *c; c++) {
         const char digit[] = {*c, '\0'};
         for (long bits = strtol(digit, NULL, 16); bits > 0; bits >>= 1) {

@@ -6,19 +6,23 @@
 #include "report/page.h"
 #include "report/terminal.h"
 
+#include <tranche/checkpoint.h>
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-enum { SETTINGS_MAX = 1 << 24 }; // bytes of a run.json
+enum { SETTINGS_MAX = 1 << 24 }; // bytes of a run.json, of a history.jsonl
 
 // A run that is shown, and what is freed for it.
 typedef struct shown {
     plot_run *metrics;
     plot_place place; // how far these have been read
-    json_t *settings;
+    json_t *settings, *history;
+    tr_checkpoint_entry *checkpoints; // [checkpoint_count]
+    size_t checkpoint_count;
     tr_run *run;
     tr_plan *plan;
     tr_error no_plan;
@@ -44,6 +48,31 @@ static json_t *read_settings(const char *file) {
         return NULL;
     }
     return settings;
+}
+
+// The objects of the folder's history.jsonl; a line that is none is passed over.
+static json_t *read_history(const char *path) {
+    char *file = NULL, *text = NULL;
+    size_t bytes = 0;
+    json_t *history = json_array();
+    if (asprintf(&file, "%s/history.jsonl", path) < 0) {
+        return history;
+    }
+    if (cli_file_read(file, SETTINGS_MAX, &text, &bytes, NULL) == TR_OK) {
+        for (size_t at = 0; at < bytes;) {
+            const char *end = memchr(text + at, '\n', bytes - at);
+            size_t length = end ? (size_t)(end - text) - at : bytes - at;
+            json_t *event = json_loadb(text + at, length, 0, NULL);
+            if (json_is_object(event)) {
+                json_array_append(history, event);
+            }
+            json_decref(event);
+            at += length + 1;
+        }
+    }
+    free(text);
+    free(file);
+    return history;
 }
 
 // What is asked of a report.
@@ -194,20 +223,39 @@ static void clear(shown *of) {
     tr_plan_destroy(of->plan);
     tr_run_destroy(of->run);
     json_decref(of->settings);
+    json_decref(of->history);
+    tr_checkpoint_list_destroy(of->checkpoints, of->checkpoint_count);
     timeline_free(&of->planned);
     timeline_free(&of->traced);
     free(of->metrics);
     *of = (shown){0};
 }
 
-static tr_status write_page(const report_ask *ask, const shown *all, bool goes_on,
+// What a folder has more of by now, beside metrics.
+static void look_again(const char *path, shown *of) {
+    json_decref(of->history);
+    tr_checkpoint_list_destroy(of->checkpoints, of->checkpoint_count);
+    of->history = NULL;
+    of->checkpoints = NULL;
+    of->checkpoint_count = 0;
+    if (of->metrics) {
+        of->history = read_history(path);
+        tr_checkpoint_list(path, &of->checkpoints, &of->checkpoint_count, NULL);
+    }
+}
+
+static tr_status write_page(const report_ask *ask, shown *all, bool goes_on,
                             tr_error *err) {
     page_run runs[PLOT_RUNS_MAX];
     cli_output to;
     for (size_t i = 0; i < ask->count; i++) {
+        look_again(ask->paths[i], &all[i]);
         runs[i] = (page_run){ask->paths[i],
                              all[i].metrics,
                              all[i].settings,
+                             all[i].history,
+                             all[i].checkpoints,
+                             all[i].checkpoint_count,
                              all[i].plan,
                              all[i].no_plan.message,
                              all[i].planned.span_count > 0 ? &all[i].planned : NULL,

@@ -2,6 +2,7 @@
 #include "cli/launch.h"
 #include "cli/run_options.h"
 #include "cli/train_events.h"
+#include "cli/train_history.h"
 #include "cli/waiting.h"
 #include "report/screen.h"
 
@@ -105,6 +106,9 @@ static tr_status train(const cli_run *asked, const char *file, talk of, tr_comm 
         status = tr_engine_create(run, plan, &engine, err);
     }
     if (status == TR_OK) {
+        if (tr_comm_speaks(comm)) {
+            cli_history_begin(run, tr_engine_steps_done(engine));
+        }
         status = train_on_screen(engine, comm, of, err);
     }
     tr_engine_destroy(engine);
@@ -120,12 +124,20 @@ static int asked(tr_comm *comm) {
     return (int)most;
 }
 
-// What a run says, as the user wants it.
+// How the user wants what a run says.
+static void (*words)(void *user, tr_message_level level, const char *line);
+
+static void say_and_keep(void *user, tr_message_level level, const char *line) {
+    cli_history_say(level, line);
+    words(user, level, line);
+}
+
 static void choose_words(cli_run *run, talk of) {
-    run->say = of.json && of.quiet ? cli_event_warning
-               : of.json           ? cli_event_say
-               : of.quiet          ? cli_say_warning
-                                   : cli_say;
+    words = of.json && of.quiet ? cli_event_warning
+            : of.json           ? cli_event_say
+            : of.quiet          ? cli_say_warning
+                                : cli_say;
+    run->say = say_and_keep;
 }
 
 // Waits for all ranks, and says so where that takes long.
@@ -197,6 +209,7 @@ static int end(tr_comm *comm, tr_status status, const tr_error *err, talk of) {
     int exit_status = !good        ? tr_status_exit(status)
                       : number > 0 ? tr_status_exit(TR_INTERRUPTED) + number
                                    : 0;
+    cli_history_end(exit_status, good ? NULL : err->message);
     if (tr_comm_speaks(comm)) {
         say_end(exit_status, good ? NULL : err, of);
     }

@@ -192,6 +192,9 @@ tr_status page_write(const page_all *page, FILE *to, tr_error *err) {
         put_memory(&runs[r], r, to);
         put_time(&runs[r], r, to);
     }
+    for (int r = 0; r < count; r++) {
+        page_history(&runs[r], to);
+    }
     fputs("<section id=\"settings\"><h2>Settings</h2>\n", to);
     tr_status status = page_settings(runs, count, to, err);
     fputs("</section>\n</main>\n", to);

@@ -6,6 +6,7 @@
 #include "report/plot.h"
 #include "report/timeline.h"
 
+#include <tranche/checkpoint.h>
 #include <tranche/plan.h>
 
 #include <jansson.h>
@@ -15,8 +16,11 @@ typedef struct page_run {
     const char *path;        // as it was given
     const plot_run *metrics; // what it has come to
     const json_t *settings;  // its run.json: every value, and where it is from
-    const tr_plan *plan;     // of its step
-    const char *no_plan;     // why there is none, in words
+    const json_t *history;   // what is in its history.jsonl, as an array
+    const tr_checkpoint_entry *checkpoints; // [checkpoint_count] in its folder
+    size_t checkpoint_count;
+    const tr_plan *plan; // of its step
+    const char *no_plan; // why there is none, in words
     // One step as it was simulated, and as it was traced.
     const timeline *planned, *traced;
 } page_run;
@@ -65,6 +69,10 @@ void page_ledger(const page_run *run, FILE *to);
 void page_time(const page_run *run, FILE *to);
 // A JSON array: an object for each run, with its longest spans. TR_MEMORY.
 tr_status page_times(const page_run *runs, int count, FILE *to, tr_error *err);
+
+// ---- page_history.c
+// Which processes trained it, and how they ended; nothing where nothing says so.
+void page_history(const page_run *run, FILE *to);
 
 // ---- page_settings.c
 // What differs between the settings of runs, and all settings of each, as tables.

@@ -96,12 +96,31 @@ static void put_series(const curves *c, const plot_series *s, plot_name name,
     fputc('}', c->to);
 }
 
-static void put_marks(const plot_run *run, FILE *to) {
+static void put_mark(int64_t step, const char *what, bool *first, FILE *to) {
+    fprintf(to, "%s[%" PRId64 ",\"%s\"]", *first ? "" : ",", step, what);
+    *first = false;
+}
+
+// Steps at which something happened; what the folder says of the run: where it was
+// resumed, and of which steps there are checkpoints.
+static void put_marks(const page_run *run, FILE *to) {
     static const char *const names[PLOT_EVENTS] = {"skipped", "spike", "rollback"};
+    bool first = true;
+    size_t number;
+    const json_t *event;
     fputs("\"marks\":[", to);
-    for (int i = 0; i < run->mark_count; i++) {
-        fprintf(to, "%s[%" PRId64 ",\"%s\"]", i > 0 ? "," : "", run->marks[i].step,
-                names[run->marks[i].event]);
+    for (int i = 0; i < run->metrics->mark_count; i++) {
+        const plot_mark *mark = &run->metrics->marks[i];
+        put_mark(mark->step, names[mark->event], &first, to);
+    }
+    json_array_foreach((json_t *)run->history, number, event) {
+        json_int_t step = json_integer_value(json_object_get(event, "step"));
+        if (step > 0 && number < PLOT_MARKS_MAX) {
+            put_mark(step, "resumed", &first, to);
+        }
+    }
+    for (size_t i = 0; i < run->checkpoint_count && i < PLOT_MARKS_MAX; i++) {
+        put_mark(run->checkpoints[i].step, "checkpoint", &first, to);
     }
     fputc(']', to);
 }
@@ -121,7 +140,7 @@ static void put_run(const curves *c, const page_run *run) {
     fputs("}", c->to);
     if (run->metrics) {
         fputc(',', c->to);
-        put_marks(run->metrics, c->to);
+        put_marks(run, c->to);
     }
     fputs("}", c->to);
 }

@@ -129,6 +129,20 @@ function optionsOf(panel, lines, choice) {
   };
 }
 
+const markColors = {skipped: "#c0392b", spike: "#b94c05", rollback: "#7a52c7",
+                    resumed: "#1f7a8c", checkpoint: "#8a8f98"};
+
+// What the lines across the loss mean, of those that there are.
+function markLegend(runs) {
+  const legend = element("div", {className: "legend"});
+  for (const what of Object.keys(markColors)) {
+    if (runs.some((run) => (run.marks || []).some((mark) => mark[1] === what))) {
+      legend.append(element("span", {}, swatch(markColors[what]), what));
+    }
+  }
+  return legend;
+}
+
 class Chart {
   constructor(panel, page) {
     this.panel = panel;
@@ -143,6 +157,7 @@ class Chart {
     this.box = element("div", {className: "chart"}, element("h3", {}, panel.title),
       this.plot, this.values, element("div", {className: "tools"}, button), place);
     this.box.dataset.chart = panel.title;
+    if (panel === panels[0]) { this.plot.after(markLegend(page.runs)); }
     this.plot.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -167,15 +182,14 @@ class Chart {
     });
   }
 
-  // Skips, spikes and rollbacks: lines at their steps.
+  // What happened at a step, as lines there.
   marks(context, area, graph) {
-    const colors = {skipped: "#c0392b", spike: "#b94c05", rollback: "#7a52c7"};
     if (this.panel !== panels[0]) { return; }
     for (const run of this.page.runs) {
       const place = placeOf(run, this.page.choice.axis);
       for (const [step, what] of run.marks || []) {
         const x = graph.toDomXCoord(place(step));
-        context.fillStyle = colors[what];
+        context.fillStyle = markColors[what];
         context.globalAlpha = 0.5;
         context.fillRect(x - 0.5, area.y, 1, area.h);
       }

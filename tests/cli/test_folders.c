@@ -111,7 +111,7 @@ static void test_file_limit(void **state) {
 static void test_full_out(void **state) {
     run_file(state, text_run, ", \"checkpoint\": {\"every\": 1, \"keep\": 2}");
     train_whole(state, "whole");
-    if (!mount_small(state, "small", "size=400k")) {
+    if (!mount_small(state, "small", "size=404k")) {
         print_message("a file system of its own may not be mounted here\n");
         skip();
     }

@@ -318,7 +318,7 @@ static void test_checkpoints(void **state) {
     struct stat info;
     run_file(state, classifier_run, ", \"checkpoint\": {\"every\": 2, \"keep\": 3}");
     free(succeed(state, LIST("train", "run.json")));
-    assert_int_equal(count_names(state, "out"), 4);
+    assert_int_equal(count_names(state, "out"), 5);
     assert_int_equal(count_names(state, "out/checkpoints"), 3 + 1);
     for (int step = 4; step <= 8; step += 2) {
         snprintf(name, sizeof name, "out/checkpoints/step-%08d", step);
