@@ -82,6 +82,9 @@ engine_alone='^cuda/|^cli/soak$|^train/(adapting|half|sums|frozen|trace|statisti
 # tests there run.
 engine_again='^guard/train/(goldens|invariance)$|^train/(adapting|half|sums|frozen|trace|statistics|noise|goldens|freeze|residency)-[2-9]$|^train/mesh-tensor-'
 
+# Exchanges on three ranks, and on two nodes of two, run the same threads as these do.
+ranks_again='^comm/exchange-(2|nodes-8x[24])$'
+
 # timed WHAT COMMAND...: notes how long the command takes
 timed() {
     took="$took${took:+, }$1 "
@@ -192,7 +195,8 @@ part() {
         ;;
     tsan)
         timed "release's kernels" build release build kernels &&
-            with_one_thread suite tsan build-tsan tests-threads --label-regex threads
+            with_one_thread suite tsan build-tsan tests-threads --label-regex threads \
+                --exclude-regex "$ranks_again"
         ;;
     fuzz)
         if tools/has_fuzzer.sh >/dev/null 2>&1; then
