@@ -93,6 +93,16 @@ tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *ou
     return status;
 }
 
+tr_status tr__infer_as_input(const tr_op_node *node, tr_tensor_desc *out,
+                             int *out_count, tr_error *err) {
+    return tr__operand_same(node, 1, out, out_count, err);
+}
+
+tr_status tr__infer_as_inputs(const tr_op_node *node, tr_tensor_desc *out,
+                              int *out_count, tr_error *err) {
+    return tr__operand_same(node, 2, out, out_count, err);
+}
+
 static bool are_real(const tr_tensor_desc *tensor, int count, tr_dtype real,
                      uint32_t plain) {
     for (int i = 0; i < count; i++) {

@@ -23,6 +23,11 @@ tr_status tr__operand_real(const tr_op_node *node, int i, tr_error *err);
 // Input i is as above and of that shape.
 tr_status tr__operand_shape(const tr_op_node *node, int i, tr_dtype dtype,
                             tr_shape shape, tr_error *err);
+// Shape rules (tr_op.infer) of the next one, for ops of one input and of two.
+tr_status tr__infer_as_input(const tr_op_node *node, tr_tensor_desc *out,
+                             int *out_count, tr_error *err);
+tr_status tr__infer_as_inputs(const tr_op_node *node, tr_tensor_desc *out,
+                              int *out_count, tr_error *err);
 // A shape rule: every one of the node's `count` inputs is of one real type and one
 // shape, and so is its only output.
 tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *out,

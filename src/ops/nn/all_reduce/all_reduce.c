@@ -7,11 +7,6 @@
 // They move elements as they are: the kernels are those of copy.
 extern const tr_kernel tr__copy_reference;
 
-static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                       tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
 static int pass_on(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     (void)node;
     rules[0] = (tr_rule){.in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
@@ -30,7 +25,7 @@ const tr_op tr__op_all_reduce = {
     .attr_bytes = sizeof(tr_all_reduce_attr),
     .flags = TR_OP_EXCHANGE,
     .in_place = 1,
-    .infer = infer,
+    .infer = tr__infer_as_input,
     .backward = pass_on,
     .reference = &tr__copy_reference,
 };
@@ -39,7 +34,7 @@ const tr_op tr__op_all_reduce_gradient = {
     .name = "all_reduce_gradient",
     .attr_bytes = sizeof(tr_all_reduce_attr),
     .in_place = 1,
-    .infer = infer,
+    .infer = tr__infer_as_input,
     .backward = sum_gradient,
     .reference = &tr__copy_reference,
 };

@@ -6,16 +6,6 @@
 
 extern const tr_kernel tr__gelu_reference, tr__gelu_backward_reference;
 
-static tr_status gelu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                            tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
-static tr_status gelu_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
-                                     int *out_count, tr_error *err) {
-    return tr__operand_same(node, 2, out, out_count, err);
-}
-
 static int gelu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     rules[0] = (tr_rule){
         .op = &tr__op_gelu_backward,
@@ -30,7 +20,7 @@ const tr_op tr__op_gelu = {
     .name = "gelu",
     .attr_bytes = sizeof(tr_gelu_attr),
     .split = tr__split_elements,
-    .infer = gelu_infer,
+    .infer = tr__infer_as_input,
     .backward = gelu_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__gelu_reference,
@@ -39,6 +29,6 @@ const tr_op tr__op_gelu = {
 const tr_op tr__op_gelu_backward = {
     .name = "gelu_backward",
     .attr_bytes = sizeof(tr_gelu_attr),
-    .infer = gelu_backward_infer,
+    .infer = tr__infer_as_inputs,
     .reference = &tr__gelu_backward_reference,
 };

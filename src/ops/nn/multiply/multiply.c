@@ -4,11 +4,6 @@
 
 extern const tr_kernel tr__multiply_reference;
 
-static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                       tr_error *err) {
-    return tr__operand_same(node, 2, out, out_count, err);
-}
-
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     (void)node;
     for (int i = 0; i < 2; i++) {
@@ -24,7 +19,7 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
 const tr_op tr__op_multiply = {
     .name = "multiply",
     .split = tr__split_elements,
-    .infer = infer,
+    .infer = tr__infer_as_inputs,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__multiply_reference,

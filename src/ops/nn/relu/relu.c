@@ -4,16 +4,6 @@
 
 extern const tr_kernel tr__relu_reference, tr__relu_backward_reference;
 
-static tr_status relu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                            tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
-static tr_status relu_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
-                                     int *out_count, tr_error *err) {
-    return tr__operand_same(node, 2, out, out_count, err);
-}
-
 static int relu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     (void)node;
     rules[0] = (tr_rule){
@@ -27,7 +17,7 @@ static int relu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 const tr_op tr__op_relu = {
     .name = "relu",
     .split = tr__split_elements,
-    .infer = relu_infer,
+    .infer = tr__infer_as_input,
     .backward = relu_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__relu_reference,
@@ -35,6 +25,6 @@ const tr_op tr__op_relu = {
 
 const tr_op tr__op_relu_backward = {
     .name = "relu_backward",
-    .infer = relu_backward_infer,
+    .infer = tr__infer_as_inputs,
     .reference = &tr__relu_backward_reference,
 };

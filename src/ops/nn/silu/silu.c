@@ -4,16 +4,6 @@
 
 extern const tr_kernel tr__silu_reference, tr__silu_backward_reference;
 
-static tr_status silu_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                            tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
-static tr_status silu_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
-                                     int *out_count, tr_error *err) {
-    return tr__operand_same(node, 2, out, out_count, err);
-}
-
 static int silu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     (void)node;
     rules[0] = (tr_rule){
@@ -27,7 +17,7 @@ static int silu_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 const tr_op tr__op_silu = {
     .name = "silu",
     .split = tr__split_elements,
-    .infer = silu_infer,
+    .infer = tr__infer_as_input,
     .backward = silu_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__silu_reference,
@@ -35,6 +25,6 @@ const tr_op tr__op_silu = {
 
 const tr_op tr__op_silu_backward = {
     .name = "silu_backward",
-    .infer = silu_backward_infer,
+    .infer = tr__infer_as_inputs,
     .reference = &tr__silu_backward_reference,
 };

@@ -6,16 +6,6 @@
 
 extern const tr_kernel tr__softmax_reference, tr__softmax_backward_reference;
 
-static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                       tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
-static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
-                                int *out_count, tr_error *err) {
-    return tr__operand_same(node, 2, out, out_count, err);
-}
-
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     rules[0] = (tr_rule){
         .op = &tr__op_softmax_backward,
@@ -29,7 +19,7 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
 const tr_op tr__op_softmax = {
     .name = "softmax",
     .attr_bytes = sizeof(tr_softmax_attr),
-    .infer = infer,
+    .infer = tr__infer_as_input,
     .backward = backward,
     .recompute_class = {TR_RECOMPUTE_ATTENTION},
     .reference = &tr__softmax_reference,
@@ -38,6 +28,6 @@ const tr_op tr__op_softmax = {
 const tr_op tr__op_softmax_backward = {
     .name = "softmax_backward",
     .attr_bytes = sizeof(tr_softmax_attr),
-    .infer = backward_infer,
+    .infer = tr__infer_as_inputs,
     .reference = &tr__softmax_backward_reference,
 };

@@ -4,16 +4,6 @@
 
 extern const tr_kernel tr__tanh_reference, tr__tanh_backward_reference;
 
-static tr_status tanh_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
-                            tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
-static tr_status tanh_backward_infer(const tr_op_node *node, tr_tensor_desc *out,
-                                     int *out_count, tr_error *err) {
-    return tr__operand_same(node, 2, out, out_count, err);
-}
-
 static int tanh_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     (void)node;
     rules[0] = (tr_rule){
@@ -27,7 +17,7 @@ static int tanh_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 const tr_op tr__op_tanh = {
     .name = "tanh",
     .split = tr__split_elements,
-    .infer = tanh_infer,
+    .infer = tr__infer_as_input,
     .backward = tanh_backward,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__tanh_reference,
@@ -35,6 +25,6 @@ const tr_op tr__op_tanh = {
 
 const tr_op tr__op_tanh_backward = {
     .name = "tanh_backward",
-    .infer = tanh_backward_infer,
+    .infer = tr__infer_as_inputs,
     .reference = &tr__tanh_backward_reference,
 };

@@ -52,11 +52,6 @@ static tr_status part_infer(const tr_op_node *node, tr_tensor_desc *out, int *ou
     return status;
 }
 
-static tr_status reduce_infer(const tr_op_node *node, tr_tensor_desc *out,
-                              int *out_count, tr_error *err) {
-    return tr__operand_same(node, 1, out, out_count, err);
-}
-
 static tr_rule rule_of(const tr_op_node *node, const tr_op *op, tr_ref in, tr_ref out) {
     tr_rule rule = {.op = op, .in = {in}, .out = {out}};
     memcpy(rule.attr, node->attr, sizeof(tr_token_parts_attr));
@@ -104,7 +99,7 @@ const tr_op tr__op_reduce_scatter = {
     .attr_bytes = sizeof(tr_token_parts_attr),
     .flags = TR_OP_EXCHANGE | TR_OP_REDUCES,
     .in_place = 1,
-    .infer = reduce_infer,
+    .infer = tr__infer_as_input,
     .backward = pass_on,
     .reference = &tr__copy_reference,
 };
