@@ -19,6 +19,11 @@ static double flops_of(const tr_unit_program *unit, tr_variant variant) {
     return flops;
 }
 
+// Kernels whose cost nobody knows make all units alike.
+double tr__unit_cost(const tr_unit_program *unit, tr_variant variant) {
+    return 1 + flops_of(unit, variant);
+}
+
 // The costs [TR_TURN_KINDS][units] of the units' programs. A forward is there once,
 // whatever it keeps; and again in the backward where it is recomputed.
 static void take_costs(const tr_plan *plan, double *cost) {
@@ -26,9 +31,8 @@ static void take_costs(const tr_plan *plan, double *cost) {
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_unit_program *unit = plan->units[u].program;
         bool again = u < plan->request.recomputed_units;
-        // Kernels whose cost nobody knows make all units alike.
-        cost[u] = 1 + flops_of(unit, TR_VARIANT_FORWARD);
-        back[u] = 1 + flops_of(unit, TR_VARIANT_BACKWARD) + (again ? cost[u] : 0);
+        cost[u] = tr__unit_cost(unit, TR_VARIANT_FORWARD);
+        back[u] = tr__unit_cost(unit, TR_VARIANT_BACKWARD) + (again ? cost[u] : 0);
     }
 }
 
