@@ -216,6 +216,48 @@ static void test_by_hand(void **state) {
     tr_model_destroy(model);
 }
 
+// Seconds of the point's step, of a plan in full.
+static double in_full(const tr_planner_request *request, const tr_point *point) {
+    tr_plan *plan = NULL;
+    tr_simulated *simulated = NULL;
+    tr_error err = {0};
+    if (tr_plan_make(&point->plan, &plan, &err) != TR_OK ||
+        tr_simulate(plan, request->machine, &simulated, &err) != TR_OK) {
+        fail_msg("%s", err.message);
+    }
+    double seconds = tr_simulated_result(simulated)->seconds;
+    tr_simulated_destroy(simulated);
+    tr_plan_destroy(plan);
+    return seconds;
+}
+
+// Of many micro-batches a few tell what all take.
+static void test_long(void **state) {
+    static const int64_t orders[] = {TR_PIPELINE_1F1B, TR_PIPELINE_INTERLEAVED};
+    (void)state;
+    tr_model *model = test_model_of_four();
+    tr_machine *slow = machine_with(1e8, 1e-5);
+    tr_planner_request request = request_of(model, slow, 1000, TEST_MESH);
+    tr_search *search = NULL;
+    tr_error err = {0};
+    assert_int_equal(tr__search_begin(&request, request.free, &search, &err), TR_OK);
+    for (int i = 0; i < 2; i++) {
+        tr_point point = tr__planner_start(&request);
+        tr_made made;
+        tr__plan_settings[TR_DIMENSION_pipeline_stages].set(&point, 2);
+        tr__plan_settings[TR_DIMENSION_pipeline_order].set(&point, orders[i]);
+        tr__plan_settings[TR_DIMENSION_virtual_stages].set(&point, i + 1);
+        int64_t before = search->steps;
+        assert_int_equal(tr__search_make(search, &point, &made, &err), TR_OK);
+        assert_true(made.possible && search->steps - before < 2000);
+        double seconds = in_full(&request, &point);
+        assert_true(fabs(made.option.seconds / seconds - 1) < 1e-3);
+    }
+    tr__search_end(search);
+    tr_machine_close(slow);
+    tr_model_destroy(model);
+}
+
 // An earlier choice is taken again by as many ranks, and not by others.
 static void test_kept(void **state) {
     (void)state;
@@ -252,6 +294,7 @@ int main(void) {
         cmocka_unit_test(test_bounds),  cmocka_unit_test(test_exhaustive),
         cmocka_unit_test(test_links),   cmocka_unit_test(test_memory),
         cmocka_unit_test(test_by_hand), cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_long),
     };
     return TEST_SANITIZED ? cmocka_run_group_tests(few, NULL, NULL)
                           : cmocka_run_group_tests(tests, NULL, NULL);
