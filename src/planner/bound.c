@@ -10,10 +10,18 @@ tr_point tr__group_point(const tr_search *search, const tr_group *group, size_t 
     return point;
 }
 
-// What a point is made of, resolved as a plan resolves it.
+// What a point is made of, resolved as a plan resolves it. Of a pipeline, memory and
+// what goes on beside computing are those of the first stage.
 typedef struct shape {
+    const tr_plan_request *request;
     const tr_kernels *kernels;
     const tr_class *class;
+    int64_t stages;
+    const int *chunk; // of each unit; NULL: there is one
+    // Stages are cut where the class's are; else the share of what lives always that
+    // there is at least, by the parameters of the first stage.
+    bool cut_alike;
+    double part;
     int units;
     int64_t again;       // recomputed units
     int64_t steps, wave; // g
@@ -23,9 +31,49 @@ typedef struct shape {
     bool twice; // in two passes: when the last unit's loss is at work, nothing is kept
 } shape;
 
+static int chunk_of(const shape *s, int u) {
+    return s->chunk ? s->chunk[u] : 0;
+}
+
+static int64_t stage_of(const shape *s, int u) {
+    return chunk_of(s, u) % s->stages;
+}
+
+static bool is_own(const shape *s, int u) {
+    return stage_of(s, u) == 0;
+}
+
+static void compare_cuts(shape *s) {
+    double here = 0, there = 0;
+    s->cut_alike = true;
+    for (int u = 0; u < s->units && s->chunk; u++) {
+        double bytes = (double)s->kernels->units[u].parameters;
+        here += is_own(s, u) ? bytes : 0;
+        there += s->class->own[u] ? bytes : 0;
+        s->cut_alike = s->cut_alike && is_own(s, u) == s->class->own[u];
+    }
+    s->part = s->cut_alike || here >= there ? 1 : here / there;
+}
+
+// Sizes of parts of parameters are rounded.
+enum { ROUNDED = 1 << 16 };
+
+static int64_t always(const shape *s, int space) {
+    double bytes = s->part * (double)s->class->always[space];
+    return s->cut_alike ? s->class->always[space]
+                        : tr__max_i64(0, (int64_t)bytes - ROUNDED);
+}
+
+static int64_t passing(const shape *s, int space) {
+    return s->cut_alike ? s->class->passing[space] : 0;
+}
+
 static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {
     const tr_plan_request *r = &group->point.plan;
-    shape s = {.kernels = group->kernels,
+    int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
+    shape s = {.request = r,
+               .kernels = group->kernels,
+               .stages = stages,
                .class = group->class,
                .units = r->model->unit_count,
                .again = search->ladder[rung],
@@ -41,6 +89,9 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
         s.wave = s.steps;
     }
     s.wave = tr__max_i64(1, tr__min_i64(s.wave, s.steps));
+    int64_t chunks = stages * tr__max_i64(1, r->virtual_stages);
+    s.chunk = tr__kernels_cut(group->kernels, s.units, (int)chunks, s.again);
+    compare_cuts(&s);
     return s;
 }
 
@@ -79,14 +130,52 @@ static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
     return is_again(s, u) || saved_leave(s, u) ? 0 : unit->saved;
 }
 
+// Forwards of the first stage for which a wave is away on the others.
+static double forwards_away(const shape *s) {
+    double forward = 0, others = 0;
+    for (int u = 0; u < s->units; u++) {
+        const tr_unit_figures *unit = unit_of(s, u);
+        forward += is_own(s, u) ? unit->forward_cost : 0;
+        others += is_own(s, u) ? 0 : unit->cost;
+    }
+    return others / forward;
+}
+
+// What the first stage keeps, when its first backward begins, of waves and chunks that
+// this backward is not of.
+static int64_t kept_beside(const shape *s, int chunk) {
+    int64_t waves = tr__ceil_div(s->steps, s->wave), bytes = 0;
+    double away = s->chunk ? forwards_away(s) : 0;
+    for (int u = 0; u < s->units && s->chunk; u++) {
+        if (is_own(s, u) && unit_of(s, u)->backward) {
+            int64_t boundary = 0, kept = kept_of(s, u, &boundary);
+            int64_t of = chunk_of(s, u);
+            int64_t count = tr__waves_kept(s->request, waves, of / s->stages, away) -
+                            (of == chunk ? 1 : 0);
+            // The last wave may be shorter.
+            bytes += tr__max_i64(0, tr__min_i64(count * s->wave, s->steps - s->wave)) *
+                     (kept + boundary);
+        }
+    }
+    return bytes;
+}
+
+// The last chunk of the first stage, which is the first that it takes backward.
+static int last_own_chunk(const shape *s) {
+    return s->chunk
+               ? (int)(s->stages * (tr__max_i64(1, s->request->virtual_stages) - 1))
+               : 0;
+}
+
 // At the backward of each unit live what the units below keep, of the whole wave, and
 // its own work on the first micro-batch.
 static int64_t passing_device(const shape *s) {
-    int64_t below = 0, most = s->class->passing[TR_SPACE_DEVICE];
+    int chunk = last_own_chunk(s);
+    int64_t below = kept_beside(s, chunk), most = passing(s, TR_SPACE_DEVICE);
     for (int u = 0; u < s->units; u++) {
         const tr_unit_figures *unit = unit_of(s, u);
         bool last = u == s->units - 1;
-        if (!unit->backward) { // nothing in it, or below, is kept
+        if (!unit->backward || chunk_of(s, u) != chunk) { // nothing of it is kept
             continue;
         }
         int64_t boundary = 0, kept = kept_of(s, u, &boundary);
@@ -96,7 +185,7 @@ static int64_t passing_device(const shape *s) {
         here += one ? unit->saved : s->wave * unit->saved;
         here += last ? 0 : s->wave * unit->output;
         here += input_leaves(s, u) && unit->keeps_input ? unit->input : 0; // is back
-        here += s->class->moved[u];
+        here += s->chunk ? 0 : s->class->moved[u]; // stages move in another order
         most = tr__max_i64(most, here);
         below += s->wave * (kept + boundary);
     }
@@ -113,7 +202,7 @@ enum { STAY_MOST = 4 };
 static int64_t bytes_away(const shape *s) {
     int64_t sum = 0, largest = 0;
     for (int u = 0; u < s->units; u++) {
-        int64_t bytes = leaving(s, u);
+        int64_t bytes = is_own(s, u) ? leaving(s, u) : 0;
         sum += bytes;
         largest = tr__max_i64(largest, bytes);
     }
@@ -124,7 +213,7 @@ static int64_t bytes_away(const shape *s) {
 static double seconds_away(const shape *s, const tr_machine *m) {
     double most = 0, all = 0, waves = (double)tr__ceil_div(s->steps, s->wave);
     for (int u = 0; u < s->units; u++) {
-        double bytes = (double)leaving(s, u);
+        double bytes = is_own(s, u) ? (double)leaving(s, u) : 0;
         if (bytes > 0) {
             double one = m->way[TR_WAY_TO_HOST].latency +
                          m->way[TR_WAY_TO_DEVICE].latency +
@@ -140,13 +229,43 @@ static double seconds_away(const shape *s, const tr_machine *m) {
 
 // ---- time
 
+// Of a micro-batch in a unit. With a wave of one, nothing of units computes while a
+// forward waits for other ranks.
+static double waiting(const shape *s, int u) {
+    return s->wave == 1 ? unit_of(s, u)->messages : 0;
+}
+
 static double computing(const shape *s, bool cached) {
-    double seconds = 0;
+    double seconds = 0, messages = 0, steps = (double)s->steps;
     for (int u = 0; u < s->units; u++) {
-        seconds += unit_of(s, u)->seconds[cached];
+        seconds += is_own(s, u) ? unit_of(s, u)->seconds[cached] : 0;
+        messages += is_own(s, u) ? waiting(s, u) : 0;
     }
     const double *other = s->class->load[TR_STREAM_COMPUTE];
-    return (seconds + other[1]) * (double)s->steps + other[0] - other[1];
+    return seconds * steps +
+           fmax(messages * steps, s->part * (other[1] * (steps - 1) + other[0]));
+}
+
+// Of a pipeline: each stage is at work on all micro-batches, and none before the first
+// one has been through the stages before it, nor do these end before the last one is
+// back.
+static double of_stages(const shape *s, bool cached) {
+    bool follow = tr__backwards_follow(s->request);
+    double most = 0;
+    for (int64_t stage = 0; stage < s->stages && s->chunk; stage++) {
+        double own = 0, before = 0;
+        for (int u = 0; u < s->units; u++) {
+            const tr_unit_figures *unit = unit_of(s, u);
+            double here = unit->seconds[cached] + waiting(s, u);
+            own += stage_of(s, u) == stage ? here : 0;
+            if (chunk_of(s, u) < stage) { // what is recomputed is when others wait
+                before += unit->forward[cached];
+                before += follow ? unit->backward_seconds[cached] : 0;
+            }
+        }
+        most = fmax(most, own * (double)s->steps + before);
+    }
+    return most;
 }
 
 // Two streams of which each slows the other while both are at work: either one after
@@ -159,11 +278,11 @@ static double together(double a, double b, double interference) {
 static double of_waves(const shape *s, tr_stream stream) {
     double waves = (double)tr__ceil_div(s->steps, s->wave);
     const double *load = s->class->load[stream];
-    return load[0] + (waves - 1) * load[1];
+    return s->part * (load[0] + (waves - 1) * load[1]);
 }
 
 static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
-    double compute = computing(s, cached), most = compute;
+    double compute = computing(s, cached), most = fmax(compute, of_stages(s, cached));
     for (int i = 0; i < TR_STREAMS; i++) {
         double load =
             tr__stream_is_beside((tr_stream)i) ? of_waves(s, (tr_stream)i) : 0;
@@ -179,15 +298,15 @@ tr_bound tr__bound(const tr_search *search, const tr_group *group, size_t rung) 
     shape s = shape_of(search, group, rung);
     tr_bound bound = {0};
     for (int space = 0; space < TR_SPACES; space++) {
-        bound.bytes[space] = s.class->always[space] + s.class->passing[space];
+        bound.bytes[space] = always(&s, space) + passing(&s, space);
     }
     bound.bytes[TR_SPACE_HOST] =
-        s.class->always[TR_SPACE_HOST] +
-        tr__max_i64(s.class->passing[TR_SPACE_HOST], bytes_away(&s));
+        always(&s, TR_SPACE_HOST) +
+        tr__max_i64(passing(&s, TR_SPACE_HOST), bytes_away(&s));
     // Rings of two waves for training and two micro-batches for evaluation.
-    bound.bytes[TR_SPACE_DEVICE] =
-        s.class->always[TR_SPACE_DEVICE] + passing_device(&s) +
-        (2 * s.wave + 2) * s.kernels->slot - 4 * s.class->slot;
+    bound.bytes[TR_SPACE_DEVICE] = always(&s, TR_SPACE_DEVICE) + passing_device(&s) +
+                                   (2 * s.wave + 2) * s.kernels->slot -
+                                   4 * s.class->slot;
     bool cached = (double)bound.bytes[TR_SPACE_DEVICE] <= machine->cache_bytes;
     bound.seconds = seconds_of(&s, machine, cached);
     return bound;

@@ -22,7 +22,7 @@ static bool fits(const tr_limits *limits, const tr_made *made) {
 
 // ---- the choice
 
-// An earlier choice, where it still fits.
+// An earlier choice, where it still fits, and is of as many ranks.
 static tr_status take_kept(tr_search *search, const tr_limits *limits, tr_made *out,
                            bool *found, tr_error *err) {
     const tr_planner_request *request = search->request;
@@ -31,6 +31,10 @@ static tr_status take_kept(tr_search *search, const tr_limits *limits, tr_made *
         if (request->free >> d & 1) {
             tr__plan_settings[d].set(&point, request->kept[d]);
         }
+    }
+    if (tr_mesh_ranks(&point.plan.mesh) != tr_mesh_ranks(&request->plan.mesh)) {
+        *found = false;
+        return TR_OK;
     }
     tr_status status = tr__search_make(search, &point, out, err);
     *found = status == TR_OK && fits(limits, out);

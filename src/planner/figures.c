@@ -66,6 +66,9 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool ag
         .keeps_input = any(p->derived.reads_input),
         .keeps_output = any(p->derived.reads_output),
         .in_place = p->derived.in_place,
+        .forward_cost = tr__unit_cost(p, TR_VARIANT_FORWARD),
+        .cost = (again ? 2 : 1) * tr__unit_cost(p, TR_VARIANT_FORWARD) +
+                tr__unit_cost(p, TR_VARIANT_BACKWARD),
     };
     for (int i = 0; i < tr__unit_pieces(p, TR_VARIANT_BACKWARD); i++) {
         out->backward_workspace =
@@ -73,12 +76,28 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool ag
                         tr__unit_piece(p, TR_VARIANT_BACKWARD, i)->temp_bytes);
     }
     for (int i = 0; i < 2; i++) {
-        out->seconds[i] = role_seconds(&share[i], p, TR_VARIANT_BACKWARD);
-        if (again) {
-            out->seconds[i] += role_seconds(&share[i], p, TR_VARIANT_SAVES_NOTHING) +
-                               role_seconds(&share[i], p, TR_VARIANT_RECOMPUTE);
-        } else {
-            out->seconds[i] += role_seconds(&share[i], p, TR_VARIANT_FORWARD);
+        tr_variant forward = again ? TR_VARIANT_SAVES_NOTHING : TR_VARIANT_FORWARD;
+        out->forward[i] = role_seconds(&share[i], p, forward);
+        out->backward_seconds[i] = role_seconds(&share[i], p, TR_VARIANT_BACKWARD);
+        out->seconds[i] = out->forward[i] + out->backward_seconds[i];
+        out->seconds[i] += again ? role_seconds(&share[i], p, TR_VARIANT_RECOMPUTE) : 0;
+    }
+}
+
+// What ranks exchange between two pieces of a forward. (That of a backward may go on
+// beside products of it.)
+static void read_messages(const tr_share *share, const tr_plan *plan,
+                          tr_unit_figures *units) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    bool forward = false;
+    for (size_t i = 0; i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        tr_transfer transfer;
+        if (tr__payload_program(step)) {
+            forward = tr__step_is_forward(step);
+        } else if (forward && step->shape == TR_STEP_IS_EXCHANGE &&
+                   step->of_micro_batch && tr__step_transfer(plan, step, &transfer)) {
+            units[step->unit].messages += tr__transfer_seconds(share, &transfer);
         }
     }
 }
@@ -93,10 +112,17 @@ static tr_status read_units(const tr_share share[2], const tr_plan *plan, bool a
         bool twin = u > 0 && unit->program == plan->units[u - 1].program;
         if (twin) {
             (*out)[u] = (*out)[u - 1];
+            (*out)[u].parameters = 0;
         } else {
             read_unit(share, unit, again, &(*out)[u]);
         }
         (*out)[u].worth = unit->recomputed;
+        for (int i = 0; i < unit->program->flat_count; i++) {
+            (*out)[u].parameters += plan->flats[unit->flats[i]].all;
+        }
+    }
+    if (*out) {
+        read_messages(&share[0], plan, *out);
     }
     return *out ? TR_OK : no_memory(err);
 }
@@ -118,7 +144,9 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     *out = kernels;
     kernels->micro_batch = point->plan.micro_batch;
     kernels->slices = point->slices;
+    kernels->tensor_ranks = point->plan.mesh.size[TR_AXIS_TENSOR];
     kernels->recomputed = point->plan.recomputed_ops;
+    tr__request_one_stage(&alone.plan);
     alone.plan.stage = 0;
     alone.plan.optimizer_placement = alone.plan.param_placement =
         alone.plan.grad_placement = TR_SPACE_DEVICE;
@@ -142,7 +170,23 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     return status;
 }
 
+void tr__kernels_destroy(tr_kernels *kernels) {
+    for (size_t i = 0; i < kernels->cut_count; i++) {
+        tr__free(kernels->cuts[i].of_unit);
+    }
+    tr__free(kernels->cuts);
+    tr__free(kernels->again);
+    tr__free(kernels->units);
+    tr__free(kernels);
+}
+
 // ---- classes
+
+void tr__class_destroy(tr_class *class) {
+    tr__free(class->own);
+    tr__free(class->moved);
+    tr__free(class);
+}
 
 // Does it follow from how parameters and gradients move, not from activations?
 static bool is_moved(const tr_buffer *buffer) {
@@ -198,6 +242,7 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
     class->slot = plan->slot_bytes;
     for (int u = 0; u < plan->unit_count; u++) {
         class->moved[u] = INT64_MAX;
+        class->own[u] = plan->units[u].chunk % plan->chunks.stages == 0;
     }
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
@@ -205,6 +250,9 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
             class->moved[step->unit] =
                 tr__min_i64(class->moved[step->unit], moved_at(plan, (int32_t)i));
         }
+    }
+    for (int u = 0; u < plan->unit_count; u++) { // one without a backward here
+        class->moved[u] = class->moved[u] < INT64_MAX ? class->moved[u] : 0;
     }
     return find_passing(plan, &class->passing[TR_SPACE_DEVICE], err);
 }
@@ -296,7 +344,9 @@ tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_clas
         return no_memory(err);
     }
     tr__point_values(point, class->value);
-    class->moved =
-        tr__calloc((size_t)point->plan.model->unit_count, sizeof *class->moved);
-    return class->moved ? read_class(search, point, class, err) : no_memory(err);
+    size_t units = (size_t)point->plan.model->unit_count;
+    class->moved = tr__calloc(units, sizeof *class->moved);
+    class->own = tr__calloc(units, sizeof *class->own);
+    return class->moved && class->own ? read_class(search, point, class, err)
+                                      : no_memory(err);
 }

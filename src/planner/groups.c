@@ -24,6 +24,7 @@ static tr_status find_kernels(tr_search *search, const tr_point *point,
         *out = search->kernels[i];
         if ((*out)->micro_batch == point->plan.micro_batch &&
             (*out)->recomputed == point->plan.recomputed_ops &&
+            (*out)->tensor_ranks == point->plan.mesh.size[TR_AXIS_TENSOR] &&
             (*out)->slices == point->slices) {
             return TR_OK;
         }
@@ -150,13 +151,10 @@ void tr__search_end(tr_search *search) {
         return;
     }
     for (size_t i = 0; i < search->kernel_count; i++) {
-        tr__free(search->kernels[i]->again);
-        tr__free(search->kernels[i]->units);
-        tr__free(search->kernels[i]);
+        tr__kernels_destroy(search->kernels[i]);
     }
     for (size_t i = 0; i < search->class_count; i++) {
-        tr__free(search->classes[i]->moved);
-        tr__free(search->classes[i]);
+        tr__class_destroy(search->classes[i]);
     }
     tr__free(search->kernels);
     tr__free(search->classes);

@@ -85,6 +85,15 @@ static void add_lever(levers *l, const char *words, const tr_made *made, bool fi
     }
 }
 
+// Are there other meshes to choose from?
+static bool is_choice(const tr_planner_request *request, tr_dimension_name d) {
+    int64_t *values = tr__calloc(TR_VALUES_MAX, sizeof *values);
+    tr_point start = tr__planner_start(request);
+    size_t count = values ? tr__dimension_values(request, d, &start, values) : 0;
+    tr__free(values);
+    return count > 1;
+}
+
 // What the user has fixed and the planner could choose.
 static tr_status add_fixed(levers *l, tr_dimension_name d, tr_error *err) {
     tr_planner_request request = *l->search->request;
@@ -92,6 +101,9 @@ static tr_status add_fixed(levers *l, tr_dimension_name d, tr_error *err) {
     bool found, fits;
     tr_made made;
     request.free |= 1u << d;
+    if (tr__plan_settings[d].of_mesh && !is_choice(&request, d)) {
+        return TR_OK;
+    }
     tr_status status = try_lever(l, &request, &made, &found, &fits, err);
     if (status == TR_OK && found) {
         tr__plan_setting_show(&tr__plan_settings[d], made.option.value[d], value,

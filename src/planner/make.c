@@ -100,12 +100,33 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
     return TR_OK;
 }
 
+// Is it too long to be unrolled, and do the two that tell of it take fewer waves?
 static bool is_long(const tr_plan_request *r) {
     // In two passes further waves also keep what the loss needs of them.
     int64_t steps = r->mesh.size[TR_AXIS_PIPELINE] > 1 ? LONG_OF_STAGES : LONG;
-    return r->passes < 2 && r->wave > 0 &&
-           r->accumulation_steps > steps / r->model->unit_count &&
-           r->accumulation_steps > waves_made(r) * r->wave;
+    int64_t both = 2 * waves_made(r) - waves_together(r);
+    return r->passes < 2 && r->accumulation_steps > steps / r->model->unit_count &&
+           r->accumulation_steps > both * r->wave;
+}
+
+// Of a wave that is left open.
+static tr_status walk_open(tr_search *search, const tr_plan_request *r,
+                           tr_planner_option *out, tr_error *err) {
+    bool whole = false;
+    for (size_t i = 0; i < search->class_count; i++) {
+        whole = whole || search->classes[i]->whole_wave;
+    }
+    tr_plan_request one = *r;
+    one.wave = 1;
+    return whole || !is_long(&one) ? walk_whole(search, r, out, err)
+                                   : walk_short(search, &one, out, err);
+}
+
+static tr_status walk_any(tr_search *search, const tr_plan_request *r,
+                          tr_planner_option *out, tr_error *err) {
+    return r->wave == 0 ? walk_open(search, r, out, err)
+           : is_long(r) ? walk_short(search, r, out, err)
+                        : walk_whole(search, r, out, err);
 }
 
 tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out,
@@ -123,9 +144,7 @@ tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out
         status = tr__model_slice(search->request->sliced, (int)point->slices, &why);
     }
     if (status == TR_OK) {
-        status = is_long(&point->plan)
-                     ? walk_short(search, &point->plan, &made.option, &why)
-                     : walk_whole(search, &point->plan, &made.option, &why);
+        status = walk_any(search, &point->plan, &made.option, &why);
     }
     if (status == TR_USAGE) {
         made.possible = false;

@@ -23,11 +23,16 @@
 
 // A unit, one micro-batch.
 typedef struct tr_unit_figures {
-    // Seconds; [1]: of a model that stays in the cache.
-    double seconds[2];
+    // Seconds of all, with what is recomputed; of the forward; of the backward itself.
+    // [1]: of a model that stays in the cache.
+    double seconds[2], forward[2], backward_seconds[2];
+    double messages; // seconds of what ranks exchange inside of the forward
+    // As the plan counts where it cuts stages: all, with what is recomputed; forward.
+    double cost, forward_cost;
     int64_t saved;         // bytes from forward to backward
     bool worth;            // can be recomputed
     bool backward;         // there is one
+    int64_t parameters;    // elements
     int64_t input, output; // boundaries: what it is given, the gradient handed to it
     bool keeps_input;      // for its backward
     bool keeps_output;     //
@@ -35,12 +40,21 @@ typedef struct tr_unit_figures {
     int64_t backward_workspace;
 } tr_unit_figures;
 
+// The chunk of the model that each unit is in.
+typedef struct tr_unit_chunks {
+    int chunks;
+    int64_t again; // recomputed units
+    int *of_unit;  // [units]
+} tr_unit_chunks;
+
 typedef struct tr_kernels {
-    int64_t micro_batch, slices;
+    int64_t micro_batch, slices, tensor_ranks;
     uint32_t recomputed; // classes of tensors that units recompute
     int64_t slot;        // bytes of a micro-batch's data
     // [units] as they are, and where those that can be are recomputed.
     tr_unit_figures *units, *again;
+    tr_unit_chunks *cuts; // those that have been asked for
+    size_t cut_count, cut_capacity;
 } tr_kernels;
 
 typedef struct tr_class {
@@ -50,6 +64,7 @@ typedef struct tr_class {
     bool single_wave;           // wave = 1 only
     int64_t always[TR_SPACES];  // bytes that live always; with one micro-batch of one
     int64_t passing[TR_SPACES]; // the least that passes
+    bool *own;                  // [units] on the first stage, as these plans cut
     int64_t *moved;             // [units] parameters and gradients that pass and live
                                 // while the unit's backward is at work
     int64_t slot;               // of data, in `always`
@@ -141,11 +156,28 @@ int tr__budget_scarce(const tr_planner_request *request);
 tr_status tr__planner_find_recompute_choices(tr_planner_request *request,
                                              tr_error *err);
 
+// ---- stages.c
+// All units on each rank.
+void tr__request_one_stage(tr_plan_request *request);
+// The chunk of each of the kernels' units [units] where a plan cuts the model into so
+// many, with the first `again` units recomputed; NULL: one chunk, or no memory. It
+// belongs to the kernels.
+const int *tr__kernels_cut(tr_kernels *kernels, int units, int chunks, int64_t again);
+// Waves of which the first stage keeps what the i-th of its chunks of the model needs
+// again, when its first backward begins; at least. away: forwards of it for which a
+// wave is away on the other stages.
+int64_t tr__waves_kept(const tr_plan_request *request, int64_t waves, int64_t i,
+                       double away);
+// Does a stage that has done its last backward wait for those of the stages before it?
+bool tr__backwards_follow(const tr_plan_request *request);
+
 // ---- figures.c
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
                            tr_kernels **out, tr_error *err);
+void tr__kernels_destroy(tr_kernels *kernels);
 tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_class **out,
                          tr_error *err);
+void tr__class_destroy(tr_class *class);
 
 // ---- what came of it
 

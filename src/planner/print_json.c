@@ -19,6 +19,7 @@ static void put_dimension(const tr_plan_setting *dimension, int64_t value,
         tr__json_put_text(to, dimension->name, tr_space_name((tr_space)value));
         return;
     case TR_CLASSES:
+    case TR_ORDER:
         tr__plan_setting_show(dimension, value, words, sizeof words);
         tr__json_put_text(to, dimension->name, words);
         return;

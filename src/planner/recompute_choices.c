@@ -13,6 +13,7 @@ static tr_plan_request alone(const tr_plan_request *of) {
     r.train_batch_size = r.micro_batch;
     r.accumulation_steps = 1;
     r.mesh = tr__mesh_with_data(&of->mesh, 1);
+    tr__request_one_stage(&r);
     r.stage = 0;
     r.wave = r.recomputed_units = r.recomputed_ops_units = 0;
     r.recomputed_ops = TR_RECOMPUTE_DEFAULT;

@@ -4,6 +4,8 @@
 
 #include "base/checked.h"
 #include "plan/print/print.h"
+#include "plan/schedules/schedule.h"
+#include "planner/settings_mesh.h"
 #include "planner/values.h"
 
 #include <inttypes.h>
@@ -280,8 +282,20 @@ static void set_measure(tr_point *p, int64_t value) {
 // Field of the request, what is said of it; and of a dimension the planner's values.
 #define FIELD(id)     .name = #id, .get = get_##id, .set = set_##id
 #define DIMENSION(id) FIELD(id), .say = say_##id, .values = tr__values_##id
+#define MESH(id)                                                                       \
+    .name = #id, .get = tr__get_##id, .set = tr__set_##id, .say = tr__say_##id,        \
+    .values = tr__values_##id, .of_mesh = true, .in_class = true, .agreed = true,      \
+    .fixed = true
 
 const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
+    [TR_DIMENSION_tensor_ranks] = {"tensor_parallel.size", TR_COUNT,
+                                   MESH(tensor_ranks)},
+    [TR_DIMENSION_pipeline_stages] = {"pipeline.stages", TR_COUNT,
+                                      MESH(pipeline_stages)},
+    [TR_DIMENSION_pipeline_order] = {"pipeline.schedule", TR_ORDER,
+                                     MESH(pipeline_order)},
+    [TR_DIMENSION_virtual_stages] = {"pipeline.virtual_stages", TR_COUNT,
+                                     MESH(virtual_stages)},
     [TR_DIMENSION_micro_batch] = {"train_micro_batch_size_per_gpu", TR_COUNT,
                                   DIMENSION(micro_batch), CUT, .fixed = true,
                                   .changes_bits = true},
@@ -352,6 +366,8 @@ void tr__plan_setting_show(const tr_plan_setting *setting, int64_t value, char *
         if (dst[0] == '\0') {
             snprintf(dst, size, "none");
         }
+    } else if (setting->kind == TR_ORDER) {
+        snprintf(dst, size, "%s", tr__pipeline_names[value]);
     } else if (setting->kind == TR_YES) {
         snprintf(dst, size, "%s", value ? "true" : "false");
     } else {

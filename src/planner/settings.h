@@ -20,7 +20,8 @@ typedef enum tr_setting_kind {
     TR_COUNT,
     TR_PLACE, // a tr_space: "none", "cpu", "nvme" in a run file
     TR_YES,
-    TR_CLASSES // bits of tr_recompute_class
+    TR_CLASSES, // bits of tr_recompute_class
+    TR_ORDER    // a tr_pipeline_order: "1f1b"
 } tr_setting_kind;
 
 // The settings that the planner never chooses follow its dimensions.
@@ -54,6 +55,7 @@ typedef struct tr_plan_setting {
                      int64_t *values);
     bool in_class;     // what moves and what lives always depends on it
     bool of_batch;     // one of T = m g W, which are read together
+    bool of_mesh;      // so are those of the mesh; chosen only where that is asked for
     bool agreed;       // the same on all ranks
     bool fixed;        // stays what it is while a run is at work
     bool changes_bits; // of a reproducible run, too: chosen only where it is asked for

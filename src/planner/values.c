@@ -31,10 +31,9 @@ static size_t best_of_octave(int64_t share, int64_t low, int64_t out[PER_OCTAVE]
 size_t tr__values_micro_batch(const tr_planner_request *request, const tr_point *point,
                               int64_t *values) {
     const tr_plan_request *r = &request->plan;
-    int64_t share = tr__ceil_div(r->train_batch_size, tr__data_ranks(r));
+    int64_t share = tr__ceil_div(r->train_batch_size, tr__data_ranks(&point->plan));
     int64_t least = tr__ceil_div(share, UNROLLED_MAX / r->model->unit_count);
     size_t count = 0;
-    (void)point;
     for (int64_t low = 1; low < share; low *= 2) {
         int64_t best[PER_OCTAVE];
         size_t found = best_of_octave(share, low, best);
@@ -51,8 +50,8 @@ size_t tr__values_micro_batch(const tr_planner_request *request, const tr_point 
 // One rank has nothing to share out.
 size_t tr__values_stage(const tr_planner_request *request, const tr_point *point,
                         int64_t *values) {
-    (void)point;
-    if (tr__data_ranks(&request->plan) == 1) {
+    (void)request;
+    if (tr__data_ranks(&point->plan) == 1) {
         values[0] = 0;
         return 1;
     }

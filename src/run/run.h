@@ -113,6 +113,8 @@ tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
 void tr__run_resolve_nodes(tr_run *run);
 // The schedule of the pipeline, and parts of the model on each stage.
 tr_status tr__run_resolve_pipeline(tr_run *run, tr_error *err);
+// What the file says of them, for several stages. TR_USAGE.
+tr_status tr__run_read_pipeline(const tr_run *run, tr_plan_request *out, tr_error *err);
 // The latter again, where the machine that is planned for leaves it open: the faster.
 void tr__run_choose_exchange(tr_run *run);
 // The folder that the file names for NVMe, NULL: none; and what becomes of it once
@@ -198,6 +200,10 @@ int tr__group_of(const tr_settings *settings, const char *name);
 // TR_USAGE: a pattern that matches no parameter, with the nearest that would.
 tr_status tr__run_check_patterns(const tr_run *run, const tr_plan *plan, tr_error *err);
 void tr__run_say_groups(const tr_run *run, const tr_plan *plan);
+
+// ---- left_open.c
+// The dimensions that the planner is to choose: a bit for each.
+unsigned tr__run_left_open(const tr_run *run);
 
 // ---- budgets.c
 enum { TR_ROOM_TOTAL = TR_SPACES };

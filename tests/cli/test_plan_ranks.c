@@ -186,6 +186,75 @@ static void test_bubble(void **state) {
     free(text);
 }
 
+// ---- the mesh that the planner chooses
+
+static const char any_tensor[] = "tensor_parallel.size=auto",
+                  any_stages[] = "pipeline.stages=auto",
+                  any_order[] = "pipeline.schedule=auto";
+
+// The planner's choice of a mesh for four ranks. *made: the caller frees it.
+static const json_t *mesh_of(void *const *state, const char *more, json_t **made) {
+    *made = succeed_json(state,
+                         LIST("plan", "run.json", "--machine", "machine.json",
+                              "--ranks", "4", "--set", any_tensor, "--set", any_stages,
+                              "--set", any_order, "--set", more, "--json"));
+    const json_t *planner = json_object_get(*made, "planner");
+    return json_object_get(planner, "choice");
+}
+
+// Data ranks send once a step; where a rank's memory is too small, others are chosen.
+static void test_chosen(void **state) {
+    json_t *made = NULL;
+    write_run(state);
+    write_machine(state, "nccl", "\"bytes\": 1e10", "\"bytes\": 1e10");
+    const json_t *choice = mesh_of(state, "steps=1", &made);
+    assert_int_equal(number(choice, "tensor_ranks"), 1);
+    assert_int_equal(number(choice, "pipeline_stages"), 1);
+    assert_null(json_object_get(made, "pipeline"));
+    json_decref(made);
+    // Device and host are one memory here; nothing may move.
+    choice =
+        mesh_of(state, "memory={\"device\": \"1.6GB\", \"host\": \"200MB\"}", &made);
+    int64_t stages = number(choice, "pipeline_stages");
+    assert_true(stages * number(choice, "tensor_ranks") > 1);
+    const json_t *shown = json_object_get(made, "pipeline");
+    assert_int_equal(json_array_size(shown), stages > 1 ? stages : 0);
+    if (stages > 1) {
+        assert_non_null(json_object_get(json_array_get(shown, 0), "bubble_seconds"));
+        assert_non_null(json_object_get(json_array_get(shown, 0), "compute_seconds"));
+    }
+    json_decref(made);
+}
+
+static void test_chosen_for_people(void **state) {
+    write_run(state);
+    write_machine(state, "nccl", "\"bytes\": 1e11", "\"bytes\": 1e11");
+    char *text = succeed(state, LIST("plan", "run.json", "--machine", "machine.json",
+                                     "--ranks", "4", "--set", "tensor_parallel.size=1",
+                                     "--set", "pipeline.stages=2", "--set", any_order));
+    assert_says(text, "planner: interleaved, 2 virtual stages");
+    assert_says(text, "computes ");
+    assert_says(text, "; bubble ");
+    free(text);
+}
+
+static void test_chosen_with_a_batch(void **state) {
+    file_text(state, "run.json",
+              "{\"model\": \"gpt2\", \"train_micro_batch_size_per_gpu\": 1}");
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--ranks", "4", "--set", any_tensor), 2,
+              LIST("tensor_parallel.size is \"auto\"", "give train_batch_size"));
+    write_run(state);
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--ranks", "4", "--set", any_stages, "--set",
+                   "gradient_accumulation_steps=8"),
+              2, LIST("pipeline.stages is \"auto\"", "leave it out"));
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--ranks", "4", "--set", any_tensor, "--set",
+                   "tensor_parallel.autotp_size=2"),
+              2, LIST("autotp_size is 2", "they are the same"));
+}
+
 // How four ranks exchange, with an option and its value; "": there are no nodes.
 // `hierarchical`: as that key says. *between: bytes that go to other nodes.
 static void exchange_of(void *const *state, const char *hierarchical,
@@ -256,6 +325,9 @@ int main(void) {
         TEST(test_for_people),
         TEST(test_pipeline),
         TEST(test_bubble),
+        TEST(test_chosen),
+        TEST(test_chosen_for_people),
+        TEST(test_chosen_with_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,11 @@
 
 #include "planner/planner.h"
 
-enum { TEST_PLANS_MAX = 8192 };
+enum {
+    TEST_PLANS_MAX = 8192,
+    TEST_MESH = 1u << TR_DIMENSION_tensor_ranks | 1u << TR_DIMENSION_pipeline_stages |
+                1u << TR_DIMENSION_pipeline_order | 1u << TR_DIMENSION_virtual_stages
+};
 
 typedef struct test_plans {
     tr_planner_option *all; // [count]
@@ -23,8 +27,8 @@ int64_t test_smallest_device(const test_plans *plans, const tr_limits *limits);
 tr_model *test_model_of_four(void);
 // A machine that computes, copies and sends at rates of the same order.
 tr_machine *test_slow_machine(void);
-// What may be chosen of a batch of `batch` samples; nothing is limited, nothing on
-// NVMe.
+// What may be chosen of a batch of `batch` samples, but for the mesh; nothing is
+// limited, nothing on NVMe.
 tr_planner_request test_planner_request(const tr_model *model,
                                         const tr_machine *machine, int64_t batch,
                                         int64_t ranks);

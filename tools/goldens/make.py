@@ -32,6 +32,9 @@ ADAMW = {
     "params": {"lr": 3e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.1},
     "groups": [{"match": ["*.bias", "*.ln_?.weight"], "weight_decay": 0}],
 }
+# Of models of as many units as there may be ranks: where ranks add in another order, a
+# gradient of almost nothing is not to decide.
+WIDE_EPS = {**ADAMW, "params": {**ADAMW["params"], "eps": 1e-6}}
 # An MLP has no norms, and a pattern that matches nothing is an error.
 BIASES = [{"match": ["*.bias"], "weight_decay": 0}]
 MLP_ADAMW = {**ADAMW, "groups": BIASES}
@@ -141,9 +144,9 @@ def key_bias_out(name, tensor):
     return torch.cat([tensor[:width], tensor[2 * width:]])
 
 
-def make_gpt2(name, seed, freeze=(), **shape):
-    make_language(name, seed, gpt2_model(seed, **shape), shape["n_positions"], ADAMW,
-                  key_bias_out, freeze)
+def make_gpt2(name, seed, freeze=(), optimizer=ADAMW, results_alone=False, **shape):
+    make_language(name, seed, gpt2_model(seed, **shape), shape["n_positions"], optimizer,
+                  key_bias_out, freeze, results_alone)
 
 
 def freeze_parameters(model, patterns):
@@ -172,7 +175,8 @@ def save_gradients(folder, model, batch):
               folder / "gradients.safetensors")
 
 
-def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
+def make_language(name, seed, model, n, optimizer, skip=None, freeze=(),
+                  results_alone=False):
     folder = begin_language(name, model)
     vocab = model.config.vocab_size
 
@@ -196,7 +200,7 @@ def make_language(name, seed, model, n, optimizer, skip=None, freeze=()):
     result, wide, narrow = in_both_precisions(model, logits_of, samples, run)
     write_result(folder, wide[0], result)
     report(name, model, wide, narrow, skip)
-    if freeze:  # the forward is that of any other
+    if freeze or results_alone:  # the forward is that of any other
         return
 
     save_gradients(folder, model, samples[:BATCH])
@@ -219,12 +223,13 @@ def llama_model(seed, family, **shape):
     return shifted_vectors(getattr(transformers, family + "ForCausalLM")(config))
 
 
-def make_llama(name, seed, family, **shape):
+def make_llama(name, seed, family, optimizer=ADAMW, results_alone=False, **shape):
     model = llama_model(seed, family, **shape)
     biased = any(n.endswith(".bias") for n, _ in model.named_parameters())
     match = ["*norm.weight"] + ["*.bias"] * biased
-    optimizer = {**ADAMW, "groups": [{"match": match, "weight_decay": 0}]}
-    make_language(name, seed, model, model.config.max_position_embeddings, optimizer)
+    optimizer = {**optimizer, "groups": [{"match": match, "weight_decay": 0}]}
+    make_language(name, seed, model, model.config.max_position_embeddings, optimizer,
+                  results_alone=results_alone)
 
 
 def rope(kind, **numbers):
@@ -389,6 +394,17 @@ GOLDENS = {
         "qwen3", 37, "Qwen3", vocab_size=37, hidden_size=20, intermediate_size=30,
         num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=6,
         max_position_embeddings=16),
+    "gpt2-deep": lambda: make_gpt2(
+        "gpt2-deep", 51, optimizer=WIDE_EPS, results_alone=True, n_layer=6, n_embd=16,
+        n_head=4, n_positions=12, vocab_size=67),
+    "llama-deep": lambda: make_llama(
+        "llama-deep", 52, "Llama", optimizer=WIDE_EPS, results_alone=True, vocab_size=67,
+        hidden_size=16, intermediate_size=43, num_hidden_layers=6, num_attention_heads=8,
+        num_key_value_heads=4, max_position_embeddings=12),
+    "qwen2-deep": lambda: make_llama(
+        "qwen2-deep", 53, "Qwen2", optimizer=WIDE_EPS, results_alone=True, vocab_size=67,
+        hidden_size=16, intermediate_size=43, num_hidden_layers=6, num_attention_heads=4,
+        num_key_value_heads=4, max_position_embeddings=12, tie_word_embeddings=True),
     "gpt2-packed": lambda: make_packed(
         "gpt2-packed", 44, gpt2_model(44, n_layer=2, n_embd=16, n_head=2, n_positions=24,
                                       vocab_size=500), key_bias_out),

@@ -20,6 +20,10 @@ extern "C" {
 // What the planner can choose.
 // X(name)
 #define TR_DIMENSION_LIST(X)                                                           \
+    X(tensor_ranks) /* of the mesh; all that are left are data ranks */                \
+    X(pipeline_stages)                                                                 \
+    X(pipeline_order) /* a tr_pipeline_order */                                        \
+    X(virtual_stages)                                                                  \
     X(micro_batch) /* and so the accumulation steps: the batch stays */                \
     X(stage)                                                                           \
     X(optimizer_placement)                                                             \

@@ -7,6 +7,8 @@
 // Units' programs (one for each kind).
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err);
 void tr__plan_destroy_programs(tr_plan *plan);
+// What a unit's forward or backward costs where stages are cut.
+double tr__unit_cost(const tr_unit_program *unit, tr_variant variant);
 // Which units each stage of a pipeline runs.
 tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err);
 // Flat buffers and the parameters in them.

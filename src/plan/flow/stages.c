@@ -34,13 +34,24 @@ static size_t at(const table *t, int part, int unit) {
     return (size_t)part * (size_t)(t->units + 1) + (size_t)unit;
 }
 
-// The first u units in s parts, the last of which begins at `begin`.
-static double value_of(const table *t, int s, int u, int begin) {
-    double cost = t->before[u] - t->before[begin], rest = t->least[at(t, s - 1, begin)];
-    if (isinf(t->limit)) { // the limit itself is looked for
-        return fmax(rest, cost);
+// The best first u units in s parts. The last part grows as its begin falls, until it
+// alone costs too much.
+static double best_of(const table *t, int s, int u, int *first) {
+    bool open = isinf(t->limit); // the limit itself is looked for
+    double least = INFINITY;
+    for (int begin = u - 1; begin >= s - 1; begin--) {
+        double cost = t->before[u] - t->before[begin];
+        double rest = t->least[at(t, s - 1, begin)];
+        double value = open ? fmax(rest, cost) : rest + cost * cost;
+        if (cost > (open ? least : t->limit)) {
+            break;
+        }
+        if (value <= least) {
+            least = value;
+            *first = begin;
+        }
     }
-    return cost > t->limit ? INFINITY : rest + cost * cost;
+    return least;
 }
 
 static double fill(table *t) {
@@ -49,15 +60,7 @@ static double fill(table *t) {
     }
     for (int s = 1; s <= t->parts; s++) {
         for (int u = 0; u <= t->units; u++) {
-            double *least = &t->least[at(t, s, u)];
-            *least = INFINITY;
-            for (int begin = s - 1; begin < u; begin++) {
-                double value = value_of(t, s, u, begin);
-                if (value < *least) {
-                    *least = value;
-                    t->begin[at(t, s, u)] = begin;
-                }
-            }
+            t->least[at(t, s, u)] = best_of(t, s, u, &t->begin[at(t, s, u)]);
         }
     }
     return t->least[at(t, t->parts, t->units)];

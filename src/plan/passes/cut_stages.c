@@ -20,6 +20,11 @@ static double flops_of(const tr_unit_program *unit, tr_variant variant, bool wei
     return flops;
 }
 
+// Kernels whose cost nobody knows make all units alike.
+double tr__unit_cost(const tr_unit_program *unit, tr_variant variant) {
+    return 1 + flops_of(unit, variant, false) + flops_of(unit, variant, true);
+}
+
 // The costs [TR_TURN_KINDS][units] of the units' programs, by the turns that run them.
 // A forward is there once, whatever it keeps; and again in the backward where it is
 // recomputed.
@@ -29,11 +34,10 @@ static void take_costs(const tr_plan *plan, double *cost) {
     for (int u = 0; u < plan->unit_count; u++) {
         const tr_unit_program *unit = plan->units[u].program;
         bool again = u < plan->request.recomputed_units;
-        // Kernels whose cost nobody knows make all units alike.
-        cost[u] = 1 + flops_of(unit, TR_VARIANT_FORWARD, false);
-        back[u] =
-            1 + flops_of(unit, TR_VARIANT_BACKWARD, false) + (again ? cost[u] : 0);
         later[u] = flops_of(unit, TR_VARIANT_BACKWARD, true);
+        cost[u] = tr__unit_cost(unit, TR_VARIANT_FORWARD);
+        back[u] = tr__unit_cost(unit, TR_VARIANT_BACKWARD) - later[u] +
+                  (again ? cost[u] : 0);
     }
     int last = plan->unit_count - 1; // which turns each micro-batch around at once
     cost[last] += back[last];

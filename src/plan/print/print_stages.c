@@ -37,8 +37,8 @@ static void print_units(const tr_plan *plan, int64_t stage, FILE *to) {
 
 static void print_bubble(const tr_stage_figures *stage, FILE *to) {
     if (stage->step > 0) {
-        fprintf(to, "; bubble %.6f s, %.1f %% of the step", stage->bubble,
-                100 * stage->bubble / stage->step);
+        fprintf(to, "; computes %.6f s; bubble %.6f s, %.1f %% of the step",
+                stage->computing, stage->bubble, 100 * stage->bubble / stage->step);
     }
 }
 

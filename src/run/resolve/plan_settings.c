@@ -30,7 +30,8 @@ void tr__run_read_plan_settings(tr_run *run) {
     tr_point point = {.plan = run->request};
     for (int i = 0; i < TR_PLAN_SETTINGS; i++) {
         const tr_plan_setting *setting = &tr__plan_settings[i];
-        bool here = !setting->of_batch && setting->kind != TR_CLASSES;
+        bool here =
+            !setting->of_batch && !setting->of_mesh && setting->kind != TR_CLASSES;
         if (here && old_key_is_on(config, setting)) {
             setting->set(&point, TR_SPACE_HOST);
         } else if (here && tr__config_is_decided(config, setting->key)) {

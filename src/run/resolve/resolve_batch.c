@@ -12,25 +12,68 @@ static int64_t count_of(const tr_run *run, const char *key) {
                                                    : 0;
 }
 
-// Of all ranks those that share the work of each layer: neighbours; and those that have
-// other layers.
-static tr_status resolve_mesh(tr_run *run, int64_t ranks, tr_error *err) {
-    static const char deepspeed[] = "tensor_parallel.autotp_size";
-    int64_t tensor = tr__config_int(run->config, "tensor_parallel.size");
-    int64_t same = count_of(run, deepspeed);
-    if (same > 0 && tensor > 1 && same != tensor) {
-        return tr_fail(err, TR_USAGE,
-                       "tensor_parallel.size is %lld and %s is %lld: they are the same",
-                       (long long)tensor, deepspeed, (long long)same);
+static const char tensor_key[] = "tensor_parallel.size",
+                  stages_key[] = "pipeline.stages";
+
+static bool is_auto(const tr_run *run, const char *key) {
+    return tr__config_is_auto(run->config, key);
+}
+
+// Where the mesh is chosen, data ranks are not known yet. The batch does not go by
+// them, and the accumulation steps do.
+static tr_status check_open(const tr_run *run, tr_error *err) {
+    static const char steps[] = "gradient_accumulation_steps";
+    const char *key = is_auto(run, tensor_key) ? tensor_key : stages_key;
+    if (!is_auto(run, key)) {
+        return TR_OK;
     }
-    tensor = same > 0 ? same : tensor;
+    if (count_of(run, "train_batch_size") == 0) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is \"auto\", and the batch would depend on what is chosen: "
+                       "give train_batch_size",
+                       key);
+    }
+    return count_of(run, steps) == 0
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "%s is \"auto\", and %s follows from what is chosen: leave it "
+                         "out",
+                         key, steps);
+}
+
+// Ranks that share the work of each layer, by either name.
+static tr_status find_tensor_ranks(const tr_run *run, int64_t *out, tr_error *err) {
+    static const char deepspeed[] = "tensor_parallel.autotp_size";
+    int64_t tensor = is_auto(run, tensor_key) ? 1 : count_of(run, tensor_key);
+    int64_t same = count_of(run, deepspeed);
+    *out = same > 0 ? same : tensor;
+    if (same > 0 && is_auto(run, tensor_key)) {
+        return tr_fail(err, TR_USAGE,
+                       "%s is \"auto\" and %s is %lld: they are the same", tensor_key,
+                       deepspeed, (long long)same);
+    }
+    return same == 0 || tensor == 1 || same == tensor
+               ? TR_OK
+               : tr_fail(err, TR_USAGE, "%s is %lld and %s is %lld: they are the same",
+                         tensor_key, (long long)tensor, deepspeed, (long long)same);
+}
+
+// Of all ranks those that share the work of each layer: neighbours; and those that have
+// other layers. What is to be chosen is 1 until then.
+static tr_status resolve_mesh(tr_run *run, int64_t ranks, tr_error *err) {
+    int64_t tensor = 1;
+    tr_status status = check_open(run, err);
+    status = status == TR_OK ? find_tensor_ranks(run, &tensor, err) : status;
+    if (status != TR_OK) {
+        return status;
+    }
     if (ranks % tensor != 0) {
         return tr_fail(err, TR_USAGE,
                        "tensor_parallel.size is %lld, and %lld rank%s cannot be shared "
                        "out by that: start a multiple of it",
                        (long long)tensor, (long long)ranks, tr__plural(ranks));
     }
-    int64_t stages = tr__config_int(run->config, "pipeline.stages");
+    int64_t stages = is_auto(run, stages_key) ? 1 : count_of(run, stages_key);
     if (ranks % (tensor * stages) != 0) {
         return tr_fail(err, TR_USAGE,
                        "pipeline.stages is %lld, each on %lld rank%s at least, and "

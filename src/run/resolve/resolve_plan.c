@@ -16,67 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---- what is asked
-
-// "auto" in the file; it may have been resolved since.
-static bool given_auto(const tr_run *run, const char *key) {
-    tr_origin origin = tr__config_origin(run->config, key);
-    return tr__config_is_given(run->config, key) &&
-           (tr__config_is_auto(run->config, key) || origin == TR_ORIGIN_AUTO ||
-            origin == TR_ORIGIN_DERIVED);
-}
-
-static bool given(const tr_run *run, const char *key) {
-    return tr__config_is_given(run->config, key) && !given_auto(run, key);
-}
-
-// May the planner have a say in it at all?
-static bool can_choose(const tr_run *run, tr_dimension_name d) {
-    const char *const *old = tr__plan_settings[d].old_keys;
-    for (int i = 0; i < TR_OLD_KEYS_MAX && old[i]; i++) {
-        if (given(run, old[i])) {
-            return false;
-        }
-    }
-    if (d == TR_DIMENSION_micro_batch) { // T and g give m
-        return given(run, "train_batch_size") &&
-               !given(run, "gradient_accumulation_steps");
-    }
-    switch (d) {
-    case TR_DIMENSION_vocabulary_slices:
-        return run->own_model && tr__model_type_reads_tokens(run->own_model->type);
-    case TR_DIMENSION_passes:
-        return run->own_model && tr__model_group(run->own_model) > 0;
-    case TR_DIMENSION_stage: // one rank has nothing to share out
-        return tr__data_ranks(&run->request) > 1;
-    case TR_DIMENSION_grad_placement:
-        return tr__run_nvme_folder(run) != NULL;
-    default:
-        return true;
-    }
-}
-
-// Free is what is "auto", and, where there are budgets, what nobody has said.
-static bool is_free(const tr_run *run, tr_dimension_name d) {
-    const tr_plan_setting *setting = &tr__plan_settings[d];
-    const char *other = setting->also_said_by;
-    if (given_auto(run, setting->key)) {
-        return can_choose(run, d);
-    }
-    bool asked = tr__run_has_budget(run) || (other && given_auto(run, other));
-    bool said = given(run, setting->key) || (other && given(run, other));
-    return asked && !said && can_choose(run, d) &&
-           !(run->request.reproducible && setting->changes_bits);
-}
-
-static unsigned find_free(const tr_run *run) {
-    unsigned free = 0;
-    for (int d = 0; d < TR_DIMENSIONS; d++) {
-        free |= (unsigned)is_free(run, (tr_dimension_name)d) << d;
-    }
-    return free;
-}
-
 // ---- an earlier choice
 
 static void name_of(const char *name, char dst[TR_STATE_NAME_MAX]) {
@@ -155,7 +94,10 @@ static tr_status take_choice(tr_run *run, const tr_planner_request *request,
     if (status == TR_OK) {
         status = tr__run_resolve_nvme(run, err);
     }
-    if (status == TR_OK && run->chosen >> TR_DIMENSION_micro_batch & 1) {
+    unsigned of_steps = 1u << TR_DIMENSION_micro_batch |
+                        1u << TR_DIMENSION_tensor_ranks |
+                        1u << TR_DIMENSION_pipeline_stages;
+    if (status == TR_OK && run->chosen & of_steps) {
         status = tr__run_record_setting(
             run, &tr__plan_settings[TR_SETTING_ACCUMULATION_STEPS],
             point.plan.accumulation_steps, TR_ORIGIN_DERIVED,
@@ -238,16 +180,21 @@ static tr_status share(const tr_run *run, void *data, size_t bytes, tr_error *er
                : TR_OK;
 }
 
+// A file that says what cannot be has been refused by now.
 static tr_planner_request request_of(const tr_run *run, unsigned free) {
     const char *slices = "execution.vocabulary_slices";
     bool open = tr__config_is_auto(run->config, slices);
     bool tokens = run->own_model && tr__model_type_reads_tokens(run->own_model->type);
-    return (tr_planner_request){
+    tr_planner_request request = {
         .plan = run->request,
         .free = free,
         .sliced = tokens ? run->own_model : NULL,
         .vocabulary_slices = open ? 1 : tr__config_int(run->config, slices),
     };
+    if (free >> TR_DIMENSION_pipeline_stages & 1) {
+        tr__run_read_pipeline(run, &request.plan, NULL);
+    }
+    return request;
 }
 
 // All ranks measure; rank 0 chooses, and tells the others.
@@ -274,7 +221,7 @@ tr_status tr__run_resolve_plan(tr_run *run, tr_error *err) {
     struct {
         unsigned free;
         bool budgets;
-    } asked = {find_free(run), tr__run_has_budget(run)};
+    } asked = {tr__run_left_open(run), tr__run_has_budget(run)};
     tr_error mine = {0};
     // Files that differ among ranks are told of later: here rank 0's counts.
     tr_status status = share(run, &asked, sizeof asked, err);
