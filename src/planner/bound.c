@@ -1,5 +1,6 @@
 // From below: what a plan takes at least, without making it.
 #include "base/checked.h"
+#include "plan/schedules/schedule.h"
 #include "planner/planner.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ typedef struct shape {
     const tr_plan_request *request;
     const tr_kernels *kernels;
     const tr_class *class;
-    int64_t stages;
+    tr_chunks chunks;
     const int *chunk; // of each unit; NULL: there is one
     // Stages are cut where the class's are; else the share of what lives always that
     // there is at least, by the parameters of the first stage.
@@ -28,6 +29,7 @@ typedef struct shape {
     // What leaves the device between forward and backward: inputs of recomputed units;
     // what the others save.
     bool inputs_leave, saved_leave;
+    bool weights_later; // a backward works in less memory than that of the figures
     bool twice; // in two passes: when the last unit's loss is at work, nothing is kept
 } shape;
 
@@ -36,7 +38,7 @@ static int chunk_of(const shape *s, int u) {
 }
 
 static int64_t stage_of(const shape *s, int u) {
-    return chunk_of(s, u) % s->stages;
+    return tr__chunk_stage(&s->chunks, chunk_of(s, u));
 }
 
 static bool is_own(const shape *s, int u) {
@@ -70,10 +72,10 @@ static int64_t passing(const shape *s, int space) {
 
 static shape shape_of(const tr_search *search, const tr_group *group, size_t rung) {
     const tr_plan_request *r = &group->point.plan;
-    int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
     shape s = {.request = r,
                .kernels = group->kernels,
-               .stages = stages,
+               .chunks = tr__pipeline_chunks(r),
+               .weights_later = tr__weights_come_later(r),
                .class = group->class,
                .units = r->model->unit_count,
                .again = search->ladder[rung],
@@ -89,8 +91,8 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
         s.wave = s.steps;
     }
     s.wave = tr__max_i64(1, tr__min_i64(s.wave, s.steps));
-    int64_t chunks = stages * tr__max_i64(1, r->virtual_stages);
-    s.chunk = tr__kernels_cut(group->kernels, s.units, (int)chunks, s.again);
+    s.chunk =
+        tr__kernels_cut(group->kernels, s.units, tr__chunk_count(&s.chunks), s.again);
     compare_cuts(&s);
     return s;
 }
@@ -150,8 +152,9 @@ static int64_t kept_beside(const shape *s, int chunk) {
         if (is_own(s, u) && unit_of(s, u)->backward) {
             int64_t boundary = 0, kept = kept_of(s, u, &boundary);
             int64_t of = chunk_of(s, u);
-            int64_t count = tr__waves_kept(s->request, waves, of / s->stages, away) -
-                            (of == chunk ? 1 : 0);
+            int64_t count =
+                tr__waves_kept(s->request, waves, of / s->chunks.stages, away) -
+                (of == chunk ? 1 : 0);
             // The last wave may be shorter.
             bytes += tr__max_i64(0, tr__min_i64(count * s->wave, s->steps - s->wave)) *
                      (kept + boundary);
@@ -162,9 +165,7 @@ static int64_t kept_beside(const shape *s, int chunk) {
 
 // The last chunk of the first stage, which is the first that it takes backward.
 static int last_own_chunk(const shape *s) {
-    return s->chunk
-               ? (int)(s->stages * (tr__max_i64(1, s->request->virtual_stages) - 1))
-               : 0;
+    return s->chunk ? tr__stage_chunk(&s->chunks, 0, s->chunks.each - 1) : 0;
 }
 
 // At the backward of each unit live what the units below keep, of the whole wave, and
@@ -179,7 +180,8 @@ static int64_t passing_device(const shape *s) {
             continue;
         }
         int64_t boundary = 0, kept = kept_of(s, u, &boundary);
-        int64_t work = last && s->twice ? 0 : unit->backward_workspace;
+        bool less = s->weights_later || (last && s->twice);
+        int64_t work = less ? 0 : unit->backward_workspace;
         int64_t here = below + s->wave * boundary + work;
         bool one = last || is_again(s, u) || saved_leave(s, u);
         here += one ? unit->saved : s->wave * unit->saved;
@@ -252,7 +254,7 @@ static double computing(const shape *s, bool cached) {
 static double of_stages(const shape *s, bool cached) {
     bool follow = tr__backwards_follow(s->request);
     double most = 0;
-    for (int64_t stage = 0; stage < s->stages && s->chunk; stage++) {
+    for (int64_t stage = 0; stage < s->chunks.stages && s->chunk; stage++) {
         double own = 0, before = 0;
         for (int u = 0; u < s->units; u++) {
             const tr_unit_figures *unit = unit_of(s, u);

@@ -242,7 +242,7 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
     class->slot = plan->slot_bytes;
     for (int u = 0; u < plan->unit_count; u++) {
         class->moved[u] = INT64_MAX;
-        class->own[u] = plan->units[u].chunk % plan->chunks.stages == 0;
+        class->own[u] = tr__chunk_stage(&plan->chunks, plan->units[u].chunk) == 0;
     }
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];

@@ -75,6 +75,9 @@ int64_t tr__waves_kept(const tr_plan_request *request, int64_t waves, int64_t i,
     case TR_PIPELINE_1F1B:
         away = fmin(rounding * away, (double)most);
         return tr__min_i64(most, 1 + (int64_t)away);
+    case TR_PIPELINE_ZERO_BUBBLE: // waves overlap as their times want it
+    case TR_PIPELINE_V:
+        break;
     }
     return 1;
 }

@@ -36,8 +36,8 @@ static void take_costs(const tr_plan *plan, double *cost) {
         bool again = u < plan->request.recomputed_units;
         later[u] = flops_of(unit, TR_VARIANT_BACKWARD, true);
         cost[u] = tr__unit_cost(unit, TR_VARIANT_FORWARD);
-        back[u] = tr__unit_cost(unit, TR_VARIANT_BACKWARD) - later[u] +
-                  (again ? cost[u] : 0);
+        back[u] =
+            tr__unit_cost(unit, TR_VARIANT_BACKWARD) - later[u] + (again ? cost[u] : 0);
     }
     int last = plan->unit_count - 1; // which turns each micro-batch around at once
     cost[last] += back[last];
