@@ -82,6 +82,19 @@ static void *next_place(alone *a, size_t bytes) {
     return tr__arena_view(a->m.cold, at, bytes);
 }
 
+// Where the operand lies that the plan has the result written over; NULL: over none.
+static void *under(const tr_instruction *at, const tr_launch *args,
+                   const tr_operand *result) {
+    for (int i = 0; i < at->desc.in_count; i++) {
+        const tr_operand *in = &at->in[i];
+        if (in->place != TR_PLACE_NONE && in->place == result->place &&
+            in->flat == result->flat && in->offset == result->offset) {
+            return (void *)args->in[i];
+        }
+    }
+    return NULL;
+}
+
 static void launch(alone *a, const tr_instruction *at) {
     tr_run_context run = {.loss_seed = 1, .rows = INT64_MAX};
     tr_launch args = {
@@ -97,8 +110,9 @@ static void launch(alone *a, const tr_instruction *at) {
         }
     }
     for (int i = 0; i < at->desc.out_count; i++) {
+        void *over = under(at, &args, &at->out[i]);
         if (at->out[i].place != TR_PLACE_NONE) {
-            args.out[i] = next_place(a, room(at->desc.out[i]));
+            args.out[i] = over ? over : next_place(a, room(at->desc.out[i]));
         }
     }
     char *work = next_place(a, workspace_of(at));
