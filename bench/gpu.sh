@@ -1,13 +1,16 @@
 #!/bin/sh
 # gpu.sh: training on one NVIDIA GPU in bf16: tokens a second, model flops utilization
 # (MFU) and the memory that the GPU has in use at the most, with PyTorch's torch.compile
-# and fused attention beside it where TRANCHE_PEER_PYTHON has them. Eight minutes.
+# beside it, by flash and by cuDNN's attention, of which the faster row counts.
 #
-#     bench/gpu.sh [gpt2] [xl] [llama] [offload] [cuts]      (default: all)
+#     bench/gpu.sh [gpt2] [gpt2_torch] [xl] [xl_torch] [llama] [llama_torch] [offload]
+#                  [cuts]                                            (default: all)
 #
-#     TRANCHE_BENCH_PEAK     the GPU's dense bf16 operations a second (else by its name)
-#     TRANCHE_BENCH_DEVICE   "cpu": a try of the script, with TRANCHE_BENCH_LAYERS=1 and
-#                            a small TRANCHE_BENCH_CONTEXT
+#     TRANCHE_BENCH_FIGURES    a file that keeps rates, so that the last table is of all
+#                              calls that name it
+#
+# Other settings are environment variables, told in bench/gpu_models.sh. Without
+# TRANCHE_PEER_PYTHON the peer is python3, where that has PyTorch for the GPU.
 #
 # MFU counts 6 N + 6 L C S operations a token: N parameters, L layers of width C, context
 # S, of which a token attends to half on average.
@@ -16,58 +19,34 @@ cd "$(dirname "$0")/.." || exit 1
 chosen=${TRANCHE_BENCH_LAYERS:-}
 . bench/common.sh
 . bench/table.sh
-device=${TRANCHE_BENCH_DEVICE:-cuda}
-steps=${TRANCHE_BENCH_STEPS:-4}
-
-if [ "$device" != cpu ] && ! command -v nvidia-smi >/dev/null 2>&1; then
-    echo "gpu: nvidia-smi is not found: this needs an NVIDIA GPU and its driver" >&2
-    exit 1
-fi
-
-# of_gpu FIELD: what nvidia-smi says of the first GPU
-of_gpu() {
-    nvidia-smi --id=0 --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null
-}
-
-# The dense bf16 rate of its data sheet.
-peak_rate() {
-    case "${TRANCHE_BENCH_PEAK:-}$(of_gpu name)" in
-    [0-9]*) echo "${TRANCHE_BENCH_PEAK:-0}" ;;
-    *H100* | *H200*) echo 989e12 ;;
-    *A100*) echo 312e12 ;;
-    *4090*) echo 165.2e12 ;;
-    *) echo 0 ;;
-    esac
-}
-
-gpu_machine() {
-    machine
-    [ "$device" = cpu ] ||
-        echo "GPU: $(of_gpu name), driver $(of_gpu driver_version)," \
-            "$(of_gpu clocks.max.sm) MHz, $(of_gpu power.limit) W," \
-            "$(of_gpu memory.total) MiB of which $(of_gpu memory.used) in use before"
-}
+. bench/gpu_models.sh
+figures=${TRANCHE_BENCH_FIGURES:-$figures}
+touch "$figures"
+take=best                   # of several rows of the peer
+warm=${chosen:+1} warm=${warm:-5} # its steps that do not count
 
 # watched FILE COMMAND...: runs the command; FILE gets the MiB that the GPU has in use at
-# the most meanwhile, beside what it had before
+# the most meanwhile, beside what it had at first
 watched() {
     watched_file=$1
     shift
     echo 0 >"$watched_file"
-    [ "$device" != cpu ] || {
+    has_gpu || {
         "$@"
         return
     }
-    before=$(of_gpu memory.used)
     nvidia-smi --id=0 --query-gpu=memory.used --format=csv,noheader,nounits \
         --loop-ms=200 >"$work/used" 2>/dev/null &
     watcher=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10; do # until it has seen what was there before
+        [ -s "$work/used" ] || sleep 0.5
+    done
     "$@"
     result=$?
     kill "$watcher" 2>/dev/null
     wait "$watcher" 2>/dev/null
-    sort -n "$work/used" | tail -n 1 | awk -v before="$before" '{ print $1 - before }' \
-        >"$watched_file"
+    awk 'NR == 1 { first = $1 } $1 > most { most = $1 } END { print most - first }' \
+        "$work/used" >"$watched_file"
     return "$result"
 }
 
@@ -83,35 +62,15 @@ head_of_rows() {
 
 # mfu RATE: by $flops, operations a token
 mfu() {
-    awk -v rate="$1" -v flops="$flops" -v peak="$(peak_rate)" \
+    awk -v rate="$1" -v flops="$flops" -v peak="$peak_rate" \
         'BEGIN { if (peak > 0) printf "%.3f", rate * flops / peak; else print "-" }'
-}
-
-# gpt2_sizes LAYERS WIDTH HEADS
-gpt2_sizes() {
-    layers=${chosen:-$1} width=$2 heads=$3
-    flops=$(calculate "6 * (12 * $layers * $width ^ 2 + 50257 * $width + $context * $width)\
- + 6 * $layers * $width * $context")
-}
-
-# gpt2 NAME T M [STEPS]: $work/NAME.json
-gpt2() {
-    cat >"$work/$1.json" <<END
-{"model": {"model_type": "gpt2", "vocab_size": 50257, "n_positions": $context,
-           "n_layer": $layers, "n_embd": $width, "n_head": $heads,
-           "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
- "data": {"format": "bytes", "train": ["$text"]}, "out": "$work/$1",
- "steps": ${4:-$steps}, "train_batch_size": $2, "train_micro_batch_size_per_gpu": $3,
- "bf16": {"enabled": true}, "device": "$device",
- "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}
-END
 }
 
 # tranche NAME WHAT OPTION...: makes the steps of $work/NAME.json and prints its row
 tranche() {
     name=$1 what=$2
     shift 2
-    if ! watched "$work/most" build/bench/steps "$work/$name.json" "$@" \
+    if ! watched "$work/most" "${programs}steps" "$work/$name.json" "$@" \
         >"$work/steps.json" 2>"$work/steps.log"; then
         row "$what" failed "" "" ""
         tail -n 1 "$work/steps.log"
@@ -124,13 +83,24 @@ tranche() {
     row "$what" "$rate" "$(mfu "$rate")" "$most" "$(calculate "$planned / 1048576")"
 }
 
-# torch NAME WHAT SCRIPT OPTION...
+# torch NAME WHAT SCRIPT OPTION...: compiled, with each attention
 torch() {
-    name=$1 what=$2
+    peer_name=$1 peer_what=$2
     shift 2
     if [ -z "$peer" ]; then
-        row "$what" "no peer" "" "" ""
-    elif watched "$work/most" run_peer "$@" --device "$device" --steps "$steps" --bf16; then
+        row "$peer_what" "no peer" "" "" ""
+        return
+    fi
+    for attention in cudnn flash; do
+        torch_row "$peer_name" "$peer_what, $attention" "$@" --attention "$attention"
+    done
+}
+
+torch_row() {
+    name=$1 what=$2
+    shift 2
+    if watched "$work/most" run_peer "$@" --compile default --device "$peer_device" --bf16 \
+        --steps $((steps + warm)) --warm "$warm"; then
         rate=$(figure tokens_per_second "$work/peer.json")
         most=$(cat "$work/most")
         echo "$name $rate $most 0" >>"$figures"
@@ -140,54 +110,42 @@ torch() {
     fi
 }
 
+# torch_gpt2 NAME M G: with the vocabulary padded to a multiple of 64, then as it is
+torch_gpt2() {
+    of=$1 micro=$2 accumulation=$3
+    for tokens in $(((vocabulary + 63) / 64 * 64)) "$vocabulary"; do
+        torch "$of" "PyTorch, compiled, $tokens tokens" torch_gpt2.py --layers "$layers" \
+            --width "$width" --heads "$heads" --vocabulary "$tokens" \
+            --context "$context" --micro-batch "$micro" --accumulation "$accumulation"
+    done
+}
+
 part_gpt2() {
-    context=${TRANCHE_BENCH_CONTEXT:-1024}
     gpt2_sizes 12 768 12
     gpt2 small 512 16
     tranche small "GPT-2 124M, 16 x $context, g = 32"
-    torch small_torch "PyTorch, compiled" torch_gpt2.py --layers "$layers" \
-        --context "$context" --micro-batch 16 --accumulation 32 --compile
+}
+
+part_gpt2_torch() {
+    gpt2_sizes 12 768 12
+    torch_gpt2 small_torch 16 32
 }
 
 part_xl() {
-    context=${TRANCHE_BENCH_CONTEXT:-1024}
     gpt2_sizes 48 1600 25
     gpt2 xl 64 8
     tranche xl "GPT-2 1.5B, 8 x $context, g = 8"
-    torch xl_torch "PyTorch, compiled" torch_gpt2.py --layers "$layers" --width 1600 \
-        --heads 25 --context "$context" --micro-batch 8 --accumulation 8 --compile
 }
 
-# llama_sizes: of Llama 7B
-llama_sizes() {
-    context=${TRANCHE_BENCH_CONTEXT:-4096}
-    layers=${chosen:-32} width=4096
-    flops=$(calculate "6 * ($layers * (4 * $width ^ 2 + 3 * $width * 11008) + 32000 * $width)\
- + 6 * $layers * $width * $context")
-}
-
-llama() { # NAME
-    cat >"$work/$1.json" <<END
-{"model": {"model_type": "llama", "vocab_size": 32000, "hidden_size": $width,
-           "intermediate_size": 11008, "num_hidden_layers": $layers,
-           "num_attention_heads": 32, "max_position_embeddings": $context},
- "data": {"format": "bytes", "train": ["$text"], "max_length": $context},
- "out": "$work/$1", "steps": $steps, "train_batch_size": 8,
- "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "device": "$device",
- "optimizer": {"type": "AdamW", "params": {"lr": 1e-5, "weight_decay": 0.1}}}
-END
-}
-
-host_gigabytes() {
-    awk '/^MemAvailable/ { printf "%d", $2 / 1e6 }' /proc/meminfo
+part_xl_torch() {
+    gpt2_sizes 48 1600 25
+    torch_gpt2 xl_torch 8 8
 }
 
 part_llama() {
     llama_sizes
     llama llama
     tranche llama "Llama 7B, 1 x $context, g = 8"
-    torch llama_torch "PyTorch, compiled" torch_llama.py --size 7b --layers "$layers" \
-        --context "$context" --micro-batch 1 --accumulation 8 --compile
     cp "$work/llama.json" "$work/llama_fp8.json"
     tranche llama_fp8 "the same with products in fp8" --set fp8.enabled=true
     cp "$work/llama.json" "$work/llama_away.json"
@@ -199,8 +157,13 @@ part_llama() {
     fi
 }
 
+part_llama_torch() {
+    llama_sizes
+    torch llama_torch "PyTorch, compiled" torch_llama.py --size 7b --layers "$layers" \
+        --context "$context" --micro-batch 1 --accumulation 8
+}
+
 part_offload() {
-    context=${TRANCHE_BENCH_CONTEXT:-1024}
     gpt2_sizes 48 1600 25
     gpt2 resident 128 8
     tranche resident "GPT-2 1.5B, 8 x $context, g = 16, all on the device"
@@ -210,7 +173,6 @@ part_offload() {
 }
 
 part_cuts() {
-    context=${TRANCHE_BENCH_CONTEXT:-1024}
     gpt2_sizes 12 768 12
     gpt2 whole 16 16 16
     tranche whole "GPT-2 124M, one micro-batch of 16"
@@ -218,15 +180,16 @@ part_cuts() {
     tranche parts "eight micro-batches of 2"
 }
 
+parts="gpt2 gpt2_torch xl xl_torch llama llama_torch offload cuts"
 gpu_machine
-: >"$figures"
-[ $# -gt 0 ] || set -- gpt2 xl llama offload cuts
+# shellcheck disable=SC2086 # words
+[ $# -gt 0 ] || set -- $parts
 head_of_rows
 for part; do
-    case $part in
-    gpt2 | xl | llama | offload | cuts) "part_$part" ;;
+    case " $parts " in
+    *" $part "*) "part_$part" ;;
     *)
-        echo "gpu: unknown part $part; there are gpt2 xl llama offload cuts" >&2
+        echo "gpu: unknown part $part; there are $parts" >&2
         exit 2
         ;;
     esac

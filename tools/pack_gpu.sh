@@ -1,12 +1,12 @@
 #!/bin/sh
 # pack_gpu.sh [ARCHIVE]: packs what is tried on a GPU, for a machine that has one and
-# neither compiler nor libraries for a build: the tests of `ctest -L gpu`, bench/gpu.sh,
-# the program, their data, and the libraries that they were linked with. build/ is a
-# build of the preset "release" with CUDA. ARCHIVE: build/gpu.tar.xz; one that does not end
-# in .xz is not compressed.
+# neither compiler nor libraries for a build: the tests of `ctest -L gpu`, bench/gpu.sh and
+# bench/first_contact.sh, the program, their data, and the libraries that they were linked
+# with. build/ is a build of the preset "release" with CUDA. ARCHIVE: build/gpu.tar.xz, of
+# at most 50 MB; one that does not end in .xz is not compressed.
 #
 #     tools/pack_gpu.sh && scp build/gpu.tar.xz there:
-#     ssh there 'tar xJf gpu.tar.xz && tranche-gpu/try.sh tests bench'
+#     ssh there 'tar xJf gpu.tar.xz && tranche-gpu/try.sh contact'
 #
 # The other machine's C library has to be as new as this one's.
 set -eu
@@ -18,7 +18,8 @@ trap 'exit 130' INT TERM
 to=$folder/tranche-gpu
 mkdir -p "$to/build/bench" "$to/build/tests" "$to/tests/cuda" "$to/lib"
 
-for program in build/tranche build/bench/steps build/tests/gpu-*; do
+for program in build/tranche build/bench/steps build/bench/kernels build/bench/machine \
+    build/tests/gpu-*; do
     [ -f "$program" ] || {
         echo "pack_gpu: $program is not built" >&2
         exit 1
@@ -42,4 +43,9 @@ case $archive in
 *) set -- cat ;;
 esac
 tar c -C "$folder" tranche-gpu | "$@" >"$archive"
-echo "$archive: $(($(wc -c <"$archive") / 1000000)) MB"
+size=$(($(wc -c <"$archive") / 1000000))
+echo "$archive: $size MB"
+if [ "$1" = xz ] && [ "$size" -ge 50 ]; then
+    echo "pack_gpu: $archive has $size MB, and machines are lent that take 50" >&2
+    exit 1
+fi

@@ -10,10 +10,10 @@ def peak_bytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def report(work, seconds, unit="tokens", **more):
-    """work: units in one step; seconds: of every step. The first step touches memory for the first time and is
-    left out of the median."""
-    counted = seconds[1:] or seconds
+def report(work, seconds, unit="tokens", warm=1, **more):
+    """work: units in one step; seconds: of every step. The first `warm` steps, which touch memory for the first
+    time, are left out of the median."""
+    counted = seconds[warm:] or seconds
     rate = work / statistics.median(counted)
     print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(),
                       "steps": len(seconds), f"{unit}_per_second": round(rate, 2),

@@ -2,8 +2,8 @@
 second and peak memory. In float32 and eager, or with bf16 autocast, or compiled.
 
     torch_llama.py [--context 1024] [--micro-batch 1] [--accumulation 4] [--steps 3]
-                   [--layers 30] [--size smollm2|7b] [--bf16] [--device cpu]
-                   [--compile [default|max-autotune]]
+                   [--warm 1] [--layers 30] [--size smollm2|7b] [--bf16] [--device cpu]
+                   [--attention flash|cudnn] [--compile [default|max-autotune]]
 """
 import argparse
 
@@ -39,7 +39,7 @@ def main():
     config = LlamaConfig(num_hidden_layers=args.layers, max_position_embeddings=8192,
                          **SIZES[args.size])
     config._attn_implementation = "sdpa"
-    torch_gpt2.run(Llama(config).train(), args)
+    torch_gpt2.run(lambda: Llama(config).train(), args)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ typedef struct shape {
     // what the others save.
     bool inputs_leave, saved_leave;
     bool weights_later; // a backward works in less memory than that of the figures
+    bool discrete;      // both ways at once
     bool twice; // in two passes: when the last unit's loss is at work, nothing is kept
 } shape;
 
@@ -83,6 +84,7 @@ static shape shape_of(const tr_search *search, const tr_group *group, size_t run
                .wave = r->wave,
                .inputs_leave = r->boundary_placement != TR_SPACE_DEVICE,
                .saved_leave = r->saved_placement != TR_SPACE_DEVICE,
+               .discrete = r->discrete,
                .twice = r->passes > 1};
     if (s.again < 0 || s.again > s.units - 1) {
         s.again = s.units - 1;
@@ -211,16 +213,21 @@ static int64_t bytes_away(const shape *s) {
     return tr__max_i64(0, s->wave * sum - 2 * STAY_MOST * largest);
 }
 
-// Seconds of the copy stream, there and back.
-static double seconds_away(const shape *s, const tr_machine *m) {
+// Seconds that a way takes for so many bytes.
+static double way_seconds(const tr_machine *m, tr_way way, double bytes) {
+    return m->way[way].latency + bytes / m->way[way].rate;
+}
+
+// Seconds of a copy stream: what leaves, what comes back, or both.
+static double seconds_away(const shape *s, const tr_machine *m, tr_stream on) {
+    bool back = on == TR_STREAM_COPY;
+    bool leaves = s->discrete ? on == TR_STREAM_COPY_OUT : back;
     double most = 0, all = 0, waves = (double)tr__ceil_div(s->steps, s->wave);
     for (int u = 0; u < s->units; u++) {
         double bytes = is_own(s, u) ? (double)leaving(s, u) : 0;
         if (bytes > 0) {
-            double one = m->way[TR_WAY_TO_HOST].latency +
-                         m->way[TR_WAY_TO_DEVICE].latency +
-                         bytes / m->way[TR_WAY_TO_HOST].rate +
-                         bytes / m->way[TR_WAY_TO_DEVICE].rate;
+            double one = (leaves ? way_seconds(m, TR_WAY_TO_HOST, bytes) : 0) +
+                         (back ? way_seconds(m, TR_WAY_TO_DEVICE, bytes) : 0);
             all += one;
             most = fmax(most, one);
         }
@@ -288,7 +295,7 @@ static double seconds_of(const shape *s, const tr_machine *m, bool cached) {
     for (int i = 0; i < TR_STREAMS; i++) {
         double load =
             tr__stream_is_beside((tr_stream)i) ? of_waves(s, (tr_stream)i) : 0;
-        load += i == TR_STREAM_COPY ? seconds_away(s, m) : 0;
+        load += seconds_away(s, m, (tr_stream)i);
         most = fmax(most,
                     together(compute, load, tr__stream_interference(m, (tr_stream)i)));
     }

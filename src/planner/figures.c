@@ -274,7 +274,7 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
             TR_GUARD_DEFERRED) { // done here or at the end: counted there
             continue;
         }
-        if (step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME) {
+        if (tr__stream_copies(step->stream) || step->stream == TR_STREAM_NVME) {
             load[step->stream] += tr__move_seconds(&share, plan, step);
         } else if (step->stream == TR_STREAM_HOST) {
             bool device = search->request->machine->host_is_device;

@@ -6,10 +6,10 @@
 
 double tr__stream_interference(const tr_machine *machine, tr_stream stream) {
     bool messages = tr__stream_exchanges(stream) && tr__stream_is_beside(stream);
-    return messages                   ? machine->link_interference
-           : stream == TR_STREAM_COPY ? machine->copy_interference
-           : stream == TR_STREAM_NVME ? machine->nvme_interference
-                                      : 0;
+    return messages                    ? machine->link_interference
+           : tr__stream_copies(stream) ? machine->copy_interference
+           : stream == TR_STREAM_NVME  ? machine->nvme_interference
+                                       : 0;
 }
 
 tr_share tr__machine_share(const tr_machine *machine, int64_t ranks,

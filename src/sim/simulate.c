@@ -30,7 +30,7 @@ static void conclude_literature(const tr_plan *plan, const tr_pipeline *pipeline
 static void conclude_walk(const tr_sim_walk *w, double seconds, tr_simulation *r) {
     const tr_walk_stream *s = w->streams;
     *r = w->result;
-    r->copy_seconds = s[TR_STREAM_COPY].busy;
+    r->copy_seconds = s[TR_STREAM_COPY].busy + s[TR_STREAM_COPY_OUT].busy;
     r->nvme_seconds = s[TR_STREAM_NVME].busy;
     r->host_seconds = s[TR_STREAM_HOST].busy;
     for (int i = 0; i < TR_STREAMS; i++) {
@@ -38,7 +38,7 @@ static void conclude_walk(const tr_sim_walk *w, double seconds, tr_simulation *r
         r->communication_seconds += exchanges ? s[i].busy : 0;
         r->exposed_seconds += exchanges ? s[i].exposed : 0;
     }
-    r->exposed_copy_seconds = s[TR_STREAM_COPY].exposed;
+    r->exposed_copy_seconds = s[TR_STREAM_COPY].exposed + s[TR_STREAM_COPY_OUT].exposed;
     r->exposed_nvme_seconds = s[TR_STREAM_NVME].exposed;
     r->exposed_host_seconds = s[TR_STREAM_HOST].exposed;
     r->other_seconds = r->compute_seconds - r->product_seconds - r->attention_seconds -

@@ -85,7 +85,7 @@ static tr_tape_work work_of_exchange(const maker *m, const tr_plan_step *step) {
 static bool is_job(const maker *m, const tr_plan_step *step) {
     bool host = step->stream == TR_STREAM_HOST;
     bool adds = step->stream == TR_STREAM_COMM && step->shape == TR_STEP_IS_LAUNCH;
-    return step->stream == TR_STREAM_COPY || step->stream == TR_STREAM_NVME || adds ||
+    return tr__stream_copies(step->stream) || step->stream == TR_STREAM_NVME || adds ||
            (host && !m->out->share.machine->host_is_device);
 }
 

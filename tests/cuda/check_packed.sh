@@ -12,9 +12,14 @@ TRANCHE_OWN_LIBRARIES=1 ./try.sh tests >"$folder/said" || result=$?
 cat "$folder/said"
 [ "$(grep -c '^gpu/[a-z]*: ' "$folder/said")" -ge 5 ]
 [ "$result" -eq 0 ] || [ "$result" -eq 77 ]
+TRANCHE_CONTACT_OPS=relu TRANCHE_OWN_LIBRARIES=1 ./try.sh contact open conformance \
+    >"$folder/said" 2>&1 || true # without a GPU no op conforms
+cat "$folder/said"
+grep -q '^open: passed' "$folder/said"
+grep -q '^op relu: ' "$folder/said"
 
 # Each of its libraries is there, or the system's.
-for program in build/tranche build/bench/steps build/tests/gpu-*; do
+for program in build/tranche build/bench/* build/tests/gpu-*; do
     LD_LIBRARY_PATH=$PWD/lib ldd "$program" >"$folder/linked"
     if grep 'not found' "$folder/linked" ||
         ! grep -q "$PWD/lib/libjansson" "$folder/linked"; then

@@ -9,7 +9,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -62,13 +64,24 @@ static int open_backend(void **state) {
     return test_open_backend(TR_BACKEND_CUDA);
 }
 
-// An argument, such as "atten*", names the ops that are tried; none: all are.
+static int list_ops(void) {
+    for (int i = 0; i < LISTS; i++) {
+        printf("%s\n", lists[i]->op_name);
+    }
+    return 0;
+}
+
+// An argument, such as "atten*", names the ops that are tried; none: all are. --list
+// prints their names.
 int main(int count, char **given) {
     struct CMUnitTest tests[LISTS];
     for (int i = 0; i < LISTS; i++) {
         tests[i] = (struct CMUnitTest){.name = lists[i]->op_name,
                                        .test_func = kernels_conform,
                                        .initial_state = (void *)lists[i]};
+    }
+    if (count > 1 && strcmp(given[1], "--list") == 0) {
+        return list_ops();
     }
     cmocka_set_test_filter(count > 1 ? given[1] : NULL);
     return cmocka_run_group_tests(tests, open_backend, NULL);

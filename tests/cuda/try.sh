@@ -1,6 +1,7 @@
 #!/bin/sh
-# try.sh [tests] [bench [PART]...]: what tools/pack_gpu.sh has packed, on this machine's
-# GPU: all tests, then bench/gpu.sh with these parts. Status 77 where there is no GPU.
+# try.sh [tests] [bench [PART]... | contact [STAGE]...]: what tools/pack_gpu.sh has packed,
+# on this machine's GPU: all tests, then bench/gpu.sh with these parts, or
+# bench/first_contact.sh with these stages. Status 77 where there is no GPU.
 #
 #     TRANCHE_OWN_LIBRARIES=1    all libraries are those that are packed; else those that
 #                                this machine lacks
@@ -52,8 +53,11 @@ if [ "$1" = tests ]; then
         one "$test" || status=$?
     done
 fi
-if [ "${1:-}" = bench ]; then
-    shift
-    sh "$here/bench/gpu.sh" "$@" || status=$?
-fi
+case ${1:-} in
+bench) script=gpu.sh ;;
+contact) script=first_contact.sh ;;
+*) exit "$status" ;;
+esac
+shift
+"$here/bench/$script" "$@" || status=$?
 exit "$status"

@@ -180,9 +180,9 @@ static void every_kind_of_wait_is_missed(void **state) {
     static const struct {
         tr_stream waiting, awaited;
     } kinds[] = {
-        {TR_STREAM_COMPUTE, TR_STREAM_COPY}, {TR_STREAM_COPY, TR_STREAM_COMPUTE},
-        {TR_STREAM_COPY, TR_STREAM_HOST},    {TR_STREAM_HOST, TR_STREAM_COPY},
-        {TR_STREAM_DATA, TR_STREAM_COMPUTE},
+        {TR_STREAM_COMPUTE, TR_STREAM_COPY},     {TR_STREAM_COPY, TR_STREAM_COMPUTE},
+        {TR_STREAM_COPY_OUT, TR_STREAM_COMPUTE}, {TR_STREAM_COPY, TR_STREAM_HOST},
+        {TR_STREAM_HOST, TR_STREAM_COPY_OUT},    {TR_STREAM_DATA, TR_STREAM_COMPUTE},
     };
     pair pairs[TR_STREAMS][TR_STREAMS] = {0};
     tr_model *model = test_rig_gpt2(2, 0.1);

@@ -522,27 +522,26 @@ static void wrong_elements_are_found(void **state) {
     spoil_all(miscount_elements);
 }
 
+static const struct {
+    tr_stream on;
+    const char *what;
+} moving[] = {{TR_STREAM_NVME, "no wait for NVMe"},
+              {TR_STREAM_COPY, "no wait for copies"},
+              {TR_STREAM_COPY_OUT, "no wait for copies out"}};
+
 static void hurry_each(tr_plan *plan, const subject *s, tr_sequence *sequence) {
-    int32_t copies = 0, transfers = 0;
+    int32_t known[TR_STREAMS] = {0};
     for (size_t i = 0; i < sequence->count; i++) {
         tr_plan_step *step = &sequence->steps[i], right = *step;
-        if (step->stream != TR_STREAM_NVME &&
-            test_needed(plan, sequence, i, TR_STREAM_NVME) > transfers) {
-            step->wait[TR_STREAM_NVME] = 0;
-            must_find(plan, s, "no wait for NVMe", (int)i, right.wait[TR_STREAM_NVME]);
-            *step = right;
+        for (int m = 0; m < 3; m++) {
+            tr_stream on = moving[m].on;
+            if (step->stream != on && test_needed(plan, sequence, i, on) > known[on]) {
+                step->wait[on] = 0;
+                must_find(plan, s, moving[m].what, (int)i, right.wait[on]);
+                *step = right;
+            }
+            known[on] = right.wait[on] > known[on] ? right.wait[on] : known[on];
         }
-        if (step->stream != TR_STREAM_COPY &&
-            test_needed(plan, sequence, i, TR_STREAM_COPY) > copies) {
-            step->wait[TR_STREAM_COPY] = 0;
-            must_find(plan, s, "no wait for copies", (int)i,
-                      right.wait[TR_STREAM_COPY]);
-            *step = right;
-        }
-        copies =
-            right.wait[TR_STREAM_COPY] > copies ? right.wait[TR_STREAM_COPY] : copies;
-        transfers = right.wait[TR_STREAM_NVME] > transfers ? right.wait[TR_STREAM_NVME]
-                                                           : transfers;
     }
 }
 

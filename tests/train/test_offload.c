@@ -85,15 +85,18 @@ static int64_t carried(const trial *t, tr_stream stream) {
     return totals.copied + totals.read + totals.written;
 }
 
+static int64_t copies(const trial *t) {
+    return carried(t, TR_STREAM_COPY) + carried(t, TR_STREAM_COPY_OUT);
+}
+
 // The bytes of a step are those of the plan. (In reproducible mode the first ones may
 // be run again; a skipped one has no update; one that is left to the next step is
 // there.)
 static void one_step(trial *t, const world *w, tr_step_result *result) {
-    int64_t copied = carried(t, TR_STREAM_COPY), moved = carried(t, TR_STREAM_NVME);
+    int64_t copied = copies(t), moved = carried(t, TR_STREAM_NVME);
     trial_steps(t, 1, result);
     if (!w->reproducible && !result->skipped && !t->engine->defers) {
-        assert_int_equal(carried(t, TR_STREAM_COPY) - copied,
-                         t->plan->traffic.device_host);
+        assert_int_equal(copies(t) - copied, t->plan->traffic.device_host);
         assert_int_equal(carried(t, TR_STREAM_NVME) - moved, t->plan->traffic.nvme);
     }
 }

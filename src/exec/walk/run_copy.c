@@ -10,7 +10,7 @@ static_assert(TR_NVME_ALIGNMENT == (int)TR_CARRY_ALIGN,
 
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
-    tr_device_queue *queue = ex->queue[TR_STREAM_COPY];
+    tr_device_queue *queue = ex->queue[step->stream];
     const tr_step_operand *from = tr__step_operand(ex->plan, step, TR_COPY_FROM);
     const tr_step_operand *to = tr__step_operand(ex->plan, step, TR_COPY_TO);
     if (queue) {
@@ -22,7 +22,7 @@ tr_status tr__run_copy(tr_work *work, const tr_plan_step *step) {
                           .from = tr__operand_reached(ex, from),
                           .to = tr__operand_reached(ex, to),
                           .bytes = tr__operand_bytes(to)};
-        tr__copy_engine_start(ex->copy_engine[TR_STREAM_COPY], &order);
+        tr__copy_engine_start(ex->copy_engine[step->stream], &order);
     }
     return TR_OK; // a fault comes up where somebody waits
 }

@@ -144,11 +144,11 @@ typedef struct tr_plan_step {
     tr_mark mark : 8;
     tr_step_guard guard : 8;
     tr_subject subject : 8;
-    tr_stream stream;
-    int32_t unit;         // the unit, or the flat buffer; kernels draw by the unit
-    int32_t segment;      // of the unit
+    tr_stream stream : 8;
     bool of_micro_batch;  // it works on `micro` alone
     bool backward;        // of wave tensors: of their gradients
+    int32_t unit;         // the unit, or the flat buffer; kernels draw by the unit
+    int32_t segment;      // of the unit
     int64_t micro;        // micro-batch of this rank's step, 0..g-1; kernels draw by it
     int64_t first, count; // elements of the flat buffer that are moved or updated
     // So many of the sequence's steps of each stream must be done, where no earlier

@@ -11,6 +11,7 @@ const tr_stream_row tr__streams[TR_STREAMS] = {
     [TR_STREAM_COPY] = {"copy", "wait_copy", true, TR_QUEUE_ALWAYS},
     [TR_STREAM_NVME] = {"nvme", "wait_nvme", true, TR_QUEUE_NEVER},
     [TR_STREAM_HOST] = {"host", "wait_host", true, TR_QUEUE_NEVER},
+    [TR_STREAM_COPY_OUT] = {"copy out", "wait_copy_out", true, TR_QUEUE_ALWAYS},
 };
 
 const char *tr__stream_name(tr_stream stream) {
@@ -34,6 +35,15 @@ bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
 
 bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited) {
     return tr__plan_has_queue(plan, waiting) && tr__plan_has_queue(plan, awaited);
+}
+
+tr_stream tr__copy_stream(const tr_plan *plan, tr_space to) {
+    bool out = plan->request.discrete && to != TR_SPACE_DEVICE;
+    return out ? TR_STREAM_COPY_OUT : TR_STREAM_COPY;
+}
+
+bool tr__stream_copies(tr_stream stream) {
+    return stream == TR_STREAM_COPY || stream == TR_STREAM_COPY_OUT;
 }
 
 bool tr__stream_exchanges(tr_stream stream) {

@@ -11,7 +11,7 @@
 // Steps of the data stream (load, unload, hand_out, report, decide) are done by the
 // thread that issues steps, when it reaches them. Those of the communication stream
 // (gather, reduce), of those of a pipeline's messages (send; receive), of the copy
-// stream (fetch, evict), of the NVMe stream (read, write) and of the host's compute
+// streams (fetch; evict), of the NVMe stream (read, write) and of the host's compute
 // stream (launches on what lives on the host) begin when they are reached, on each
 // stream one after the other, and go on beside what follows, until a step waits for
 // them. Steps of the compute stream do so, too, where the device is discrete
@@ -27,6 +27,7 @@ typedef enum tr_stream {
     TR_STREAM_COPY,
     TR_STREAM_NVME,
     TR_STREAM_HOST,
+    TR_STREAM_COPY_OUT, // from a discrete device: both ways go on at once
     TR_STREAMS
 } tr_stream;
 
@@ -55,6 +56,9 @@ bool tr__plan_has_queue(const tr_plan *plan, tr_stream stream);
 // Both streams are queues of a discrete device: the one waits for the other there,
 // while the walk goes on, so that only its own later steps know of it.
 bool tr__plan_follows(const tr_plan *plan, tr_stream waiting, tr_stream awaited);
+// On which stream copies to the space are made; and is it one of these?
+tr_stream tr__copy_stream(const tr_plan *plan, tr_space to);
+bool tr__stream_copies(tr_stream stream);
 // Do ranks exchange on it?
 bool tr__stream_exchanges(tr_stream stream);
 // The channel that the stream's messages go through.

@@ -114,11 +114,12 @@ static void list_values(walk *w) {
 // ---- the steps
 
 static tr_plan_step copy_step(const walk *w, const tr_plan_step *of, bool leaves) {
+    tr_space to = leaves ? w->technique->space : TR_SPACE_DEVICE;
     return (tr_plan_step){.label = {.verb = leaves ? TR_VERB_evict : TR_VERB_fetch,
                                     .what = w->technique->what},
                           .subject = TR_OF_UNIT,
                           .of_micro_batch = true,
-                          .stream = TR_STREAM_COPY,
+                          .stream = tr__copy_stream(w->plan, to),
                           .guard = TR_GUARD_ALWAYS,
                           .unit = of->unit,
                           .micro = of->micro};

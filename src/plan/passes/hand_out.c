@@ -24,7 +24,8 @@ static tr_plan_step step_of(const tr_plan_step *forward, tr_verb verb,
 
 static void put_copy(tr_editor *editor, tr_plan_step step, tr_region from,
                      tr_region to) {
-    step.stream = TR_STREAM_COPY;
+    tr_space space = editor->plan->buffers[to.value].space;
+    step.stream = tr__copy_stream(editor->plan, space);
     step.guard = TR_GUARD_ALWAYS;
     tr__make_copy(editor, step, from, to);
 }

@@ -192,7 +192,7 @@ static int64_t pieces_through(const writer *w, int32_t flat) {
 // Does the step take what the update changes, from where it lives or is staged, or put
 // gradients where the update reads them?
 static bool needs_update(const tr_plan *plan, const tr_plan_step *step) {
-    bool moves = step->stream == TR_STREAM_NVME || step->stream == TR_STREAM_COPY;
+    bool moves = step->stream == TR_STREAM_NVME || tr__stream_copies(step->stream);
     return moves && step->subject == TR_OF_FLAT && !plan->flats[step->unit].frozen;
 }
 

@@ -52,9 +52,9 @@ void tr__hop_fetch(tr_ways *ways, int flat, tr_issued *issued) {
     tr_plan_step step = {.label = {.verb = TR_VERB_fetch},
                          .subject = TR_OF_FLAT,
                          .unit = flat,
-                         .stream = TR_STREAM_COPY,
+                         .stream = tr__copy_stream(plan, TR_SPACE_DEVICE),
                          .guard = TR_GUARD_ALWAYS};
-    issued->of[TR_STREAM_COPY] = tr__make_copy(&ways->editor, step, from, to);
+    issued->of[step.stream] = tr__make_copy(&ways->editor, step, from, to);
 }
 
 // ---- gradients
@@ -120,7 +120,7 @@ static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
     tr_plan_step step = {.label = {.verb = TR_VERB_evict},
                          .subject = TR_OF_FLAT,
                          .unit = flat,
-                         .stream = TR_STREAM_COPY,
+                         .stream = tr__copy_stream(plan, TR_SPACE_HOST),
                          .guard = TR_GUARD_ALWAYS};
     return tr__make_copy(&ways->editor, step, from, to);
 }
@@ -156,7 +156,8 @@ void tr__hop_evict(tr_ways *ways, int flat, tr_issued *issued) {
         issued->of[TR_STREAM_HOST] =
             put_addition(ways, flat, evicted_from(ways, flat).value);
     } else {
-        issued->of[TR_STREAM_COPY] = put_evict(ways, flat, underway->has_evicted);
+        issued->of[tr__copy_stream(plan, TR_SPACE_HOST)] =
+            put_evict(ways, flat, underway->has_evicted);
     }
     underway->has_evicted = true;
 }

@@ -5,20 +5,21 @@
 // those of the other streams go on beside it, on each stream one after the other. It
 // waits before it issues a step: so what it knows to be done holds for every later
 // step, and its clock is everybody's. Of a discrete device, the compute stream and the
-// copy stream are queues that wait for each other themselves, while the thread goes on:
-// what such a wait brings is known to the later steps of that queue alone. So is the
-// communication stream where devices exchange by themselves.
+// copy streams are queues that wait for each other themselves, while the thread goes
+// on: what such a wait brings is known to the later steps of that queue alone. So is
+// the communication stream where devices exchange by themselves.
 #include "plan/proof/proof.h"
 
 static const tr_stream beside[TR_BESIDE_STREAMS] = {
-    TR_STREAM_COMM, TR_STREAM_SEND, TR_STREAM_RECEIVE, TR_STREAM_COPY,
-    TR_STREAM_NVME, TR_STREAM_HOST, TR_STREAM_COMPUTE};
+    TR_STREAM_COMM,     TR_STREAM_SEND, TR_STREAM_RECEIVE, TR_STREAM_COPY,
+    TR_STREAM_COPY_OUT, TR_STREAM_NVME, TR_STREAM_HOST,    TR_STREAM_COMPUTE};
 
 // Does the stream wait for itself?
 static bool is_queue(const tr_proof *p, tr_stream stream) {
     bool peers = p->plan->request.peers && stream == TR_STREAM_COMM;
     return p->plan->request.discrete &&
-           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY || peers);
+           (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY ||
+            stream == TR_STREAM_COPY_OUT || peers);
 }
 
 // Who knows, after the step has waited for stream `s`, that this much of it is done.

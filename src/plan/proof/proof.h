@@ -7,7 +7,7 @@
 #include "plan/proof/tables.h"
 
 // Streams that go on beside the thread that issues steps, at most.
-enum { TR_BESIDE_STREAMS = 7 };
+enum { TR_BESIDE_STREAMS = 8 };
 
 // Bytes [first, end) of a buffer.
 typedef struct tr_bytes {

@@ -154,14 +154,17 @@ static bool is_on_device(const tr_proof *p, size_t i) {
 }
 
 // Parameters and gradients of flat buffers have rules for their ways; any other copy
-// takes along what is there. A rank without a part of them copies nothing.
+// takes along what is there. A rank without a part of them copies nothing, in either
+// direction.
 static applied rule_of_copy(const tr_proof *p) {
     bool fetches = is_on_device(p, TR_COPY_TO), evicts = is_on_device(p, TR_COPY_FROM);
     rule *its = !tr__proof_flat(p) ? tr__rule_copy
                 : fetches          ? tr__rule_fetch
                 : evicts           ? tr__rule_evict
                                    : copy_nothing;
-    return (applied){its, TR_STREAM_COPY};
+    bool out = p->plan->request.discrete && evicts && !fetches;
+    bool any = its == copy_nothing && p->step->stream == TR_STREAM_COPY_OUT;
+    return (applied){its, out || any ? TR_STREAM_COPY_OUT : TR_STREAM_COPY};
 }
 
 static rule *rule_of_call(tr_host_call call) {

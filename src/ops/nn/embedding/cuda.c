@@ -1,12 +1,17 @@
 #include "ops/nn/embedding/cuda.h"
 
 #include "backend/cuda/kernels.h"
+#include "base/checked.h"
 #include "base/half.h"
 #include "ops/nn/embedding/support.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_embedding[];
 extern tr_cuda_function tr__cuda_function_embed;
+extern tr_cuda_function tr__cuda_function_embed_sort;
+extern tr_cuda_function tr__cuda_function_embed_merge;
+extern tr_cuda_function tr__cuda_function_embed_runs;
 extern tr_cuda_function tr__cuda_function_embed_tokens_backward;
+extern tr_cuda_function tr__cuda_function_embed_join;
 extern tr_cuda_function tr__cuda_function_embed_positions_backward;
 
 // Input `ids` holds them; the tables follow.
@@ -44,13 +49,76 @@ static void launch_embedding(const tr_op_desc *desc, void *state,
                     tr__cuda_vectors(args.of.rows * args.of.width), &args, sizeof args);
 }
 
+// What sorting takes beside the sums of parts: keys twice, and where runs of ids are.
+static size_t order_bytes(int64_t rows) {
+    size_t each = 2 * sizeof(uint64_t) + sizeof(tr_cuda_embed_run);
+    return (size_t)tr__round_up(rows * (int64_t)each, 64);
+}
+
+// Tables whose rows are found by id.
+static int tables_by_id(const tr_op_desc *desc) {
+    bool placed = desc->in_count > 4 && desc->in[4].dtype != TR_NONE;
+    bool places = placed && desc->out[1].dtype != TR_NONE;
+    return (desc->out[0].dtype != TR_NONE) + places;
+}
+
+static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
+    (void)state;
+    int64_t rows = tr_shape_count(desc->in[1].shape);
+    int64_t parts = tr__ceil_div(rows, TR_CUDA_EMBED_PART);
+    size_t sums = (size_t)(parts * desc->in[2].shape.dim[1]) * sizeof(float);
+    return tables_by_id(desc) > 0 ? order_bytes(rows) + sums : 0;
+}
+
+// Launches that merge runs until one is left.
+static int merges(int64_t rows) {
+    int count = 0;
+    for (int64_t run = TR_CUDA_THREADS; run < rows; run *= TR_CUDA_EMBED_WAYS) {
+        count++;
+    }
+    return count;
+}
+
+static void sort_by_id(const tr_launch *launch, tr_cuda_embed_backward_args *args) {
+    int64_t rows = args->of.rows;
+    uint64_t *sorted = launch->workspace, *other = sorted + rows;
+    tr_cuda_embed_order_args order = {.ids = args->of.ids,
+                                      .to = sorted,
+                                      .rows = rows,
+                                      .run = TR_CUDA_THREADS,
+                                      .runs = (tr_cuda_embed_run *)(other + rows)};
+    tr__cuda_launch(
+        launch, &tr__cuda_function_embed_sort,
+        tr__cuda_blocks(tr__ceil_div(rows, TR_CUDA_THREADS), TR_CUDA_THREADS), &order,
+        sizeof order);
+    for (int left = merges(rows); left > 0; left--) {
+        order.from = order.to;
+        order.to = order.to == sorted ? other : sorted;
+        tr__cuda_launch(launch, &tr__cuda_function_embed_merge, tr__cuda_each(rows),
+                        &order, sizeof order);
+        order.run *= TR_CUDA_EMBED_WAYS;
+    }
+    order.from = order.to;
+    tr__cuda_launch(launch, &tr__cuda_function_embed_runs, tr__cuda_each(rows), &order,
+                    sizeof order);
+    args->order = order.from;
+    args->runs = order.runs;
+    args->parts = (float *)((char *)launch->workspace + order_bytes(rows));
+}
+
 static void add_by_id(const tr_launch *launch, tr_cuda_embed_backward_args args) {
     int64_t count = args.of.tokens * args.of.width;
+    tr_cuda_grid grid = tr__cuda_vectors(args.of.rows * args.of.width);
     if (!args.add) {
         tr__cuda_clear(launch, args.dtable, count * (int64_t)sizeof(float));
     }
-    tr__cuda_launch(launch, &tr__cuda_function_embed_tokens_backward,
-                    tr__cuda_blocks(args.of.rows, TR_CUDA_THREADS), &args, sizeof args);
+    sort_by_id(launch, &args);
+    tr__cuda_launch(launch, &tr__cuda_function_embed_tokens_backward, grid, &args,
+                    sizeof args);
+    if (args.of.rows > TR_CUDA_EMBED_PART) {
+        tr__cuda_launch(launch, &tr__cuda_function_embed_join, grid, &args,
+                        sizeof args);
+    }
 }
 
 // Places that are one after the other are counted; others are ids of another table.
@@ -64,7 +132,7 @@ static void add_to_positions(const tr_launch *launch,
         return;
     }
     tr__cuda_launch(launch, &tr__cuda_function_embed_positions_backward,
-                    tr__cuda_each(args.of.positions * args.of.width), &args,
+                    tr__cuda_vectors(args.of.positions * args.of.width), &args,
                     sizeof args);
 }
 
@@ -96,13 +164,22 @@ static bool supports_backward(const tr_op_desc *desc) {
     return tr__dtype_is_real(real) && tr__embedding_supports(desc, 1, real);
 }
 
+// Each table by id is cleared; its rows are sorted, by two launches and the merges,
+// added and joined.
+static void backward_cost(const tr_op_desc *desc, tr_cost *out) {
+    int64_t rows = tr_shape_count(desc->in[1].shape);
+    tr__embedding_backward_cost(desc, out);
+    out->launches = tables_by_id(desc) * (5 + merges(rows));
+}
+
 static const tr_kernel embedding = {.name = "embedding.cuda",
                                     .supports = supports,
                                     .cost = tr__embedding_cost,
                                     .launch = launch_embedding};
 static const tr_kernel backward = {.name = "embedding_backward.cuda",
                                    .supports = supports_backward,
-                                   .cost = tr__embedding_backward_cost,
+                                   .cost = backward_cost,
+                                   .workspace = backward_workspace,
                                    .launch = launch_backward};
 
 const tr_cuda_kernels tr__cuda_kernels_embedding[] = {

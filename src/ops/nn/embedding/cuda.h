@@ -22,6 +22,26 @@ typedef struct tr_cuda_embed_args {
     int32_t add;        // to y
 } tr_cuda_embed_args;
 
+enum {
+    TR_CUDA_EMBED_PART = 128, // rows of an id that one thread adds up
+    TR_CUDA_EMBED_WAYS = 8,   // sorted runs that become one
+};
+
+// The rows that have an id, among the sorted ones.
+typedef struct tr_cuda_embed_run {
+    int32_t first, end;
+} tr_cuda_embed_run;
+
+// Sorts rows by id, and those of one id by their number, as keys: the id above, the row
+// in the lower 32 bits.
+typedef struct tr_cuda_embed_order_args {
+    const int32_t *ids;   // [rows]
+    const uint64_t *from; // [rows], in sorted runs of `run` keys
+    uint64_t *to;         // [rows]
+    int64_t rows, run;
+    tr_cuda_embed_run *runs; // [rows]
+} tr_cuda_embed_order_args;
+
 // The gradient of a table; that of the tokens is always added to.
 typedef struct tr_cuda_embed_backward_args {
     tr_cuda_embedding of;
@@ -29,6 +49,11 @@ typedef struct tr_cuda_embed_backward_args {
     float *dtable;  // as the table
     int32_t real;   // tr_dtype of dy
     int32_t add;    // to dtable
+    // Of the tokens: sorted rows, and the sums of the parts of TR_CUDA_EMBED_PART rows
+    // that are not the first of their id, in the row (their first row / PART).
+    const uint64_t *order;         // [rows]
+    const tr_cuda_embed_run *runs; // [rows]
+    float *parts;                  // [rows / PART, rounded up, width]
 } tr_cuda_embed_backward_args;
 
 #endif
