@@ -222,6 +222,7 @@ class Refused(Modules):
             ("sort", lambda x: torch.sort(x, dim=0)[0] + 1),
             ("softmax", lambda x: torch.softmax(x, 0)),
             ("cumsum", lambda x: x.cumsum(0)),
+            ("einsum", lambda x: torch.einsum("bi,bj->ij", x, x)[:1] + x),
             ("flip", lambda x: x.flip(0)),
             ("roll", lambda x: torch.roll(x, 1)),
         ):

@@ -378,7 +378,7 @@ class Lowering(Shaping):
         """A tensor that is made of the batch before it comes to the library."""
         known = self._prepared.get((name, node, below))
         if known is None:
-            known = f"tranche.{name}{len(self._prepared)}"
+            known = f"tranche.{name.split()[0]}{len(self._prepared)}"
             self._prepared[(name, node, below)] = known
             operands = [
                 Operand(each, False, True)

@@ -87,6 +87,13 @@ class Reading:
             each in self.traced.parameters or is_drawn(each) for each in found
         )
 
+    def needs_torch(self, node: Any) -> bool:
+        """Is there an operator in it that is neither an op nor a view?"""
+        known = {*self.natives, *self._bases, *self.traced.inputs}
+        return any(
+            each in self._of_batch and each not in known for each in Region.of(node)
+        )
+
     def has_rows(self, node: Any) -> bool:
         """Does it have a result of each row of the batch, one behind the other?"""
         return node in self._of_batch and self.shapes.sample(node) is not None

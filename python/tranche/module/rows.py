@@ -4,10 +4,11 @@ from tranche.module import (
     attention,
     elements,
     images,
+    masks,
     moves,
     norms,
     products,
     tokens,
 )
 
-__all__ = ["attention", "elements", "images", "moves", "norms", "products", "tokens"]
+ALL = (attention, elements, images, masks, moves, norms, products, tokens)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _JOINED = 4  # tensors that one op puts side by side
 
 
+def _as_float(values: Any) -> Any:
+    return values.float()
+
+
 class Shaping:
     """The part of a lowering that knows shapes."""
 
@@ -201,7 +205,9 @@ class Shaping:
         shape = (1,) * (len(sample) - len(term.shape)) + term.shape
         if term.kind == "constant":
             return self.constant(term.values.expand(sample))
-        if term.kind == "value":
+        if term.kind == "batch":
+            term = term._replace(node=self.prepared("batch", term.node, _as_float))
+        if term.kind in ("value", "batch"):
             value = self.reshape(term.node, shape)
         elif term.kind == "rows":
             value = self.plain(term.node)

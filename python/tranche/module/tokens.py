@@ -116,7 +116,7 @@ def embedding(reading: Reading, node: Any) -> Native | None:
 
 @row("aten.add.Tensor", "aten.add.Scalar")
 def add(reading: Reading, node: Any) -> Native | None:
-    from tranche.module.attention import rotated
+    from tranche.module.heads import rotated
 
     terms = _terms(reading, node)
     found = _sum(reading, node, terms) if terms else rotated(reading, node)
