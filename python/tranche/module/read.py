@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tranche import _declarations as c
-from tranche.module import cuts, moves, rows, table
+from tranche.module import cuts, moves, rows
 from tranche.module.export import Traced, refuse
 from tranche.module.regions import Region
 from tranche.module.shapes import Shapes, count, is_float, is_size
@@ -48,7 +48,7 @@ class Reading:
         self.natives: dict[Any, Native] = {}
         self._order = {n: i for i, n in enumerate([*traced.placeholders, *traced.nodes])}
         for node in traced.nodes:
-            native = table.find(self, node)
+            native = rows.find(self, node)
             if native is not None:
                 self.natives[node] = native
             elif self._is_view(node):

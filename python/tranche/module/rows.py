@@ -10,5 +10,7 @@ from tranche.module import (
     products,
     tokens,
 )
+from tranche.module.table import find
 
 ALL = (attention, elements, images, masks, moves, norms, products, tokens)
+__all__ = ["ALL", "find"]
