@@ -147,7 +147,7 @@ def _check(lowering: Lowering, tensor: Tensor, values: Any) -> None:
     if not tensor.whole or not values.numel():
         return
     below = lowering.reading.ids_below.get(tensor.name)
-    if tensor.target and lowering.end is not None and lowering.end.product is not None:
+    if tensor.target and lowering.end is not None and lowering.end.is_classes:
         values, below = values[values != c.TR_NO_TARGET], lowering.classes
     if below is not None:
         check_ids(tensor.name, values, below)
