@@ -140,6 +140,11 @@ static void element_loss(tr_graph *g, const tr_call_given *c, tr_value *out) {
     tr_element_loss(g, (tr_element_loss_kind)c->value[0], c->in[0], c->in[1]);
 }
 
+static void cross_entropy(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    (void)out;
+    tr_cross_entropy(g, c->in[0], c->in[1], c->in[2], (float)c->value[0]);
+}
+
 static void dropout(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_dropout(g, c->in[0], (float)c->value[0]);
 }
@@ -315,6 +320,12 @@ static const tr_call_row rows[] = {
       COUNT("groups", 0), SWITCH("mask_equal", 0)},
      contrastive},
     {"element_loss", {"x", "targets"}, 2, 0, {CHOICE("kind", losses)}, element_loss},
+    {"cross_entropy",
+     {"x", "targets", "weight"},
+     2,
+     0,
+     {NUMBER("smoothing", 0)},
+     cross_entropy},
     {"rms_norm", {"x", "weight"}, 2, 1, {NUMBER("epsilon", 1e-6)}, rms_norm},
     {"head_norm",
      {"qkv", "weight"},

@@ -9,6 +9,7 @@
 #include "ops/nn/columns/columns.h"
 #include "ops/nn/contrastive/contrastive.h"
 #include "ops/nn/conv2d/conv2d.h"
+#include "ops/nn/cross_entropy/cross_entropy.h"
 #include "ops/nn/dropout/dropout.h"
 #include "ops/nn/element_loss/element_loss.h"
 #include "ops/nn/embedding/embedding.h"
@@ -255,6 +256,13 @@ void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value x,
                      tr_value targets) {
     tr_element_loss_attr attr = {(int32_t)kind};
     tr_graph_op(graph, &tr__op_element_loss, &attr, (tr_value[]){x, targets}, 2, NULL);
+}
+
+void tr_cross_entropy(tr_graph *graph, tr_value x, tr_value targets, tr_value weight,
+                      float smoothing) {
+    tr_cross_entropy_attr attr = {smoothing};
+    tr_graph_op(graph, &tr__op_cross_entropy, &attr, (tr_value[]){x, targets, weight},
+                3, NULL);
 }
 
 tr_value tr_rms_norm(tr_graph *graph, tr_value x, tr_value weight, float epsilon) {

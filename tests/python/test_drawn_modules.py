@@ -1,5 +1,6 @@
-"""Modules drawn by their number: stacks of layers, activations, attention and
-convolutions, in drawn cuts, beside PyTorch. TR_DRAWN_MODULES=200 draws as many."""
+"""Modules drawn by their number: stacks of layers, functions, attention, embeddings and
+convolutions, in drawn cuts, stages and placements, beside PyTorch's autograd.
+TR_DRAWN_MODULES=200 draws as many."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ import unittest
 from typing import Any
 
 from common import HAS_TORCH, needs_torch
-from modules import CUTS, ROWS, Modules
+from modules import ROWS, Modules
 
 if HAS_TORCH:
     import torch
     import torch.nn.functional as F
+    from test_attention import another_scale, batch_mask, view_and_fill
+    from test_words import FUNCTIONS
     from torch import nn
 
 COUNT = int(os.environ.get("TR_DRAWN_MODULES", "20"))
@@ -84,6 +87,53 @@ if HAS_TORCH:
         def forward(self, x: Any) -> Any:
             return x.mean(self.dims)
 
+    class ByHand(nn.Module):
+        """Of the words of people: LENGTH and heads are those of test_attention."""
+
+        def __init__(self, draw: random.Random) -> None:
+            super().__init__()
+            self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+            self.attend = draw.choice([view_and_fill, another_scale, batch_mask])
+            self.permuted = draw.random() < 0.5
+
+        def forward(self, x: Any) -> Any:
+            if self.permuted:
+                parts = self.qkv(x).reshape(-1, 5, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+            else:
+                parts = [
+                    part.view(-1, 5, 2, 4).transpose(1, 2) for part in self.qkv(x).split(8, 2)
+                ]
+            return self.out(self.attend(*parts).transpose(1, 2).reshape(x.shape))
+
+    class Written(nn.Module):
+        """A function of test_words, of numbers that it does not blow up."""
+
+        def __init__(self, draw: random.Random) -> None:
+            super().__init__()
+            self.function = FUNCTIONS[draw.choice(sorted(FUNCTIONS))]
+            self.norm = nn.LayerNorm(8)
+
+        def forward(self, x: Any) -> Any:
+            return self.norm(self.function(torch.tanh(x)))
+
+    class Texts(nn.Module):
+        """Tokens with places, whose table may be the head."""
+
+        def __init__(self, draw: random.Random, layers: list[Any]) -> None:
+            super().__init__()
+            self.table = nn.Embedding(7, 8)
+            self.places = nn.Embedding(5, 8) if draw.random() < 0.5 else None
+            self.layers = nn.Sequential(*layers)
+            self.head = nn.Linear(8, 7, bias=False)
+            if draw.random() < 0.5:
+                self.head.weight = self.table.weight
+
+        def forward(self, ids: Any) -> Any:
+            x = self.table(ids)
+            if self.places is not None:
+                x = x + self.places(torch.arange(5))
+            return self.head(self.layers(x)).transpose(1, 2)
+
     def rows(draw: random.Random) -> tuple[Any, Any]:
         width = draw.choice([5, 8])
         layers: list[Any] = []
@@ -105,6 +155,19 @@ if HAS_TORCH:
                 layers += [nn.Linear(width, width), draw.choice(ELEMENTS)()]
         return nn.Sequential(*layers, Mean((1,)), nn.Linear(width, 3)), (length, width)
 
+    def written(draw: random.Random) -> list[Any]:
+        layers: list[Any] = []
+        for _ in range(draw.randint(1, 3)):
+            inner = draw.choice([ByHand, Written])(draw)
+            layers += [Residual(inner, 0.5), nn.Linear(8, 8)]
+        return layers
+
+    def functions(draw: random.Random) -> tuple[Any, Any]:
+        return nn.Sequential(*written(draw), Mean((1,)), nn.Linear(8, 3)), (5, 8)
+
+    def texts(draw: random.Random) -> tuple[Any, Any]:
+        return Texts(draw, written(draw)), None
+
     def images(draw: random.Random) -> tuple[Any, Any]:
         channels = 4
         layers: list[Any] = []
@@ -124,20 +187,42 @@ if HAS_TORCH:
         return nn.Sequential(body, nn.Linear(wide, 3)), (channels, *sides)
 
 
+def cut(draw: random.Random) -> dict[str, Any]:
+    """How the step is cut, what is sharded, and where it lies."""
+    host = {"device": "cpu"}
+    stage = draw.randrange(4)
+    zero: dict[str, Any] = {"stage": stage}
+    if stage and draw.random() < 0.4:
+        zero["offload_optimizer"] = host
+    if stage == 3 and draw.random() < 0.4:
+        zero["offload_param"] = host
+    found: dict[str, Any] = {"zero_optimization": zero}
+    if draw.random() < 0.8:
+        found["train_micro_batch_size_per_gpu"] = draw.randint(1, ROWS)
+    return found
+
+
+def batch(draw: random.Random, shape: Any) -> tuple[Any, Any]:
+    if shape is None:
+        labels = torch.randint(0, 7, (ROWS, 5))
+        labels[torch.rand(ROWS, 5) < 0.3] = -100
+        labels[0, 0] = 1
+        return torch.randint(0, 7, (ROWS, 5)), labels
+    return torch.randn(ROWS, *shape), torch.randint(0, 3, (ROWS,))
+
+
 @needs_torch
 class Drawn(Modules):
     def test_drawn_modules(self) -> None:
         for seed in range(COUNT):
             draw = random.Random(seed)
             torch.manual_seed(seed)
-            module, shape = draw.choice([rows, sequences, images])(draw)
-            batches = [
-                (torch.randn(ROWS, *shape), torch.randint(0, 3, (ROWS,)))
-                for _ in range(2)
-            ]
+            kind = draw.choice([rows, sequences, images, functions, texts])
+            module, shape = kind(draw)
+            batches = [batch(draw, shape) for _ in range(2)]
             with self.subTest(seed=seed):
                 engine = self.like_torch(
-                    module, batches, nn.CrossEntropyLoss(), draw.choice(CUTS), whole=True
+                    module, batches, nn.CrossEntropyLoss(), cut(draw), whole=True
                 )
                 engine.destroy()
 

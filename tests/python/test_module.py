@@ -3,6 +3,7 @@ stages, and what is refused."""
 
 from __future__ import annotations
 
+import copy
 import unittest
 from typing import Any
 
@@ -180,11 +181,38 @@ class Families(Modules):
             batch = [(torch.randn(ROWS, 6), torch.randn(ROWS, 2)) for _ in range(3)]
             self.like_torch(module, batch, loss, CUTS[0])
 
-    def test_classes_with_weights(self) -> None:
-        loss = nn.CrossEntropyLoss(torch.tensor([1.0, 2.0, 0.5, 1.0]), label_smoothing=0.1)
-        self.like_torch(
-            nn.Sequential(nn.Linear(6, 4)), [rows() for _ in range(3)], loss, {}
-        )
+    def test_losses_of_classes(self) -> None:
+        """Logits that are no layer's product, and other ways to count."""
+        weights = torch.tensor([1.0, 2.0, 0.5, 1.0])
+        short = tuple(tensor[:5] for tensor in rows())
+        for body, loss in (
+            ([], nn.CrossEntropyLoss(weights, label_smoothing=0.1)),
+            ([nn.Tanh()], nn.CrossEntropyLoss(label_smoothing=0.2)),
+            ([nn.Softsign()], nn.CrossEntropyLoss()),
+            ([nn.LogSoftmax(1)], nn.NLLLoss(weights)),
+            ([], lambda y, t: F.cross_entropy(y / 2, t, ignore_index=3)),
+        ):
+            module = nn.Sequential(nn.Linear(6, 4), *body)
+            for cut in CUTS[:2]:
+                with self.subTest(str(loss)):
+                    given = [rows(), rows(), short]
+                    fresh = copy.deepcopy(module)
+                    self.like_torch(fresh, given, loss, cut, whole=True)
+
+    def test_classes_of_pixels_and_tokens(self) -> None:
+        labels = torch.randint(0, 4, (2, ROWS, 3, 5))
+        labels[:, :, 0] = -100
+        pixels = nn.Sequential(nn.Conv2d(3, 6, 1), nn.ReLU(), nn.Conv2d(6, 4, 1))
+        batches = [(torch.randn(ROWS, 3, 3, 5), each) for each in labels]
+        self.like_torch(pixels, batches, nn.CrossEntropyLoss(), CUTS[0], whole=True)
+        tokens = nn.Sequential(nn.Linear(6, 4), nn.Tanh())
+        batches = [(torch.randn(ROWS, 5, 6), each[:, 1]) for each in labels]
+        for loss in (
+            lambda y, t: F.cross_entropy(y.transpose(1, 2), t),
+            lambda y, t: F.cross_entropy(y.reshape(-1, 4), t.reshape(-1)),
+        ):
+            fresh = copy.deepcopy(tokens)
+            self.like_torch(fresh, batches, loss, CUTS[1], whole=True)
 
     def test_frozen_parameters_stay(self) -> None:
         module = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
@@ -222,6 +250,7 @@ class Refused(Modules):
             ("sort", lambda x: torch.sort(x, dim=0)[0] + 1),
             ("softmax", lambda x: torch.softmax(x, 0)),
             ("cumsum", lambda x: x.cumsum(0)),
+            ("einsum", lambda x: torch.einsum("bi,bj->ij", x, x)[:1] + x),
             ("flip", lambda x: x.flip(0)),
             ("roll", lambda x: torch.roll(x, 1)),
         ):

@@ -223,6 +223,12 @@ typedef enum tr_element_loss_kind {
 // not NAN. Inference gives x.
 TR_API void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value x,
                             tr_value targets);
+// Ends the last unit: the cross-entropy of logits x [..., classes] and targets [...]
+// i32, TR_NO_TARGET where there is none. weight [classes] (or TR_NO_VALUE): what a
+// target of each class counts as. smoothing: the share of a target that all classes get
+// alike. Inference gives x.
+TR_API void tr_cross_entropy(tr_graph *graph, tr_value x, tr_value targets,
+                             tr_value weight, float smoothing);
 // The loss: product and cross-entropy in one op. It ends the last unit.
 TR_API void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                                     tr_value weight, tr_value bias, tr_value targets);

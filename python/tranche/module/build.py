@@ -57,7 +57,7 @@ class Model:
         self._fill_batch(self._table.batch)
         self._table.classes = self._classes()
         end = lowering.end
-        self._table.classifier = end is not None and end.product is not None
+        self._table.classifier = end is not None and end.is_classes
         self._table.config_json = json.dumps({"model_type": "torch"}).encode()
         self.pointer = ctypes.pointer(self._table)
 

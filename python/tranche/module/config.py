@@ -15,7 +15,7 @@ log = logging.getLogger("tranche")
 
 
 class Batch(NamedTuple):
-    """train = micro * accumulation * ranks."""
+    """train = micro * accumulation * data ranks."""
 
     train: int
     micro: int
@@ -52,11 +52,35 @@ def _count(run: Run, key: str) -> int | None:
     return int(value) if isinstance(value, int) and value > 0 else None
 
 
-def batch_of(config: Config) -> Batch:
-    """The three sizes, of which the config gives one to three."""
+def data_ranks(config: Config) -> int:
+    """How many ranks there are of each part of the model."""
     run = Run(config)
     try:
-        world = ranks.count()
+        parts = 1
+        for key in ("tensor_parallel.size", "pipeline.stages"):
+            value = run.get(key)
+            if value == "auto":
+                raise Error(
+                    Status.USAGE,
+                    f"{key}: a module's batches are shared out before there is a plan: "
+                    f'give a number in place of "auto"',
+                )
+            parts *= int(value or 1)
+    finally:
+        run.close()
+    if ranks.count() % parts:
+        raise Error(
+            Status.USAGE,
+            f"{ranks.count()} ranks are no multiple of pipeline.stages times "
+            f"tensor_parallel.size, {parts}",
+        )
+    return ranks.count() // parts
+
+
+def batch_of(config: Config, world: int) -> Batch:
+    """The three sizes, of which the config gives one to three. world: data ranks."""
+    run = Run(config)
+    try:
         train = _count(run, "train_batch_size")
         micro = _count(run, "train_micro_batch_size_per_gpu")
         steps = _count(run, "gradient_accumulation_steps")

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tranche.data import Field
 from tranche.engine import Engine
 from tranche.error import Error, Status
 from tranche.module import config as configs
@@ -16,7 +17,7 @@ from tranche.module import deepspeed, native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
-from tranche.module.feed import Feed
+from tranche.module.feed import Columns, Feed
 from tranche.module.lower import InTorch, module_dtypes
 from tranche.module.make import Made, make
 from tranche.module.parts import Parts
@@ -47,7 +48,8 @@ class Core(Queries):
         self.fallback = fallback
         self.global_steps = 0
         self.skipped_steps = 0
-        self.batch = configs.batch_of(config)
+        self.data_ranks = configs.data_ranks(config)
+        self.batch = configs.batch_of(config, self.data_ranks)
         self.gradient_clipping_norm = configs.clipping(config)
         self.lr_scheduler = scheduler
         self.training = True
@@ -148,7 +150,7 @@ class Core(Queries):
         """With the library's own model; False: it is not the module's."""
         module_dtypes(self.module)
         settings = {**self._settings(), **taken.settings, "data.order": "sequential"}
-        feed = Feed(taken.reader.fields, taken.reader.columns, self.batch.train)
+        feed = self._feed_of(taken.reader.fields, taken.reader.columns)
         run = None
         try:
             run = Run(self._config, train=feed, settings=settings)
@@ -175,7 +177,7 @@ class Core(Queries):
             settings.update(self._sizes())
         else:
             settings["data.order"] = "sequential"
-            feed = Feed(made.fields(), made.columns, self.batch.train)
+            feed = self._feed_of(made.fields(), made.columns)
         run = Run(self._config, train=feed, settings=settings, model=made.model)
         for each in made.lowering.in_torch:
             log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
@@ -183,6 +185,10 @@ class Core(Queries):
         self._made, self._run, self._engine, self._feed = made, run, engine, feed
         if parts:
             self._in_parts = Parts(engine, made.lowering, made.model.tensors)
+
+    def _feed_of(self, fields: list[Field], columns: Columns) -> Feed:
+        rows = self.batch.train
+        return Feed(fields, columns, rows, rows // self.data_ranks)
 
     @property
     def in_torch(self) -> list[InTorch]:

@@ -56,13 +56,13 @@ class ModuleEngine(Batches, Saving):
     def _share(self) -> int:
         """Rows of an effective batch that are this rank's."""
         train, micro, steps = self.batch
-        count = ranks.count()
-        if count > 1 and train != micro * steps * count:
+        count = self.data_ranks
+        if ranks.count() > 1 and train != micro * steps * count:
             raise Error(
                 Status.USAGE,
-                f"train_batch gives {count} ranks equal shares: train_batch_size "
+                f"train_batch gives {ranks.count()} ranks equal shares: train_batch_size "
                 f"{train} has to be train_micro_batch_size_per_gpu {micro} times "
-                f"gradient_accumulation_steps {steps} times the ranks",
+                f"gradient_accumulation_steps {steps} times the data ranks, {count}",
             )
         return train // count
 

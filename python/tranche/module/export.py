@@ -11,7 +11,9 @@ import torch
 
 import tranche
 from tranche.error import Error, Status
+from tranche.module import sums, views
 from tranche.module.batch_first import batch_first
+from tranche.module.words import WRITTEN, rewrite
 
 Loss = Callable[..., Any]
 _HERE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
@@ -114,7 +116,8 @@ def where(node: Any) -> str:
 
 def operator(node: Any) -> str:
     """What PyTorch calls it."""
-    name = getattr(node.target, "__name__", str(node.target))
+    target = node.meta.get(WRITTEN, node.target)
+    name = getattr(target, "__name__", str(target))
     return str(name).removeprefix("aten.").removesuffix(".default")
 
 
@@ -231,6 +234,7 @@ def _traced(program: Any, names: list[str], returned: Returned) -> Traced:
         else:
             constants[node] = program.constants[spec.target]
     _without_writing(graph_module)
+    rewrite(graph_module, (views.WORDS, sums.WORDS))
     (output,) = [n for n in graph_module.graph.nodes if n.op == "output"]
     first = next(iter(inputs))
     return Traced(

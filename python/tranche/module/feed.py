@@ -27,8 +27,12 @@ class Feed(Source):
 
     checks_ids = True
 
-    def __init__(self, fields: list[Field], columns: Columns, rows: int) -> None:
+    def __init__(
+        self, fields: list[Field], columns: Columns, rows: int, share: int
+    ) -> None:
+        """share: how many of the rows are this rank's."""
         self.samples = rows
+        self._share = share
         self.fields = fields
         self._columns = columns
         self.about = "batches of the caller's"
@@ -50,7 +54,7 @@ class Feed(Source):
         if ranks.count() > 1:
             places = self._places
             index = [places.setdefault(i, len(places)) for i in index]
-            if len(places) > self.samples // ranks.count():
+            if len(places) > self._share:
                 raise Error(
                     Status.USAGE,
                     "train_batch: this plan gives a rank more rows than its share; set "
@@ -143,7 +147,7 @@ def _check(lowering: Lowering, tensor: Tensor, values: Any) -> None:
     if not tensor.whole or not values.numel():
         return
     below = lowering.reading.ids_below.get(tensor.name)
-    if tensor.target and lowering.end is not None and lowering.end.product is not None:
+    if tensor.target and lowering.end is not None and lowering.end.is_classes:
         values, below = values[values != c.TR_NO_TARGET], lowering.classes
     if below is not None:
         check_ids(tensor.name, values, below)

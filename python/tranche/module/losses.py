@@ -39,6 +39,12 @@ class End(NamedTuple):
     classes: int
     # A loss of numbers one by one that is an op: what is given, what is wanted, its kind.
     elements: tuple[Any, Any, str] | None = None
+    logits: Any = None  # those of a cross-entropy that is an op
+
+    @property
+    def is_classes(self) -> bool:
+        """Does an op of the library compare with classes?"""
+        return self.product is not None or self.logits is not None
 
 
 def _name(node: Any) -> str:
@@ -81,16 +87,48 @@ def _of_classes(reading: Reading, node: Any) -> End:
     if len(shape) < 2 or not isinstance(shape[1], int):
         raise refuse(node, "logits are [rows, classes, ...]")
     classes = int(shape[1])
-    plain = (
-        _name(node) == "cross_entropy_loss.default"
-        and argument(node, 2, "weight") is None
-        and argument(node, 5, "label_smoothing", 0.0) == 0.0
-        and not targets.meta["val"].is_floating_point()
-        and len(shape) == 2
-    )
-    base = reading.base(logits)
-    product = base if plain and _is_product(reading, base) else None
-    return End(node, product, targets, classes)
+    numbers = not targets.meta["val"].is_floating_point()
+    if _name(node) != "cross_entropy_loss.default":
+        inner = _normalized(logits)
+        found = inner if numbers and inner is not None else None
+        return End(node, None, targets, classes, logits=_may_lie(reading, found))
+    weight = argument(node, 2, "weight")
+    weighted = weight is not None and reading.constant(weight) is None
+    if not numbers or weighted:
+        return End(node, None, targets, classes)
+    plain = weight is None and argument(node, 5, "label_smoothing", 0.0) == 0.0
+    base = reading.base(logits if len(shape) == 2 else _before_move(logits))
+    if plain and _is_product(reading, base):
+        return End(node, base, targets, classes)
+    return End(node, None, targets, classes, logits=_may_lie(reading, logits))
+
+
+def _before_move(node: Any) -> Any:
+    """The tensor whose last dimension, the classes, has been brought behind the rows."""
+    count = node.meta["val"].ndim
+    if _name(node) == "transpose.int":
+        moved = {d % count for d in node.args[1:3]} == {1, 2} and count == 3
+        return node.args[0] if moved else node
+    if _name(node) == "permute.default":
+        order = [d % count for d in node.args[1]]
+        return node.args[0] if order == [0, count - 1, *range(1, count - 1)] else node
+    return node
+
+
+def _normalized(node: Any) -> Any:
+    """The logits that a node is the log_softmax of."""
+    if _name(node) not in ("log_softmax.int", "_log_softmax.default"):
+        return None
+    inner = node.args[0]
+    over = node.args[1] % node.meta["val"].ndim == 1
+    return inner if over and inner.meta["val"].dtype == node.meta["val"].dtype else None
+
+
+def _may_lie(reading: Reading, logits: Any) -> Any:
+    """Logits that an op may read: numbers of the plan's, [rows, classes, ...]."""
+    if logits is None or not reading.has_rows(logits):
+        return None
+    return None if reading.base(logits) in reading.traced.inputs else logits
 
 
 _ELEMENTS = {

@@ -86,6 +86,8 @@ class Lowering(Shaping):
             return (outputs[0], []) if alone else (None, outputs)
         if self.end.elements is not None:
             return None, [self.end.elements[0]]
+        if self.end.logits is not None:
+            return None, [self.end.logits]
         if self.end.product is None:
             return self.end.node, []
         return None, list(self._product().operands)
@@ -218,6 +220,9 @@ class Lowering(Shaping):
         if self.end.elements is not None:
             self._finish_with_elements(*self.end.elements)
             return
+        if self.end.logits is not None:
+            self._finish_with_logits(self.end.node, self.end.logits)
+            return
         region = self._region_of(self.end.node)
         parts = {}
         if self.end.targets is not None:
@@ -291,6 +296,35 @@ class Lowering(Shaping):
             )
         )
 
+    def _finish_with_logits(self, loss: Any, logits: Any) -> None:
+        """Classes come last, with a target for each row of them."""
+        shape = self.shapes.sample(logits) or ()
+        several = logits.meta["val"].ndim == len(shape)  # [k * rows, classes, ...]
+        given = self._classes_last(logits, shape if several else (1, *shape))
+        assert self.end is not None
+        lead = self.shapes.sample(self.end.targets) or ()
+        lead = lead if len(lead) < 3 else (count(lead),)
+        given = self.reshape(given, (*lead, given.shape[-1]))
+        inputs = [given.index, self._targets(lead)]
+        weight = argument(loss, 2, "weight")
+        if weight is not None:
+            values = self.reading.constant(weight)
+            inputs.append(self.numbers(values.float()))
+        smoothing = float(argument(loss, 5, "label_smoothing", 0.0))
+        self._unit.op("cross_entropy", inputs, smoothing=smoothing)
+
+    def _classes_last(self, logits: Any, shape: tuple[int, ...]) -> Value:
+        """shape: [k, classes, ...] a sample."""
+        value, inner = self.value(logits), count(shape[2:])
+        if value.channels_last and value.shape[-1] == shape[1]:
+            plain = replace(value, channels_last=False)
+            return self.reshape(plain, (shape[0] * inner, shape[1]))
+        given = self.plain(logits)
+        if inner == 1:
+            return self.reshape(given, (shape[0], shape[1]))
+        made = self.transposed(given, shape[0], shape[1], inner)
+        return self.reshape(made, (shape[0] * inner, shape[1]))
+
     def _finish_with_elements(self, x: Any, targets: Any, kind: str) -> None:
         shape = self.shapes.sample(x) or ()
         given = self.whole(x)
@@ -311,7 +345,11 @@ class Lowering(Shaping):
         usual = ignored == c.TR_NO_TARGET
         if usual and node in self.traced.inputs and self.shapes.sample(node) == lead:
             return self.data(node, target=True).index
-        region = self._region_of(self.end.targets)
+        if self.end.targets in self.traced.inputs:
+            operands = [Operand(self.end.targets, False, True)]
+            region = Region(self.traced, self.shapes, self.end.targets, operands)
+        else:
+            region = self._region_of(self.end.targets)
         region.finish = lambda found: found.masked_fill(found == ignored, c.TR_NO_TARGET)
         if not all(o.rows and o.node in self.traced.inputs for o in region.operands):
             raise refuse(self.end.node, "its targets are not made of the batch alone")
@@ -362,9 +400,11 @@ class Lowering(Shaping):
 
     def ids(self, lookup: Any) -> Value:
         """Numbers of rows; that of a row without a gradient becomes one of none."""
-        if lookup.padding is None:
-            return self.data(lookup.data)
         rows, padding = int(lookup.table.meta["val"].shape[0]), lookup.padding
+        if padding is None and lookup.data in self.traced.inputs:
+            return self.data(lookup.data)
+        if padding is None:
+            return self.prepared("ids", lookup.data, lambda ids: ids, below=rows)
 
         def finish(ids: Any) -> Any:
             moved = ids + (ids >= rows)  # so that a wrong one stays wrong
@@ -378,7 +418,7 @@ class Lowering(Shaping):
         """A tensor that is made of the batch before it comes to the library."""
         known = self._prepared.get((name, node, below))
         if known is None:
-            known = f"tranche.{name}{len(self._prepared)}"
+            known = f"tranche.{name.split()[0]}{len(self._prepared)}"
             self._prepared[(name, node, below)] = known
             operands = [
                 Operand(each, False, True)

@@ -56,10 +56,11 @@ def transpose(reading: Reading, node: Any) -> Native | None:
 def _permuted(reading: Reading, node: Any, x: Any, order: list[int]) -> Native | None:
     if not rows_in(reading, x) or order[0] != 0:
         return None
-    sample = _sample(reading, x)
+    sample = reading.shapes.sample(x)
     if sample is None:
         return None
-    inner = [d - 1 for d in order[1:]]
+    several = x.meta["val"].ndim == len(sample)  # [k * rows, ...]
+    inner = [0, *order[1:]] if several else [d - 1 for d in order[1:]]
     out = [sample[d] for d in inner]
 
     def build(to: Lowering) -> Value:

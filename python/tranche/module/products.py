@@ -51,16 +51,28 @@ def addmm(reading: Reading, node: Any) -> Native | None:
     bias, x, weight = node.args[:3]
     if node.kwargs:  # beta, alpha
         return None
-    if is_op(weight, "t.default"):
-        return _product(reading, x, weight.args[0], bias, "out_in")
+    turned = _turned(reading, weight)
+    if turned is not None:
+        return _product(reading, x, turned, bias, "out_in")
     return _product(reading, x, weight, bias, "in_out")
 
 
-@row("aten.mm.default", "aten.matmul.default", "aten.bmm.default")
+def _turned(reading: Reading, node: Any) -> Any:
+    """The parameter of two dimensions that a node has the transpose of."""
+    names = ("t.default", "permute.default", "transpose.int")
+    if not any(is_op(node, name) for name in names) or node.meta["val"].ndim != 2:
+        return None
+    same = is_op(node, "permute.default") and list(node.args[1]) == [0, 1]
+    inner = node.args[0]
+    return inner if reading.is_parameter(inner) and not same else None
+
+
 def matmul(reading: Reading, node: Any) -> Native | None:
+    """Attention asks for it where a product is none of its own."""
     x, weight = node.args[:2]
-    if is_op(weight, "t.default"):
-        return _product(reading, x, weight.args[0], None, "out_in")
+    turned = _turned(reading, weight)
+    if turned is not None:
+        return _product(reading, x, turned, None, "out_in")
     return _product(reading, x, weight, None, "in_out") or _of_tensors(
         reading, node, x, weight
     )
@@ -74,8 +86,8 @@ def _of_tensors(reading: Reading, node: Any, a: Any, b: Any) -> Native | None:
     out = reading.shapes.sample(node)
     if first is None or second is None or out is None or len(first) < 2:
         return None
-    ndims = {each.meta["val"].ndim for each in (a, b)}
-    if ndims != {len(first) + 1} or len(second) != len(first) or first[:-2] != second[:-2]:
+    # [k * rows, M, K], of bmm, has k matrices a sample, too.
+    if len(second) != len(first) or first[:-2] != second[:-2]:
         return None
     many = count(first[:-2])
 

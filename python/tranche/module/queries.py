@@ -37,6 +37,7 @@ class Queries:
     """Answers from the config."""
 
     batch: Batch
+    data_ranks: int
     optimizer: Any
     skipped: bool
     _config: Config
@@ -98,7 +99,9 @@ class Queries:
         return not self.skipped
 
     def get_data_parallel_rank(self) -> int:
-        return ranks.rank()
+        # Neighbours share layers; then come the data ranks of a stage.
+        parts = int(self._key("tensor_parallel.size") or 1)
+        return ranks.rank() // parts % self.data_ranks
 
     @property
     def world_size(self) -> int:
@@ -106,7 +109,7 @@ class Queries:
 
     @property
     def dp_world_size(self) -> int:
-        return ranks.count()
+        return self.data_ranks
 
     @property
     def global_rank(self) -> int:

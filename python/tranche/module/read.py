@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tranche import _declarations as c
-from tranche.module import cuts, moves, rows, table
+from tranche.module import cuts, moves, rows
 from tranche.module.export import Traced, refuse
 from tranche.module.regions import Region
 from tranche.module.shapes import Shapes, count, is_float, is_size
@@ -48,7 +48,7 @@ class Reading:
         self.natives: dict[Any, Native] = {}
         self._order = {n: i for i, n in enumerate([*traced.placeholders, *traced.nodes])}
         for node in traced.nodes:
-            native = table.find(self, node)
+            native = rows.find(self, node)
             if native is not None:
                 self.natives[node] = native
             elif self._is_view(node):
@@ -85,6 +85,13 @@ class Reading:
         found = Region.of(node)
         return node in self._of_batch and not any(
             each in self.traced.parameters or is_drawn(each) for each in found
+        )
+
+    def needs_torch(self, node: Any) -> bool:
+        """Is there an operator in it that is neither an op nor a view?"""
+        known = {*self.natives, *self._bases, *self.traced.inputs}
+        return any(
+            each in self._of_batch and each not in known for each in Region.of(node)
         )
 
     def has_rows(self, node: Any) -> bool:

@@ -4,10 +4,13 @@ from tranche.module import (
     attention,
     elements,
     images,
+    masks,
     moves,
     norms,
     products,
     tokens,
 )
+from tranche.module.table import find
 
-__all__ = ["attention", "elements", "images", "moves", "norms", "products", "tokens"]
+ALL = (attention, elements, images, masks, moves, norms, products, tokens)
+__all__ = ["ALL", "find"]

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from tranche import ranks
+from tranche.comm import barrier
 from tranche.engine import checkpoint_bytes
 from tranche.error import Error, Status
 from tranche.module import config as configs
@@ -28,7 +29,7 @@ class Saving(Core):
     def set_train_batch_size(self, train_batch_size: int) -> None:
         """From the next step on, by other accumulation steps. All ranks call it,
         between two steps; the plan is made anew, and goes on from the same state."""
-        share = self.batch.micro * ranks.count()
+        share = self.batch.micro * self.data_ranks
         if train_batch_size < 1 or train_batch_size % share:
             raise Error(
                 Status.USAGE,
@@ -43,7 +44,7 @@ class Saving(Core):
         if micro_batch_size < 1:
             raise Error(Status.USAGE, "set_train_micro_batch_size: 1 or more")
         steps = self.batch.accumulation
-        train = micro_batch_size * steps * ranks.count()
+        train = micro_batch_size * steps * self.data_ranks
         self._change(configs.Batch(train, micro_batch_size, steps))
 
     def _change(self, batch: configs.Batch) -> None:
@@ -96,6 +97,7 @@ class Saving(Core):
                 if not (exclude_frozen_parameters and name in kept_still)
             }
             torch.save(kept, os.path.join(save_dir, save_filename))
+        barrier()
         return True
 
     save_fp16_model = save_16bit_model
@@ -119,8 +121,12 @@ class Saving(Core):
         }
         engine.save(os.path.join(save_dir, name), pickle.dumps(kept))
         if save_latest and ranks.rank() == 0:
-            with open(os.path.join(save_dir, "latest"), "w") as file:
+            # Under another name first: a reader finds the old one or the new one.
+            latest = os.path.join(save_dir, "latest")
+            with open(f"{latest}.new", "w") as file:
                 file.write(name)
+            os.replace(f"{latest}.new", latest)
+        barrier()  # so that each rank finds what it saved
         return True
 
     def _scheduler_state(self) -> Any:

@@ -21,14 +21,20 @@ _VIEWS = {
 
 
 class Term(NamedTuple):
-    """kind: "rows", "parameter", "constant" or "value" (one of the unit's, which stands
-    in the place of a node). shape: of a sample, where 1 may stand for more. values: of a
-    constant."""
+    """kind: "rows", "parameter", "constant", "batch" (made of the batch before it comes
+    to the library) or "value" (one of the unit's, in the place of a node). shape: of a
+    sample, where 1 may stand for more. values: of a constant."""
 
     kind: str
     node: Any
     shape: tuple[int, ...]
     values: Any = None
+
+
+def _is_prepared(reading: Reading, node: Any) -> bool:
+    """Is it made of the batch alone, by an operator that the library has no op for? It
+    is then computed before the batch comes to the library."""
+    return reading.needs_torch(node) and reading.is_of_batch_alone(node)
 
 
 def _plain_name(node: Any) -> str:
@@ -76,7 +82,9 @@ def term(reading: Reading, node: Any, sample: tuple[int, ...]) -> Term | None:
         shape = reading.shapes.sample(node)
         if shape is None or not is_float(node) or value.ndim != len(sample) + 1:
             return None
-        return Term("rows", node, shape) if _fits(shape, sample) else None
+        if not _fits(shape, sample):
+            return None
+        return Term("batch" if _is_prepared(reading, node) else "rows", node, shape)
     found = parameter_of(reading, node)
     if found is not None:
         shape = _of_sample(found[1], sample)
@@ -84,6 +92,11 @@ def term(reading: Reading, node: Any, sample: tuple[int, ...]) -> Term | None:
     values = reading.constant(node)
     if values is None or not values.is_floating_point():
         return None
+    return constant_term(node, values, sample)
+
+
+def constant_term(node: Any, values: Any, sample: tuple[int, ...]) -> Term | None:
+    """values: [1 or rows, *sample], or fewer dimensions."""
     if values.ndim == len(sample) + 1:
         if values.shape[0] > 1 and not bool((values == values[:1]).all()):
             return None

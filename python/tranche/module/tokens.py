@@ -53,6 +53,10 @@ def _lookup(reading: Reading, node: Any) -> Lookup | None:
         if len(reading.shapes.sample(base) or ()) != 1:
             return None
         return Lookup(table, base, None, padding)
+    if reading.has_rows(ids) and reading.is_of_batch_alone(ids):
+        # Such as places that are counted where the text is.
+        plain = ids.meta["val"].ndim == 2 and len(reading.shapes.sample(ids) or ()) == 1
+        return Lookup(table, ids, None, padding) if plain else None
     values = reading.constant(ids)
     if values is None:
         return None
@@ -87,7 +91,8 @@ def _sum(reading: Reading, node: Any, lookups: list[Lookup]) -> Native | None:
         if size != length or int(each.table.meta["val"].shape[1]) != width:
             return None
     for each in of_data:
-        reading.limit_ids(each.data, int(each.table.meta["val"].shape[0]))
+        if each.data in reading.traced.inputs:
+            reading.limit_ids(each.data, int(each.table.meta["val"].shape[0]))
     rest = [each for each in lookups if each.data is None]
     places = [each for each in rest if torch.equal(each.ids, torch.arange(length))]
 
@@ -116,7 +121,7 @@ def embedding(reading: Reading, node: Any) -> Native | None:
 
 @row("aten.add.Tensor", "aten.add.Scalar")
 def add(reading: Reading, node: Any) -> Native | None:
-    from tranche.module.attention import rotated
+    from tranche.module.heads import rotated
 
     terms = _terms(reading, node)
     found = _sum(reading, node, terms) if terms else rotated(reading, node)
