@@ -127,6 +127,23 @@ class Transformers(Modules):
         )
         self.whole(BertForSequenceClassification(sizes), padded, 0)
 
+    def test_roberta_whose_places_are_counted(self) -> None:
+        from transformers import RobertaConfig, RobertaForSequenceClassification
+
+        sizes = RobertaConfig(
+            vocab_size=WORDS,
+            intermediate_size=32,
+            num_labels=3,
+            max_position_embeddings=16,
+            **SIZES,
+            **NO_DROPOUT,
+        )
+
+        def texts() -> dict[str, Any]:
+            return {n: t for n, t in padded().items() if n != "token_type_ids"}
+
+        self.whole(RobertaForSequenceClassification(sizes), texts, 2)
+
     def test_bert_that_fills_in(self) -> None:
         from transformers import BertConfig, BertForMaskedLM
 
