@@ -18,6 +18,7 @@
 #     sums        docs/precision.md: sums of gradients in 16 bits
 #     ranks       docs/simulate.md: from 1 to 10,240 ranks
 #     schedules   docs/parallelism.md: schedules of a pipeline
+#     meshes      docs/planner.md: which meshes the planner chooses
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . bench/common.sh
@@ -482,7 +483,49 @@ END
     done
 }
 
-parts="choices recompute xl batch budgets gpt3 cuts slices tokens sums ranks schedules"
+# ---- docs/planner.md
+
+# mesh NAME MODEL TYPE STAGE T RANKS
+mesh() {
+    cat >"$work/run.json" <<END
+{"model": $2, "data": {"format": "tokens"}, "train_batch_size": $5,
+ $3 "zero_optimization": {"stage": $4}, "execution": {"recompute_units": 0},
+ "tensor_parallel": {"size": "auto"}, "pipeline": {"stages": "auto", "schedule": "auto"}}
+END
+    "$program" plan "$work/run.json" --machine "$cluster" --ranks "$6" --json \
+        >"$work/step.json" 2>"$work/log" || {
+        cat "$work/log" >&2
+        failed=1
+        return 1
+    }
+    stages=$(value pipeline) each=$(value virtual_stages) with=
+    order=$(sed -n 's/.*"pipeline_order": "\([a-z0-9_]*\)".*/\1/p' "$work/step.json" | head -n 1)
+    [ "$stages" -eq 1 ] || with=", $order"
+    [ "$each" -eq 1 ] || with="$with, $each virtual stages"
+    row "$1, $(grouped "$5")" "$(grouped "$6")" \
+        "$(sed -n 's/.*"mesh": {"data": \([0-9]*\), "tensor": \([0-9]*\), "pipeline": \([0-9]*\)}.*/\1 x \2 x \3/p' "$work/step.json" | head -n 1)$with" \
+        "$(value micro_batch) x $(value accumulation_steps)" \
+        "$(calculate "$(sed -n 's/.*"timeline": {"seconds": \([0-9.e-]*\).*/\1/p' \
+            "$work/step.json" | head -n 1)" %.3g)"
+}
+
+bench_meshes() {
+    half='"bf16": {"enabled": true},'
+    llama='{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000,
+        "max_position_embeddings": 4096}'
+    gpt3='{"model_type": "gpt2", "n_layer": 96, "n_embd": 12288, "n_head": 96,
+        "n_positions": 2048, "vocab_size": 50257}'
+    columns "model, sequences a step" ranks "data x tensor x pipeline" "m x g" "s a step"
+    for batch in 64 4 2; do
+        mesh "GPT-2 124M" '"gpt2"' "" 0 "$batch" 8 || return
+    done
+    mesh "Llama 2 7B" "$llama" "$half" 1 1024 64 || return
+    mesh "Llama 2 7B" "$llama" "$half" 1 64 256 || return
+    mesh "GPT-3 175B" "$gpt3" "$half" 1 1536 1024
+}
+
+parts="choices recompute xl batch budgets gpt3 cuts slices tokens sums ranks schedules meshes"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do

@@ -134,6 +134,10 @@ tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t 
 tr_status tr__search_smallest(tr_search *search, const tr_limits *limits, int budget,
                               tr_made *out, bool *found, tr_error *err);
 // The plans nearest to the limits among those that take less than `seconds` (0: any):
+// How many rungs of the ladder are tried in the group. Where gradients of weights come
+// later, the first alone: what is put off keeps all of its unit, whether that is made
+// again or not, so recomputing units would take time and save little.
+size_t tr__group_rungs(const tr_search *search, const tr_group *group);
 // [most], the nearest first. Returns how many in *count.
 tr_status tr__search_nearest(tr_search *search, const tr_limits *limits, double seconds,
                              size_t most, tr_made *out, size_t *count, tr_error *err);

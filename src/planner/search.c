@@ -6,6 +6,7 @@
 // its group further up the ladder, by as much as it was more than its bound.
 #include "base/checked.h"
 #include "base/memory.h"
+#include "plan/schedules/schedule.h"
 #include "planner/planner.h"
 
 #include <math.h>
@@ -35,6 +36,10 @@ static bool is_better(double a_seconds, const int64_t a[TR_SPACES], double b_sec
 }
 
 // ---- one group
+
+size_t tr__group_rungs(const tr_search *search, const tr_group *group) {
+    return tr__weights_come_later(&group->point.plan) ? 1 : search->ladder_count;
+}
 
 typedef struct climb {
     bool open;
@@ -79,7 +84,7 @@ static void begin(const tr_search *search, const tr_group *group,
                   const tr_limits *limits, climb *c) {
     static const int64_t none[TR_SPACES];
     c->low = -1;
-    c->high = (int)search->ladder_count;
+    c->high = (int)tr__group_rungs(search, group);
     int rung = first_within(search, group, limits, -1, c->high, none);
     go_on(search, group, c, rung);
     c->low = rung - 1; // what is below cannot fit, by its bound
@@ -102,10 +107,11 @@ static void learn(const tr_search *search, const tr_group *group,
     for (int s = 0; s < TR_SPACES; s++) {
         more[s] = made->option.bytes[s] - c->bound.bytes[s];
     }
+    int rungs = (int)tr__group_rungs(search, group);
     c->low = c->rung;
-    bool bounded = c->high < (int)search->ladder_count; // something above fits
+    bool bounded = c->high < rungs; // something above fits
     int rung = first_within(search, group, limits, c->low, c->high, more);
-    int last = (int)search->ladder_count - 1;
+    int last = rungs - 1;
     rung = bounded && rung >= c->high ? c->high - 1 : rung;
     go_on(search, group, c, !bounded && rung > last && c->low < last ? last : rung);
 }
@@ -210,7 +216,7 @@ typedef struct smallest_wanted {
 static bool choose_smallest(const tr_search *search, const void *user, near *item) {
     const smallest_wanted *wanted = user;
     int64_t excess[TR_BUDGETS];
-    item->rung = search->ladder_count - 1;
+    item->rung = tr__group_rungs(search, item->group) - 1;
     tr_bound bound = tr__bound(search, item->group, item->rung);
     item->distance = tr__budget_bytes(wanted->budget, bound.bytes);
     item->seconds = bound.seconds;
@@ -267,8 +273,8 @@ static int64_t last_quick(const tr_search *search, const tr_group *group,
 static bool choose_nearest(const tr_search *search, const void *user, near *item) {
     const nearest_wanted *wanted = user;
     int64_t excess[TR_BUDGETS];
-    int64_t rung =
-        last_quick(search, item->group, wanted->seconds, 1, search->ladder_count);
+    int64_t rung = last_quick(search, item->group, wanted->seconds, 1,
+                              tr__group_rungs(search, item->group));
     if (rung < 0) {
         return false;
     }

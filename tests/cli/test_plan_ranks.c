@@ -232,7 +232,7 @@ static void test_chosen_for_people(void **state) {
     char *text = succeed(state, LIST("plan", "run.json", "--machine", "machine.json",
                                      "--ranks", "4", "--set", "tensor_parallel.size=1",
                                      "--set", "pipeline.stages=2", "--set", any_order));
-    assert_says(text, "planner: interleaved, 2 virtual stages");
+    assert_says(text, "planner: v, 2 virtual stages");
     assert_says(text, "computes ");
     assert_says(text, "; bubble ");
     free(text);

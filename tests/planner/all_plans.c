@@ -1,6 +1,7 @@
 #include "planner/all_plans.h"
 
 #include "models/models.h"
+#include "plan/schedules/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,12 @@ static void add(const tr_planner_request *request, const tr_point *point,
     tr_plan *plan = NULL;
     tr_simulated *simulated = NULL;
     tr_error err = {0};
+    bool untried = (request->free >> TR_DIMENSION_recomputed_units & 1) &&
+                   tr__weights_come_later(&point->plan) &&
+                   point->plan.recomputed_units > 0; // tr__group_rungs says why
+    if (untried) {
+        return;
+    }
     if (request->sliced) {
         tr__model_slice(request->sliced, (int)point->slices, &err);
     }

@@ -77,7 +77,8 @@ void test_check_bounds(const tr_planner_request *request) {
     assert_int_equal(tr__search_begin(request, request->free, &search, &err), TR_OK);
     assert_true(search->group_count > 0);
     for (size_t g = 0; g < search->group_count; g++) {
-        for (size_t rung = 0; rung < search->ladder_count; rung++) {
+        for (size_t rung = 0; rung < tr__group_rungs(search, &search->groups[g]);
+             rung++) {
             tr_point point = tr__group_point(search, &search->groups[g], rung);
             tr_bound bound = tr__bound(search, &search->groups[g], rung);
             tr_made made;

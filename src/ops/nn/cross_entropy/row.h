@@ -3,6 +3,7 @@
 #define TR_OPS_NN_CROSS_ENTROPY_ROW_H
 
 #include "ops/nn/cross_entropy/cross_entropy.h"
+#include "ops/operand.h"
 
 #include <stdbool.h>
 #include <string.h>
