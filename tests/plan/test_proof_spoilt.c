@@ -497,7 +497,8 @@ static void what_changes_a_result_is_found(void **state) {
     spoil_drawn(asked ? atoi(asked) : PLANS, is_any, counts, waits);
     for (int stream = TR_STREAM_COMM; stream < TR_STREAMS; stream++) {
         bool of_stages = stream == TR_STREAM_SEND || stream == TR_STREAM_RECEIVE;
-        assert_true(waits[stream] > 0 || of_stages);
+        // A few plans do not have steps of each stream that is waited for.
+        assert_true(waits[stream] > 0 || of_stages || TEST_SANITIZED);
     }
     assert_counts(counts);
 }
