@@ -3,7 +3,7 @@
 # ratios that matter. One thread a rank. About half an hour on two cores, which should
 # have nothing else to do.
 #
-#     bench/ranks.sh [stages] [scaling] [reproducible] [pipeline] [mesh]   (default: all)
+#     bench/ranks.sh [stages] [scaling] [reproducible] [pipeline] [mesh] [schedules]   (default: all)
 #
 #     stages         two ranks, GPT-2 124M, context 256, m = 1, g = 4: ZeRO stages, waves,
 #                    recomputation, slices of the vocabulary; DeepSpeed where
@@ -14,6 +14,7 @@
 #                    step in which each waits, three rounds, and what the plan says
 #     mesh           GPT-2 124M, context 1024, 16 samples: two data ranks, two tensor ranks, two
 #                    stages of a pipeline with 16 micro-batches
+#     schedules      GPT-2 124M, context 256, 4 samples: two stages by each schedule
 #     reproducible   one process of all threads, with and without reproducible mode
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -171,6 +172,22 @@ bench_mesh() {
     ratio "peak: the same, norms and residuals shared" 0.55 "<=" tokens.peak/data.peak
 }
 
+# ---- schedules
+
+bench_schedules() {
+    orders="1f1b interleaved breadth_first zero_bubble v"
+    echo "GPT-2, context 256, 4 samples, m = 1, two stages of a rank of one thread each"
+    head_of_columns
+    for order in $orders; do
+        gpt2_file "$order" 256 4 1 "${TRANCHE_BENCH_STEPS:-5}"
+        run_ranks "$order" "$order" 2 1 --set pipeline.stages=2 \
+            --set pipeline.schedule="$order"
+    done
+    head_of_ratios
+    ratio "tokens/s: zero_bubble over 1f1b" 1.00 ">=" zero_bubble.rate/1f1b.rate
+    ratio "tokens/s: v over 1f1b" 1.00 ">=" v.rate/1f1b.rate
+}
+
 # ---- reproducible
 
 bench_reproducible() {
@@ -195,11 +212,12 @@ for part in "${@:-all}"; do
     case $part in
     all)
         bench_stages && echo && bench_scaling && echo && bench_reproducible && echo &&
-            bench_pipeline && echo && bench_mesh
+            bench_pipeline && echo && bench_mesh && echo && bench_schedules
         ;;
-    stages | scaling | reproducible | pipeline | mesh) "bench_$part" ;;
+    stages | scaling | reproducible | pipeline | mesh | schedules) "bench_$part" ;;
     *)
-        echo "bench: unknown part $part; there are stages scaling reproducible pipeline mesh" >&2
+        echo "bench: unknown part $part; there are stages scaling reproducible pipeline" \
+            "mesh schedules" >&2
         exit 2
         ;;
     esac
