@@ -11,21 +11,40 @@ static double wall_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+json_t *cli_event_of(const char *kind) {
+    return json_pack("{s:s, s:f}", "kind", kind, "time", wall_seconds());
+}
+
+json_t *cli_event_of_text(const char *kind, const char *text) {
+    json_t *event = cli_event_of(kind);
+    if (json_object_set_new(event, "text", cli_json_path(text)) != 0) {
+        json_decref(event);
+        return NULL;
+    }
+    return event;
+}
+
+json_t *cli_event_of_end(int exit_status, const char *error) {
+    json_t *event = cli_event_of("end");
+    json_t *words = error ? cli_json_path(error) : json_null();
+    if (json_object_set_new(event, "exit_status", json_integer(exit_status)) != 0 ||
+        json_object_set_new(event, "error", words) != 0) {
+        json_decref(event);
+        return NULL;
+    }
+    return event;
+}
+
 // Releases the event. Whoever reads the lines may leave: the training goes on.
 static void put_event(json_t *event) {
-    enum { DIGITS = 14 }; // of milliseconds since 1970
-    if (cli_json_line(event, DIGITS, NULL) == TR_OK) {
+    if (cli_json_line(event, CLI_EVENT_DIGITS, NULL) == TR_OK) {
         putchar('\n');
     }
     fflush(stdout);
 }
 
 static void put_text(const char *kind, const char *text) {
-    json_t *value = cli_json_path(text);
-    if (value) {
-        put_event(json_pack("{s:s, s:f, s:o}", "kind", kind, "time", wall_seconds(),
-                            "text", value));
-    }
+    put_event(cli_event_of_text(kind, text));
 }
 
 void cli_event_say(void *user, tr_message_level level, const char *line) {
@@ -60,10 +79,5 @@ tr_screen cli_event_screen(bool quiet) {
 }
 
 void cli_event_end(int exit_status, const char *error) {
-    json_t *words = error ? cli_json_path(error) : json_null();
-    if (words) {
-        put_event(json_pack("{s:s, s:f, s:i, s:o}", "kind", "end", "time",
-                            wall_seconds(), "exit_status", exit_status, "error",
-                            words));
-    }
+    put_event(cli_event_of_end(exit_status, error));
 }

@@ -5,6 +5,16 @@
 
 #include <tranche/engine.h>
 
+#include <jansson.h>
+
+// An event of now, with its kind and time; with a text; the end, error: NULL: none.
+// Numbers of an event's line have so many digits: of milliseconds since 1970. NULL: no
+// memory.
+enum { CLI_EVENT_DIGITS = 14 };
+json_t *cli_event_of(const char *kind);
+json_t *cli_event_of_text(const char *kind, const char *text);
+json_t *cli_event_of_end(int exit_status, const char *error);
+
 // A message of the run's: {"kind": "note", "time": ..., "text": ...}, or "warning". The
 // second: if it is a warning.
 void cli_event_say(void *user, tr_message_level level, const char *line);

@@ -3,6 +3,7 @@
 #include "cli/json.h"
 #include "cli/proc.h"
 #include "cli/run_options.h"
+#include "cli/train_events.h"
 
 #include <tranche/version.h>
 
@@ -13,13 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-    SAID_MOST = 200,         // lines
-    COMMAND_BYTES = 1 << 16, // of the command line
-    TIME_DIGITS = 14         // of milliseconds since 1970
+    SAID_MOST = 200,        // lines
+    COMMAND_BYTES = 1 << 16 // of the command line
 };
 
 // Of this process.
@@ -27,12 +26,6 @@ static struct {
     json_t *said, *warnings; // before the start is written
     char *path;              // of the file, once it is
 } history;
-
-static double wall_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 // ---- the file
 
@@ -64,7 +57,7 @@ static bool append_text(const char *path, const char *text, size_t bytes) {
 
 // Releases the object.
 static bool append(const char *path, json_t *object) {
-    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(TIME_DIGITS);
+    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(CLI_EVENT_DIGITS);
     char *text = json_dumps(object, flags), *line = NULL;
     int bytes = text ? asprintf(&line, "%s\n", text) : -1;
     bool good = bytes > 0 && append_text(path, line, (size_t)bytes);
@@ -126,8 +119,7 @@ void cli_history_say(tr_message_level level, const char *line) {
     if (!history.path) {
         keep(warns ? &history.warnings : &history.said, line);
     } else if (warns) {
-        append(history.path, json_pack("{s:s, s:f, s:o}", "kind", "warning", "time",
-                                       wall_seconds(), "text", cli_json_path(line)));
+        append(history.path, cli_event_of_text("warning", line));
     }
 }
 
@@ -149,12 +141,15 @@ static char *find_path(tr_run *run) {
 }
 
 static json_t *start(const tr_run *run, int64_t step) {
-    return json_pack("{s:s, s:f, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "kind",
-                     "start", "time", wall_seconds(), "version", tr_version(),
-                     "command", command_line(), "folder", folder(), "ranks",
-                     (json_int_t)tr_run_ranks(run), "step", (json_int_t)step, "machine",
-                     machine(), "said", lines(&history.said), "warnings",
-                     lines(&history.warnings));
+    json_t *event = cli_event_of("start");
+    json_t *about = json_pack(
+        "{s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "version", tr_version(), "command",
+        command_line(), "folder", folder(), "ranks", (json_int_t)tr_run_ranks(run),
+        "step", (json_int_t)step, "machine", machine(), "said", lines(&history.said),
+        "warnings", lines(&history.warnings));
+    json_object_update(event, about);
+    json_decref(about);
+    return event;
 }
 
 void cli_history_begin(tr_run *run, int64_t step) {
@@ -174,10 +169,7 @@ void cli_history_begin(tr_run *run, int64_t step) {
 
 void cli_history_end(int exit_status, const char *error) {
     if (history.path) {
-        append(history.path,
-               json_pack("{s:s, s:f, s:i, s:o}", "kind", "end", "time", wall_seconds(),
-                         "exit_status", exit_status, "error",
-                         error ? cli_json_path(error) : json_null()));
+        append(history.path, cli_event_of_end(exit_status, error));
     }
     json_decref(history.said);
     json_decref(history.warnings);

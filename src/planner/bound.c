@@ -259,7 +259,7 @@ static double computing(const shape *s, bool cached) {
 // one has been through the stages before it, nor do these end before the last one is
 // back.
 static double of_stages(const shape *s, bool cached) {
-    bool follow = tr__backwards_follow(s->request);
+    bool follow = !s->weights_later; // a backward is one turn
     double most = 0;
     for (int64_t stage = 0; stage < s->chunks.stages && s->chunk; stage++) {
         double own = 0, before = 0;

@@ -172,8 +172,6 @@ const int *tr__kernels_cut(tr_kernels *kernels, int units, int chunks, int64_t a
 // wave is away on the other stages.
 int64_t tr__waves_kept(const tr_plan_request *request, int64_t waves, int64_t i,
                        double away);
-// Does a stage that has done its last backward wait for those of the stages before it?
-bool tr__backwards_follow(const tr_plan_request *request);
 
 // ---- figures.c
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,

@@ -81,7 +81,3 @@ int64_t tr__waves_kept(const tr_plan_request *request, int64_t waves, int64_t i,
     }
     return 1;
 }
-
-bool tr__backwards_follow(const tr_plan_request *request) {
-    return request->pipeline_order <= TR_PIPELINE_BREADTH_FIRST;
-}
