@@ -103,6 +103,29 @@ tr_status tr__infer_as_inputs(const tr_op_node *node, tr_tensor_desc *out,
     return tr__operand_same(node, 2, out, out_count, err);
 }
 
+const tr_tensor_desc tr__loss_sums = {TR_F64, {1, {TR_SUMS}}};
+
+tr_status tr__infer_loss(tr_status checked, tr_tensor_desc *out, int *out_count) {
+    out[0] = tr__loss_sums;
+    *out_count = 1;
+    return checked;
+}
+
+tr_status tr__infer_loss_backward(const tr_op_node *node, tr_status checked,
+                                  tr_tensor_desc *out, int *out_count) {
+    out[0] = node->in[0];
+    out[1] = tr__loss_sums;
+    *out_count = 2;
+    return checked;
+}
+
+tr_status tr__infer_logits(const tr_op_node *node, tr_status checked,
+                           tr_tensor_desc *out, int *out_count) {
+    out[0] = (tr_tensor_desc){TR_F32, node->in[0].shape};
+    *out_count = 1;
+    return checked;
+}
+
 static bool are_real(const tr_tensor_desc *tensor, int count, tr_dtype real,
                      uint32_t plain) {
     for (int i = 0; i < count; i++) {

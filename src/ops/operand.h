@@ -28,6 +28,15 @@ tr_status tr__infer_as_input(const tr_op_node *node, tr_tensor_desc *out,
                              int *out_count, tr_error *err);
 tr_status tr__infer_as_inputs(const tr_op_node *node, tr_tensor_desc *out,
                               int *out_count, tr_error *err);
+// Shape rules of losses, behind a check of the node that has come to `checked`: their
+// sums; the gradient of input 0, and the sums; input 0 in f32, as logits. Each returns
+// what the check has.
+extern const tr_tensor_desc tr__loss_sums;
+tr_status tr__infer_loss(tr_status checked, tr_tensor_desc *out, int *out_count);
+tr_status tr__infer_loss_backward(const tr_op_node *node, tr_status checked,
+                                  tr_tensor_desc *out, int *out_count);
+tr_status tr__infer_logits(const tr_op_node *node, tr_status checked,
+                           tr_tensor_desc *out, int *out_count);
 // A shape rule: every one of the node's `count` inputs is of one real type and one
 // shape, and so is its only output.
 tr_status tr__operand_same(const tr_op_node *node, int count, tr_tensor_desc *out,

@@ -67,13 +67,9 @@ static tr_status check(const tr_op_node *node, tr_error *err) {
     return tr__operand_shape(node, PAIRS_POOL, TR_F32, pool, err);
 }
 
-static const tr_tensor_desc sums = {TR_F64, {1, {TR_SUMS}}};
-
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
-    out[0] = sums;
-    *out_count = 1;
-    return check(node, err);
+    return tr__infer_loss(check(node, err), out, out_count);
 }
 
 static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
@@ -85,7 +81,7 @@ static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
             has(node, PAIRS_POOL) ? node->in[PAIRS_POOL] : (tr_tensor_desc){0};
         out[PAIRS_DSCALE] =
             has(node, PAIRS_SCALE) ? node->in[PAIRS_SCALE] : (tr_tensor_desc){0};
-        out[PAIRS_SUMS] = sums;
+        out[PAIRS_SUMS] = tr__loss_sums;
         *out_count = 4;
     }
     return status;

@@ -23,28 +23,19 @@ static tr_status check(const tr_op_node *node, tr_error *err) {
     return status;
 }
 
-static const tr_tensor_desc sums = {TR_F64, {1, {TR_SUMS}}};
-
 static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                        tr_error *err) {
-    out[0] = sums;
-    *out_count = 1;
-    return check(node, err);
+    return tr__infer_loss(check(node, err), out, out_count);
 }
 
 static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
                                 int *out_count, tr_error *err) {
-    out[0] = node->in[0];
-    out[1] = sums;
-    *out_count = 2;
-    return check(node, err);
+    return tr__infer_loss_backward(node, check(node, err), out, out_count);
 }
 
 static tr_status logits_infer(const tr_op_node *node, tr_tensor_desc *out,
                               int *out_count, tr_error *err) {
-    out[0] = (tr_tensor_desc){TR_F32, node->in[0].shape};
-    *out_count = 1;
-    return check(node, err);
+    return tr__infer_logits(node, check(node, err), out, out_count);
 }
 
 static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
