@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "exec/walk.h"
-#include "ops/flat/gradient_squares/gradient_squares.h"
+#include "ops/flat/exact_sums/exact_sums.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,33 +36,22 @@ static void add_sums(const tr_executor *ex, tr_step_statistics *all) {
     }
 }
 
-// By flat buffer, then by owner and block, which is by rank: parts follow each other.
 static void add_squares(const tr_executor *ex, tr_step_statistics *all) {
-    const tr_plan *plan = ex->plan;
-    const tr_mesh *mesh = &plan->request.mesh;
-    double sum = 0;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        const tr_flat *flat = &plan->flats[f];
-        if (flat->frozen) { // it has no gradients
-            continue;
+    int64_t sums[TR_NORM_SUMS][TR_EXACT_WORDS] = {{0}}, norm[TR_EXACT_WORDS] = {0};
+    for (int64_t r = 0; r < tr_mesh_ranks(&ex->plan->request.mesh); r++) {
+        const double *own = statistics_of(ex, r) + ex->plan->statistics.norm;
+        for (int i = 0; i < TR_NORM_SUMS; i++) {
+            int64_t words[TR_EXACT_WORDS];
+            memcpy(words, own + i * TR_EXACT_WORDS, sizeof words);
+            tr__exact_add_sum(sums[i], words);
         }
-        int64_t at = plan->statistics.partials + flat->squares;
-        double before = sum;
-        for (int64_t r = 0; r < tr_mesh_ranks(mesh); r++) {
-            tr_mesh rank = tr__mesh_of_rank(mesh, r);
-            int64_t first = 0, part = 0;
-            if (!tr__owns(&flat->axes, &rank)) {
-                continue;
-            }
-            tr__comm_part(flat->all, flat->shard, (int)rank.at[TR_AXIS_DATA], &first,
-                          &part);
-            sum = tr__squares_sum(sum, statistics_of(ex, r) + at,
-                                  tr__ceil_div(part, TR_NORM_BLOCK));
-        }
-        tr_measured *measured = flat->tied ? &all->tied : &all->untied;
-        measured->squares += flat->measured ? sum - before : 0;
     }
-    all->norm_squares = sum;
+    for (int i = 0; i < TR_NORM_SUMS; i++) {
+        tr__exact_add_sum(norm, sums[i]);
+    }
+    all->untied.squares = tr__exact_value(sums[TR_NORM_UNTIED]);
+    all->tied.squares = tr__exact_value(sums[TR_NORM_TIED]);
+    all->norm_squares = tr__exact_value(norm);
 }
 
 // What a data rank's ranks have measured, each of what it owns.

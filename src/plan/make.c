@@ -299,6 +299,7 @@ void tr_plan_destroy(tr_plan *plan) {
     tr__free(plan->params);
     tr__free(plan->buffers);
     tr__free(plan->norms.runs);
+    tr__free(plan->statistics.runs);
     tr__free(plan->why_wave);
     tr__free(plan);
 }

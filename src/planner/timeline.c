@@ -30,6 +30,7 @@ static const char letters[TR_VERBS] = {
     [TR_VERB_micro_norm_tied] = 'g',
     [TR_VERB_direction_norms] = 'd',
     [TR_VERB_direction] = 'd',
+    [TR_VERB_tensor_sums] = 't',
     [TR_VERB_tensor_norms] = 't',
     [TR_VERB_track] = 'k',
 };

@@ -119,6 +119,13 @@ static inline uint32_t atomicMax(uint32_t *at, uint32_t value) {
     return before;
 }
 
+static inline unsigned long long atomicAdd(unsigned long long *at,
+                                           unsigned long long value) {
+    unsigned long long before = *at;
+    *at = before + value;
+    return before;
+}
+
 template <class T> static inline T __shfl_sync(unsigned mask, T value, int from) {
     (void)mask;
     const shim::gift *all = shim::gather(&value, sizeof value);

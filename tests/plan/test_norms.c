@@ -32,25 +32,46 @@ static int count_kind(const tr_plan *plan, tr_verb kind) {
     return count;
 }
 
-// Every block of every tensor has a part of its own, in the record of the rank whose
-// shard it lies in.
-static void check_parts(const tr_plan *plan) {
-    int64_t all = plan->norms.parts * tr__norms_ranks(plan);
-    char *taken = calloc((size_t)all, 1);
+// Every block of every tensor that this rank measures has a part of its own, and goes
+// into that tensor's norms.
+static void check_parts(const tr_plan *plan, int64_t *blocks) {
+    const tr_norms_layout *norms = &plan->norms;
+    char *taken = calloc((size_t)norms->parts, 1);
     assert_non_null(taken);
-    for (size_t i = 0; i < plan->param_count; i++) {
-        const tr_plan_param *param = &plan->params[i];
-        int64_t shard = tr__update_shard(plan, &plan->flats[param->flat]);
-        int64_t first = param->offset / TR_NORM_BLOCK;
-        int64_t blocks = tr__measure_parts(param->offset, param->count);
-        for (int64_t b = first; b < first + blocks; b++) {
-            int64_t part = tr__norms_part(plan, param, b);
-            assert_true(part >= 0 && part < all && !taken[part]);
-            assert_int_equal(part / plan->norms.parts, b * TR_NORM_BLOCK / shard);
+    for (int64_t i = 0; i < norms->run_count; i++) {
+        const tr_parts_run *run = &norms->runs[i];
+        assert_true(run->total >= 0 && run->total < (int64_t)plan->param_count);
+        for (int64_t part = run->first; part < run->first + run->count; part++) {
+            assert_true(part >= 0 && part < norms->parts && !taken[part]);
             taken[part] = 1;
+            blocks[run->total]++;
         }
     }
     free(taken);
+}
+
+// All ranks together measure every block of every tensor once.
+static void check_ranks(tr_plan_request *request, int64_t ranks) {
+    int64_t *found = NULL;
+    for (int64_t r = 0; r < ranks; r++) {
+        request->mesh = tr_mesh_of_data(ranks, r);
+        tr_plan *plan = test_plan(request);
+        size_t count = plan->param_count;
+        found = found ? found : calloc(count, sizeof *found);
+        assert_non_null(found);
+        if (r == 0 || request->stage > 0) {
+            check_parts(plan, found);
+        }
+        for (size_t i = 0; i < count && r + 1 == ranks; i++) {
+            const tr_plan_param *param = &plan->params[i];
+            found[param->tensor] -= tr__measure_parts(param->offset, param->count);
+        }
+        for (size_t i = 0; i < count && r + 1 == ranks; i++) {
+            assert_int_equal(found[i], 0);
+        }
+        tr_plan_destroy(plan);
+    }
+    free(found);
 }
 
 static void parts_have_their_places(void **state) {
@@ -60,13 +81,9 @@ static void parts_have_their_places(void **state) {
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         for (int64_t ranks = 1; ranks <= 5; ranks += 2) {
             tr_plan_request request = norms_request(models[i], ranks, (int)ranks / 2);
-            tr_plan *plan = test_plan(&request);
-            check_parts(plan);
+            check_ranks(&request, ranks);
             request.stage = 0;
-            tr_plan_destroy(plan);
-            plan = test_plan(&request);
-            check_parts(plan);
-            tr_plan_destroy(plan);
+            check_ranks(&request, ranks);
         }
         tr_model_destroy(models[i]);
     }
@@ -118,7 +135,8 @@ static void slices_are_one_tensor(void **state) {
     tr_model_destroy(model);
 }
 
-// A gather of 16 bytes a part more, where ranks update parts.
+// Two sums of each parameter more, reduced and gathered, where ranks update parts: as
+// many bytes however many ranks there are.
 static void what_it_sends(void **state) {
     (void)state;
     tr_model *model = test_model_small_gpt2(0);
@@ -127,11 +145,13 @@ static void what_it_sends(void **state) {
         tr_plan *with = test_plan(&request);
         request.tensor_norms = false;
         tr_plan *without = test_plan(&request);
-        int64_t sent = stage == 0 ? 0 : 2 * 16 * with->norms.parts;
+        int64_t words = 2 * (int64_t)with->param_count * TR_EXACT_WORDS;
+        int64_t sent = stage == 0 ? 0 : 2 * 8 * tr__ceil_div(words, 3);
         int flats = (int)with->flat_count;
         assert_int_equal(with->traffic.gather, without->traffic.gather + sent);
-        assert_int_equal(with->traffic.reduce, without->traffic.reduce);
+        assert_int_equal(with->traffic.reduce, without->traffic.reduce + sent);
         assert_int_equal(count_kind(with, TR_VERB_direction_norms), flats);
+        assert_int_equal(count_kind(with, TR_VERB_tensor_sums), 1);
         assert_int_equal(count_kind(with, TR_VERB_tensor_norms), 1);
         assert_int_equal(count_kind(without, TR_VERB_direction_norms), 0);
         assert_int_equal(count_kind(without, TR_VERB_tensor_norms), 0);
@@ -166,8 +186,8 @@ static void what_it_touches(void **state) {
     double parts = 16. * (double)tr__norms_parts(plan, &plan->flats[0]);
     assert_true(tr__step_bytes(plan, measure) == elements * 6 * 4 + parts);
     const tr_plan_step *total = first_of(plan, TR_VERB_tensor_norms, -1);
-    double all = (double)(plan->norms.parts + (int64_t)plan->param_count);
-    assert_true(tr__step_bytes(plan, total) == 16. * all);
+    double tensors = (double)plan->param_count;
+    assert_true(tr__step_bytes(plan, total) == 16 * tensors * (TR_EXACT_WORDS + 1));
     tr_plan_destroy(plan);
     tr_model_destroy(model);
 }

@@ -334,8 +334,8 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r.mesh.size[TR_AXIS_TENSOR] = 5;
     refuse(&r, "tensor_parallel.size is 5, and no layer of this model can be cut");
     r.mesh.size[TR_AXIS_TENSOR] = 2;
-    r.tensor_norms = true;
-    refuse(&r, "tensor_parallel.size is 2, which is not yet supported beside an opt");
+    r.matrices = true;
+    refuse(&r, "tensor_parallel.size is 2, which is not yet supported beside optim");
     r = good;
     r.mesh.size[TR_AXIS_PIPELINE] = 1 + r.model->unit_count;
     refuse(&r, "units: use as many stages at most");

@@ -45,7 +45,7 @@ void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest) {
     uint64_t begin = add(0, plan->request.sums);
     begin = add(begin, plan->statistics.doubles);
     begin = add(begin, plan->request.hierarchical ? plan->request.node_ranks : 0);
-    *digest = (tr_plan_digest){.all = add(begin, plan->norms.parts)};
+    *digest = (tr_plan_digest){.all = begin};
     for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
         digest->of_group[group] = begin;
     }

@@ -120,10 +120,9 @@ tr_step_maker tr__make_launch(tr_editor *editor, tr_plan_step step, int32_t work
     return m;
 }
 
-// A rank without gradients of a flat buffer has no squares of them in the statistics,
-// which the others do not wait for either.
+// A rank without gradients of a flat buffer has no squares of them.
 static bool is_nothing(const tr_plan *plan, const tr_region *region) {
-    return region->value == plan->statistics.buffer && region->first >= region->end;
+    return region->value == plan->statistics.squares && region->first >= region->end;
 }
 
 static void add_result(tr_step_maker *m, const tr_op_draft *op, int i) {

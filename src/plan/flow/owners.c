@@ -34,13 +34,20 @@ bool tr__on_two_stages(const tr_param_axes *axes) {
     return axes->other_stage != axes->owner[TR_AXIS_PIPELINE];
 }
 
-bool tr__owns(const tr_param_axes *axes, const tr_mesh *at) {
+static bool owns_beside(const tr_param_axes *axes, const tr_mesh *at, tr_axes apart) {
     bool owns = true;
     for (int axis = 0; axis < TR_AXES; axis++) {
-        bool apart = axis == TR_AXIS_DATA || (axes->split >> axis & 1);
-        owns = owns && (apart || at->at[axis] == axes->owner[axis]);
+        owns = owns && ((apart >> axis & 1) || at->at[axis] == axes->owner[axis]);
     }
     return owns;
+}
+
+bool tr__owns(const tr_param_axes *axes, const tr_mesh *at) {
+    return owns_beside(axes, at, TR_ON_DATA | axes->split);
+}
+
+bool tr__owns_of_stage(const tr_param_axes *axes, const tr_mesh *at) {
+    return owns_beside(axes, at, TR_ON_DATA | TR_ON_PIPELINE | axes->split);
 }
 
 int64_t tr__loss_rank(const tr_mesh *mesh, int64_t last, int64_t data) {

@@ -40,6 +40,8 @@ bool tr__stage_has(const tr_param_axes *axes, int64_t stage);
 bool tr__on_two_stages(const tr_param_axes *axes);
 // Does the rank at these coordinates own what it has of the parameters?
 bool tr__owns(const tr_param_axes *axes, const tr_mesh *at);
+// Of the ranks of one stage.
+bool tr__owns_of_stage(const tr_param_axes *axes, const tr_mesh *at);
 // The rank whose sums of the loss count for micro-batches of data rank `data`: on
 // stage `last`, which has the model's last unit.
 int64_t tr__loss_rank(const tr_mesh *mesh, int64_t last, int64_t data);

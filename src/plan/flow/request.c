@@ -43,8 +43,6 @@ static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
     const char *beside = r->model->adapter ? "an adapter"
                          : r->quantization ? "quantization.base"
                          : r->fp8.enabled  ? "fp8.enabled"
-                         : r->tensor_norms ? "an optimizer that needs norms of tensors "
-                                             "(LAMB, LARS)"
                          : r->matrices     ? "optimizer.type \"Muon\""
                          : packed          ? "optimizer.params.state_dtype \"int8\""
                                            : NULL;

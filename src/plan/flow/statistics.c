@@ -1,5 +1,5 @@
-// Pass: where the statistics of a step lie, and the norms of tensors in what ranks
-// measure.
+// Pass: where the statistics of a step lie, and what is measured for the norms of
+// tensors.
 #include "plan/flow/statistics.h"
 
 #include "base/checked.h"
@@ -7,8 +7,18 @@
 #include "ops/optimizers/optimizer_measure.h"
 #include "plan/flow/passes.h"
 
-int64_t tr__norms_ranks(const tr_plan *plan) {
-    return tr__plan_stage(plan) > 0 ? tr__data_ranks(&plan->request) : 1;
+tr_axes tr__norms_group(const tr_plan *plan) {
+    const tr_mesh *mesh = &plan->request.mesh;
+    bool shards = tr__plan_stage(plan) > 0 && mesh->size[TR_AXIS_DATA] > 1;
+    return (shards ? TR_ON_DATA : 0) |
+           (mesh->size[TR_AXIS_TENSOR] > 1 ? TR_ON_TENSOR : 0);
+}
+
+void tr__norms_range(const tr_plan *plan, const tr_flat *flat, int64_t *first,
+                     int64_t *end) {
+    bool shards = tr__plan_stage(plan) > 0;
+    *first = shards ? flat->first : 0;
+    *end = shards ? flat->first + flat->own : flat->count;
 }
 
 tr_space tr__norms_space(const tr_plan *plan) {
@@ -24,70 +34,74 @@ int64_t tr__norms_parts(const tr_plan *plan, const tr_flat *flat) {
     return tr__ceil_div(most, TR_SHARD_ELEMENTS) + flat->param_count;
 }
 
-int64_t tr__norms_part(const tr_plan *plan, const tr_plan_param *param, int64_t block) {
-    const tr_flat *flat = &plan->flats[param->flat];
-    int64_t shard = tr__update_shard(plan, flat);
-    int64_t rank = block * TR_SHARD_ELEMENTS / shard;
-    int64_t within = block - rank * shard / TR_SHARD_ELEMENTS;
-    return rank * plan->norms.parts + flat->parts + within + param->place;
-}
-
 // ---- layouts
 
-// What every rank has of it, so that all have the same layout.
-static void lay_statistics(tr_plan *plan) {
-    int64_t blocks = 0;
-    for (size_t f = 0; f < plan->flat_count; f++) {
-        int64_t most = tr__min_i64(plan->flats[f].shard, plan->flats[f].all);
-        plan->flats[f].squares = blocks;
-        blocks += plan->flats[f].frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
+// Every rank has as much, so that all have the same layout.
+static tr_status lay_statistics(tr_plan *plan, tr_error *err) {
+    tr_statistics_layout *layout = &plan->statistics;
+    layout->runs = tr__calloc(plan->flat_count, sizeof *layout->runs);
+    if (!layout->runs) {
+        return tr_fail(err, TR_MEMORY, "no memory for a step's statistics");
     }
-    plan->statistics.sums = TR_STATISTICS_FLAGS;
-    plan->statistics.partials =
-        plan->statistics.sums + plan->request.accumulation_steps * TR_SUMS;
-    plan->statistics.doubles = plan->statistics.partials + blocks;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        tr_flat *flat = &plan->flats[f];
+        int64_t most = tr__min_i64(flat->shard, flat->all);
+        bool owns = tr__owns(&flat->axes, &plan->request.mesh) && !flat->frozen;
+        flat->squares = layout->blocks;
+        layout->blocks += flat->frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
+        layout->runs[layout->run_count++] = (tr_parts_run){
+            flat->squares, owns ? tr__ceil_div(flat->own, TR_SHARD_ELEMENTS) : 0,
+            TR_NORM_UNMEASURED};
+    }
+    layout->sums = TR_STATISTICS_FLAGS;
+    layout->norm = layout->sums + plan->request.accumulation_steps * TR_SUMS;
+    layout->doubles = layout->norm + TR_NORM_SUMS * TR_EXACT_WORDS;
+    return TR_OK;
 }
 
-// The parts of a parameter are one run, but where its blocks go on on another rank.
-static bool add_runs(tr_plan *plan, const tr_plan_param *param, size_t *capacity) {
-    tr_norms_layout *norms = &plan->norms;
-    int64_t first = param->offset / TR_SHARD_ELEMENTS;
-    int64_t blocks = tr__measure_parts(param->offset, param->count);
-    for (int64_t b = first; b < first + blocks; b++) {
-        int64_t part = tr__norms_part(plan, param, b);
-        tr_parts_run *last =
-            norms->run_count ? &norms->runs[norms->run_count - 1] : NULL;
-        if (last && b > first && part == last->first + last->count) {
-            last->count++;
-            continue;
-        }
-        if (!tr__grow((void **)&norms->runs, capacity, (size_t)norms->run_count + 1,
-                      sizeof *norms->runs)) {
-            return false;
-        }
-        norms->runs[norms->run_count++] = (tr_parts_run){part, 1, param->tensor};
+void tr__statistics_measured(tr_plan *plan) {
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        plan->statistics.runs[f].total = !flat->measured ? TR_NORM_UNMEASURED
+                                         : flat->tied    ? TR_NORM_TIED
+                                                         : TR_NORM_UNTIED;
     }
-    return true;
+}
+
+// What lies on several ranks alike goes in once. The parts of a parameter follow each
+// other.
+static void add_run(tr_plan *plan, const tr_plan_param *param) {
+    const tr_flat *flat = &plan->flats[param->flat];
+    int64_t first, end, begin;
+    tr__norms_range(plan, flat, &begin, &end);
+    first = tr__max_i64(begin, param->offset);
+    end = tr__min_i64(end, param->offset + param->count);
+    if (!flat->frozen && tr__owns_of_stage(&flat->axes, &plan->request.mesh) &&
+        first < end) {
+        int64_t block = first / TR_SHARD_ELEMENTS - begin / TR_SHARD_ELEMENTS;
+        plan->norms.runs[plan->norms.run_count++] =
+            (tr_parts_run){flat->parts + block + param->place,
+                           tr__measure_parts(first, end - first), param->tensor};
+    }
 }
 
 static tr_status lay_norms(tr_plan *plan, tr_error *err) {
-    size_t capacity = 0;
-    bool there = true;
+    plan->norms.runs = tr__calloc(plan->param_count, sizeof *plan->norms.runs);
+    if (!plan->norms.runs) {
+        return tr_fail(err, TR_MEMORY, "no memory for the norms of tensors");
+    }
     for (size_t f = 0; f < plan->flat_count; f++) {
         plan->flats[f].parts = plan->norms.parts;
         plan->norms.parts += tr__norms_parts(plan, &plan->flats[f]);
     }
-    for (size_t i = 0; i < plan->param_count && there; i++) {
-        bool frozen = plan->flats[plan->params[i].flat].frozen;
-        there = frozen || add_runs(plan, &plan->params[i], &capacity);
+    for (size_t i = 0; i < plan->param_count; i++) {
+        add_run(plan, &plan->params[i]);
     }
-    return there ? TR_OK
-                 : tr_fail(err, TR_MEMORY, "no memory for the norms of tensors");
+    return TR_OK;
 }
 
 tr_status tr__pass_statistics(tr_plan *plan, tr_error *err) {
-    if (!plan->request.inference) {
-        lay_statistics(plan);
-    }
-    return plan->request.tensor_norms ? lay_norms(plan, err) : TR_OK;
+    tr_status status = plan->request.inference ? TR_OK : lay_statistics(plan, err);
+    return status == TR_OK && plan->request.tensor_norms ? lay_norms(plan, err)
+                                                         : status;
 }

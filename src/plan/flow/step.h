@@ -56,7 +56,8 @@
 //                     on elements of one flat buffer
 //   direction         the first phase of an update that takes matrices as wholes, on
 //                     elements of one flat buffer
-//   tensor_norms      adds up each tensor's norms from those of its parts
+//   tensor_sums       adds up exactly what this rank has measured of each tensor
+//   tensor_norms      rounds these sums, of all ranks, to each tensor's norms
 //   update            runs the optimizer on elements of one flat buffer
 //   track             updates a unit's states
 #define TR_VERB_LIST(X)                                                                \
@@ -83,7 +84,8 @@
     X(norm)                                                                            \
     X(direction_norms)                                                                 \
     X(tensor_norms)                                                                    \
-    X(update) X(track) X(report) X(decide) X(direction) X(send) X(receive)
+    X(update)                                                                          \
+    X(track) X(report) X(decide) X(direction) X(send) X(receive) X(tensor_sums)
 
 typedef enum tr_verb {
 #define TR_VERB_ENUM(name) TR_VERB_##name,

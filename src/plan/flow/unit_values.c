@@ -266,7 +266,7 @@ tr_status tr__unit_values_make(tr_plan *plan, tr_sequence_kind kind, tr_error *e
     v->grad = take(&next, flats);
     v->sum = take(&next, flats);
     memset(v->convert, -1, sizeof v->convert);
-    v->measured = v->totals = -1;
+    v->measured = v->tensor_sums = v->totals = -1;
     return TR_OK;
 }
 

@@ -30,7 +30,8 @@ typedef struct tr_unit_values {
     int32_t *param, *grad;        // [flats]
     int32_t *sum;                 // [flats] what passing gradients are accumulated into
     int32_t convert[2][TR_CONVERTS]; // on the device, on the host
-    int32_t measured;                // what ranks have measured
+    int32_t measured;                // what this rank has measured of tensors
+    int32_t tensor_sums;             // exact sums of that
     int32_t totals;                  // the norms of tensors
 } tr_unit_values;
 

@@ -204,8 +204,8 @@ static void add_decision(walk *w, tr_plan_step step) {
 
 // A tensor's norms need what every rank has measured of it.
 static void add_total(walk *w, tr_plan_step step) {
-    if (tr__norms_ranks(w->plan) > 1) {
-        tr__put_gather_norms(&w->ways);
+    if (tr__norms_group(w->plan) != 0) {
+        tr__put_sum_norms(&w->ways);
     }
     add(w, step);
 }

@@ -100,6 +100,11 @@ static tr_status keep_statistics(tr_plan *plan, tr_error *err) {
     tr_status status =
         keep(plan, ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes,
              &plan->statistics.buffer, err);
+    if (status == TR_OK) {
+        status = keep_in(plan, tr__norms_space(plan), TR_LEDGER_workspace,
+                         plan->statistics.blocks * (int64_t)sizeof(double),
+                         &plan->statistics.squares, err);
+    }
     return status == TR_OK ? keep(plan, TR_LEDGER_communication,
                                   tr__comm_staging_bytes(&room), &plan->staging, err)
                            : status;

@@ -269,6 +269,7 @@ tr_status tr__pass_micro_norm(tr_plan *plan, tr_error *err) {
         plan->micro_norms_tied =
             plan->micro_norms_tied || (flat->tied && flat->measured);
     }
+    tr__statistics_measured(plan);
     bool measures = is_worth_it(plan);
     plan->request.measure = measures ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
     return measures ? edit(plan, err) : TR_OK;

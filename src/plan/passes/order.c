@@ -229,9 +229,9 @@ static void add_waves(writer *w) {
     }
 }
 
-// Squares are written, never added to.
+// Sums of squares are written, never added to.
 static void clear_statistics(writer *w) {
-    int64_t count = w->plan->statistics.partials;
+    int64_t count = w->plan->statistics.norm;
     tr_zero_attr attr = {count, (int64_t)TR_F64};
     tr_op_draft op =
         tr__op_draft(w->plan, TR_STREAM_COMPUTE, &tr__op_zero, &attr, sizeof attr);
@@ -257,6 +257,9 @@ static void update_step(writer *w) {
         add_update(w, TR_MARK_MEASURE, f);
     }
     if (plan->request.tensor_norms) {
+        tr__put_tensor_sums(&w->editor,
+                            (tr_plan_step){.label = {.verb = TR_VERB_tensor_sums},
+                                           .guard = TR_GUARD_APPLIED});
         tr__put_tensor_norms(&w->editor,
                              (tr_plan_step){.label = {.verb = TR_VERB_tensor_norms},
                                             .mark = TR_MARK_TOTAL,

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "ops/flat/accumulate/accumulate.h"
+#include "ops/flat/exact_sums/exact_sums.h"
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "ops/flat/zero/zero.h"
 
@@ -83,7 +84,20 @@ static tr_op_draft squares(const tr_plan *plan, tr_stream stream, const tr_flat 
     tr_op_draft op = tr__op_draft(plan, stream, &tr__op_gradient_squares, NULL, 0);
     tr__op_input(&op, tr__vector(plan->request.sums, flat->own), at);
     tr__op_writes(&op, 0, tr__vector(TR_F64, tr__ceil_div(flat->own, TR_NORM_BLOCK)),
-                  tr__in_statistics(plan, plan->statistics.partials + flat->squares));
+                  (tr_location){plan->statistics.squares,
+                                flat->squares * (int64_t)sizeof(double)});
+    return op;
+}
+
+// Of all that this rank owns.
+static tr_op_draft sum_of_squares(const tr_plan *plan, tr_stream stream) {
+    const tr_statistics_layout *layout = &plan->statistics;
+    tr_exact_sums_attr attr = {layout->runs, layout->run_count, 1};
+    tr_op_draft op = tr__op_draft(plan, stream, &tr__op_exact_sums, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(TR_F64, layout->blocks),
+                 (tr_location){layout->squares, 0});
+    tr__op_writes(&op, 0, tr__vector(TR_I64, TR_NORM_SUMS * TR_EXACT_WORDS),
+                  tr__in_statistics(plan, layout->norm));
     return op;
 }
 
@@ -112,6 +126,8 @@ int32_t tr__put_norm(tr_editor *editor, tr_plan_step step) {
             tr__make_op(&m, &op);
         }
     }
+    tr_op_draft sum = sum_of_squares(plan, step.stream);
+    tr__make_op(&m, &sum);
     return tr__make_end(&m);
 }
 

@@ -1,6 +1,7 @@
 #include "plan/passes/steps_update.h"
 
 #include "base/checked.h"
+#include "ops/flat/exact_sums/exact_sums.h"
 #include "ops/flat/orthogonal/orthogonal.h"
 #include "ops/flat/update/update.h"
 #include "ops/optimizers/optimizer_measure.h"
@@ -22,40 +23,63 @@ tr_staged tr__nothing_staged(void) {
 
 // The entry's value, which is made when a step first names it.
 static int32_t norms_value(tr_editor *editor, int32_t *entry,
-                           tr_ledger_category category, int64_t count) {
+                           tr_ledger_category category, int64_t bytes) {
     if (*entry < 0) {
-        *entry = tr__edit_value(editor, category, tr__norms_space(editor->plan),
-                                count * (int64_t)sizeof(tr_squares));
+        *entry = tr__edit_value(editor, category, tr__norms_space(editor->plan), bytes);
     }
     return *entry;
 }
 
-int32_t tr__edit_measured(tr_editor *editor) {
+static int32_t measured(tr_editor *editor) {
     tr_plan *plan = editor->plan;
-    int64_t ranks = tr__norms_ranks(plan);
     return norms_value(editor, &plan->unit_values[editor->kind].measured,
-                       ranks > 1 ? TR_LEDGER_communication : TR_LEDGER_workspace,
-                       plan->norms.parts * ranks);
+                       TR_LEDGER_workspace,
+                       plan->norms.parts * (int64_t)sizeof(tr_squares));
 }
 
-// For each parameter of the plan, at the index of its tensor (tr_plan_param.tensor).
+// Two of each parameter of the plan, at the index of its tensor
+// (tr_plan_param.tensor): of the parameter, and of its direction.
+static int64_t totals_of(const tr_plan *plan) {
+    return 2 * (int64_t)plan->param_count;
+}
+
+tr_region tr__edit_tensor_sums(tr_editor *editor) {
+    tr_plan *plan = editor->plan;
+    int64_t bytes = totals_of(plan) * TR_EXACT_WORDS * (int64_t)sizeof(int64_t);
+    bool exchanged = tr__norms_group(plan) != 0;
+    int32_t value =
+        norms_value(editor, &plan->unit_values[editor->kind].tensor_sums,
+                    exchanged ? TR_LEDGER_communication : TR_LEDGER_workspace, bytes);
+    return tr__region(value, bytes);
+}
+
 static int32_t totals(tr_editor *editor) {
     tr_plan *plan = editor->plan;
     return plan->request.tensor_norms
                ? norms_value(editor, &plan->unit_values[editor->kind].totals,
-                             TR_LEDGER_workspace, (int64_t)plan->param_count)
+                             TR_LEDGER_workspace,
+                             totals_of(plan) * (int64_t)sizeof(double))
                : -1;
+}
+
+int32_t tr__put_tensor_sums(tr_editor *editor, tr_plan_step step) {
+    const tr_plan *plan = editor->plan;
+    tr_exact_sums_attr attr = {plan->norms.runs, plan->norms.run_count, 2};
+    tr_op_draft op =
+        tr__op_draft(plan, step.stream, &tr__op_exact_sums, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(TR_F64, 2 * plan->norms.parts),
+                 (tr_location){measured(editor), 0});
+    tr__op_writes(&op, 0, tr__vector(TR_I64, totals_of(plan) * TR_EXACT_WORDS),
+                  tr__location(tr__edit_tensor_sums(editor)));
+    return tr__make_one(editor, step, -1, &op);
 }
 
 int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step) {
     const tr_plan *plan = editor->plan;
-    int64_t parts = plan->norms.parts * tr__norms_ranks(plan);
-    tr_tensor_squares_attr attr = {plan->norms.runs, plan->norms.run_count};
-    tr_op_draft op =
-        tr__op_draft(plan, step.stream, &tr__op_tensor_squares, &attr, sizeof attr);
-    tr__op_input(&op, tr__vector(TR_F64, 2 * parts),
-                 (tr_location){tr__edit_measured(editor), 0});
-    tr__op_writes(&op, 0, tr__vector(TR_F64, 2 * (int64_t)plan->param_count),
+    tr_op_draft op = tr__op_draft(plan, step.stream, &tr__op_exact_values, NULL, 0);
+    tr__op_input(&op, tr__vector(TR_I64, totals_of(plan) * TR_EXACT_WORDS),
+                 tr__location(tr__edit_tensor_sums(editor)));
+    tr__op_writes(&op, 0, tr__vector(TR_F64, totals_of(plan)),
                   (tr_location){totals(editor), 0});
     return tr__make_one(editor, step, -1, &op);
 }
@@ -90,7 +114,8 @@ static void add_states(const update *u, tr_op_draft *op) {
 
 static tr_op_draft begin(const update *u, const tr_op *of) {
     // The first element of the flat buffer whose parts this rank measures.
-    int64_t origin = tr__norms_ranks(u->plan) > 1 ? u->flat->first : 0;
+    int64_t origin, end;
+    tr__norms_range(u->plan, u->flat, &origin, &end);
     tr_update_attr attr = {
         .first = u->step->first, .origin = origin, .flat = u->step->unit};
     tr_op_draft op = tr__op_draft(u->plan, u->step->stream, of, &attr, sizeof attr);
@@ -103,8 +128,7 @@ static tr_op_draft last_phase(const update *u, int32_t norms) {
     const tr_plan *plan = u->plan;
     tr_op_draft op = begin(u, &tr__op_update);
     if (norms >= 0) {
-        tr__op_input(&op, tr__vector(TR_F64, 2 * (int64_t)plan->param_count),
-                     (tr_location){norms, 0});
+        tr__op_input(&op, tr__vector(TR_F64, totals_of(plan)), (tr_location){norms, 0});
     }
     tr__op_adds(&op, 0, tr__vector(TR_F32, u->step->count), part_of(u, TR_PART_PARAM));
     if (tr__plan_is_half(plan)) {
@@ -118,8 +142,7 @@ static tr_op_draft last_phase(const update *u, int32_t norms) {
 
 static tr_op_draft first_phase(const update *u, int32_t measured) {
     const tr_plan *plan = u->plan;
-    int64_t rank = tr__norms_ranks(plan) > 1 ? tr__data_rank(&plan->request) : 0;
-    int64_t first = rank * plan->norms.parts + u->flat->parts;
+    int64_t first = u->flat->parts;
     tr_op_draft op = begin(u, &tr__op_direction_squares);
     tr__op_input(&op, tr__vector(TR_F32, u->step->count), part_of(u, TR_PART_PARAM));
     tr__op_adds(&op, 0, tr__vector(TR_F64, 2 * tr__norms_parts(plan, u->flat)),
@@ -133,7 +156,7 @@ int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *st
     step.label.verb = measures ? TR_VERB_direction_norms : TR_VERB_update;
     step.subject = TR_OF_FLAT;
     update u = {editor->plan, &step, &editor->plan->flats[step.unit], staged};
-    int32_t norms = measures ? tr__edit_measured(editor) : totals(editor);
+    int32_t norms = measures ? measured(editor) : totals(editor);
     int32_t work = tr__edit_convert(editor, &step,
                                     measures ? TR_CONVERT_MEASURE : TR_CONVERT_UPDATE,
                                     step.guard != TR_GUARD_DEFERRED);

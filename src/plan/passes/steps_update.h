@@ -21,11 +21,13 @@ int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *st
 // The same of a flat buffer of matrices that are taken as wholes: their directions,
 // what ranks have of these, and the update. Nothing of it is staged.
 int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step, const tr_staged *staged);
-// Adds up each tensor's norms from those of its parts.
+// Adds up what this rank has measured of each tensor; and rounds that, of all ranks, to
+// the tensor's norms.
+int32_t tr__put_tensor_sums(tr_editor *editor, tr_plan_step step);
 int32_t tr__put_tensor_norms(tr_editor *editor, tr_plan_step step);
 // Where the updates begin, which end a sequence; its count: there are none.
 size_t tr__first_update(const tr_sequence *sequence);
-// What the ranks have measured of the parts: of all ranks, each at its place.
-int32_t tr__edit_measured(tr_editor *editor);
+// Where those sums are: int64 [words].
+tr_region tr__edit_tensor_sums(tr_editor *editor);
 
 #endif

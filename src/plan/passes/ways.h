@@ -44,9 +44,9 @@ tr_status tr__ways_end(tr_ways *ways, tr_status status);
 
 void tr__hop_gather(tr_ways *ways, int flat, tr_issued *issued);
 void tr__hop_reduce(tr_ways *ways, int flat, tr_issued *issued);
-// All ranks' statistics of the step; what each has measured of tensors.
+// All ranks' statistics of the step; the sums of what each has measured of tensors.
 void tr__put_gather_statistics(tr_ways *ways);
-void tr__put_gather_norms(tr_ways *ways);
+void tr__put_sum_norms(tr_ways *ways);
 
 // ---- between device and host (ways_host.c)
 

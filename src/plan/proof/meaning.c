@@ -169,7 +169,7 @@ static void say_step(const words *w) {
         [TR_MEANS_DROPPED] = "what an interrupted step has left",
         [TR_MEANS_ZEROS] = "zeros",
         [TR_MEANS_STATISTICS] = "the statistics of the step, of all ranks",
-        [TR_MEANS_ALL_MEASURES] = "what all ranks have measured",
+        [TR_MEANS_SQUARE_SUMS] = "the sums of the squares of this rank's gradients",
         [TR_MEANS_NORMS] = "the norms of all tensors",
         [TR_MEANS_DIRECTION] = "directions of a flat buffer's elements",
         [TR_MEANS_LOGITS] = "the logits",
@@ -190,6 +190,10 @@ static void say_step(const words *w) {
         return;
     case TR_MEANS_MEASURES:
         snprintf(w->text, w->size, "what has been measured of %lld elements", index);
+        return;
+    case TR_MEANS_TENSOR_SUMS:
+        snprintf(w->text, w->size, "the sums of what %s measured of tensors",
+                 index ? "all ranks have" : "this rank has");
         return;
     default:
         snprintf(w->text, w->size, "%s", plain[w->of->kind]);

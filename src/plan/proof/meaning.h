@@ -44,9 +44,10 @@ typedef enum tr_meaning_kind {
     TR_MEANS_FLAG,          // of: tr_statistics_flag
     TR_MEANS_FIRST_SQUARES, // of the first micro-batch's gradients
     TR_MEANS_SQUARES,       // of: flat buffer
+    TR_MEANS_SQUARE_SUMS,   // of the squares of all that this rank owns
     TR_MEANS_STATISTICS,    // of the step, of all ranks
     TR_MEANS_MEASURES,      // index: elements of how many
-    TR_MEANS_ALL_MEASURES,  // of all ranks
+    TR_MEANS_TENSOR_SUMS,   // of what has been measured; index: 1: by all ranks
     TR_MEANS_NORMS,         // of all tensors
     TR_MEANS_DIRECTION,     // of: flat buffer; of elements; index: 1: of all ranks'
     TR_MEANS_LOGITS,

@@ -261,10 +261,10 @@ void tr__rule_read(tr_proof *p);
 void tr__rule_write(tr_proof *p);
 // rules_update.c
 void tr__rule_direction_norms(tr_proof *p);
-// All that this rank has to measure, in a buffer of what `all` ranks measure: read.
-void tr__measures_read(tr_proof *p, tr_bytes all);
 // Where they and the norms are: where the host's updates reach them, too.
 tr_space tr__norms_place(const tr_proof *p);
+void tr__rule_tensor_sums(tr_proof *p);
+void tr__rule_exchange_norms(tr_proof *p);
 void tr__rule_tensor_norms(tr_proof *p);
 void tr__rule_direction(tr_proof *p);
 void tr__rule_gather_directions(tr_proof *p);

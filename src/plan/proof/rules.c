@@ -1,5 +1,6 @@
 // Which rule is a step's: by its shape, and by what it launches or moves.
 #include "ops/flat/accumulate/accumulate.h"
+#include "ops/flat/exact_sums/exact_sums.h"
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "ops/flat/merge/merge.h"
 #include "ops/flat/orthogonal/orthogonal.h"
@@ -86,7 +87,7 @@ static const struct {
 } op_rules[] = {
     {&tr__op_update, tr__rule_update, true},
     {&tr__op_direction_squares, tr__rule_direction_norms, true},
-    {&tr__op_tensor_squares, tr__rule_tensor_norms, false},
+    {&tr__op_exact_values, tr__rule_tensor_norms, false},
     {&tr__op_direction, tr__rule_direction, true},
     {&tr__op_orthogonal, tr__rule_orthogonal, true},
     {&tr__op_pack, tr__rule_pack, false},
@@ -105,9 +106,13 @@ static applied rule_of_op(const tr_proof *p, const tr_op *op) {
 
 static applied rule_of_ops(const tr_proof *p) {
     const tr_op *op = tr__step_op(p->plan, p->step);
-    if (!op) { // an update of no elements; the norm of what is measured elsewhere
-        return (applied){tr__proof_flat(p) ? tr__rule_update : tr__rule_norm,
-                         where_it_lives(p)};
+    if (!op) { // an update of no elements
+        return (applied){tr__rule_update, where_it_lives(p)};
+    }
+    if (op == &tr__op_exact_sums) { // the norm of what is measured elsewhere
+        bool norm = p->step->mark == TR_MARK_NORM;
+        return (applied){norm ? tr__rule_norm : tr__rule_tensor_sums,
+                         TR_STREAM_COMPUTE};
     }
     if (op == &tr__op_zero) {
         bool statistics = operand(p, 0)->buffer == p->plan->statistics.buffer;
@@ -139,6 +144,7 @@ static applied rule_of_exchange(const tr_proof *p) {
     bool parts = exchange->part == TR_PART_GRAD && exchange->group != TR_ON_DATA;
     rule *its = exchange->part == TR_PART_TENSOR     ? tr__rule_exchange_tensor
                 : exchange->part == TR_PART_BOUNDARY ? tr__rule_message
+                : exchange->part == TR_PART_NORMS    ? tr__rule_exchange_norms
                 : parts                              ? tr__rule_sum_parts
                 : gathers                            ? tr__rule_gather
                 : exchange->part == TR_PART_GRAD     ? tr__rule_reduce

@@ -23,7 +23,7 @@ void tr__rule_clear_statistics(tr_proof *p) {
         tr__proof_wrong(p, "is there twice");
     } else {
         p->walked.cleared = true;
-        tr__bytes_write(p, tr__statistics_bytes(p, 0, p->plan->statistics.partials),
+        tr__bytes_write(p, tr__statistics_bytes(p, 0, p->plan->statistics.norm),
                         &zeros);
     }
 }

@@ -1,7 +1,6 @@
 // Rules of the steps that move parameters, inputs of units and parts of updates between
 // ranks, spaces and the file.
 #include "base/checked.h"
-#include "ops/optimizers/optimizer_measure.h"
 #include "plan/flow/residency.h"
 #include "plan/proof/proof.h"
 
@@ -59,18 +58,6 @@ static void gather_params(tr_proof *p) {
     }
 }
 
-static void gather_measures(tr_proof *p) {
-    const tr_plan *plan = p->plan;
-    int64_t bytes = plan->norms.parts * (int64_t)sizeof(tr_squares);
-    tr_meaning all = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
-    tr_bytes to =
-        tr__role_bytes(p, TR_OPERAND_OUTPUT, bytes * tr__data_ranks(&plan->request),
-                       tr__norms_place(p));
-    tr__exchange_work(p, TR_ON_DATA);
-    tr__measures_read(p, to);
-    tr__bytes_write(p, to, &all);
-}
-
 void tr__rule_gather(tr_proof *p) {
     switch (p->step->payload.exchange.part) {
     case TR_PART_PARAM:
@@ -80,9 +67,6 @@ void tr__rule_gather(tr_proof *p) {
         break;
     case TR_PART_GRAD:
         tr__rule_gather_gradient(p);
-        break;
-    case TR_PART_NORMS:
-        gather_measures(p);
         break;
     case TR_PART_WAVE:
         tr__rule_gather_wave(p);

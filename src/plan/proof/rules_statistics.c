@@ -1,5 +1,6 @@
 // Rules of what the ranks tell each other before the update.
 #include "base/checked.h"
+#include "ops/flat/exact_sums/exact_sums.h"
 #include "plan/proof/gradients.h"
 
 static const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
@@ -30,16 +31,63 @@ void tr__statistics_add(tr_proof *p, tr_statistics_flag flag, uint64_t contribut
     tr__bytes_change(p, bytes, &sum, &more);
 }
 
-// Where the squares of a flat buffer's gradients are among the statistics.
+// Where the squares of a flat buffer's gradients are.
 static tr_bytes squares_bytes(const tr_proof *p, int32_t flat) {
-    return tr__statistics_bytes(
-        p, p->plan->statistics.partials + p->plan->flats[flat].squares,
-        blocks_of(p->plan->flats[flat].own));
+    const tr_flat *of = &p->plan->flats[flat];
+    int64_t first = of->squares, end = first + blocks_of(of->own);
+    return (tr_bytes){p->plan->statistics.squares, first * (int64_t)sizeof(double),
+                      end * (int64_t)sizeof(double)};
+}
+
+static tr_bytes all_squares(const tr_proof *p) {
+    const tr_statistics_layout *layout = &p->plan->statistics;
+    return (tr_bytes){layout->squares, 0, layout->blocks * (int64_t)sizeof(double)};
+}
+
+static tr_bytes square_sums(const tr_proof *p) {
+    return tr__statistics_bytes(p, p->plan->statistics.norm,
+                                TR_NORM_SUMS * TR_EXACT_WORDS);
 }
 
 void tr__statistics_squares(tr_proof *p, int32_t flat) {
     tr_meaning squares = {.kind = TR_MEANS_SQUARES, .of = flat, .version = p->version};
     tr__bytes_write(p, squares_bytes(p, flat), &squares);
+}
+
+// Each block of what this rank owns goes into the sum of its kind, and no other.
+static void check_runs(tr_proof *p) {
+    const tr_statistics_layout *layout = &p->plan->statistics;
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count; f++) {
+        const tr_flat *flat = &p->plan->flats[f];
+        const tr_parts_run *run = &layout->runs[f];
+        bool own = !flat->frozen && tr__owns(&flat->axes, &p->plan->request.mesh);
+        int64_t total = !flat->measured ? TR_NORM_UNMEASURED
+                        : flat->tied    ? TR_NORM_TIED
+                                        : TR_NORM_UNTIED;
+        if (run->first != flat->squares || run->total != total ||
+            run->count != (own ? blocks_of(flat->own) : 0)) {
+            tr__proof_wrong(p, "adds up other squares of %s than this rank owns",
+                            flat->name);
+        }
+    }
+}
+
+static void read_squares(tr_proof *p) {
+    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
+        tr_meaning squares = {.kind = TR_MEANS_SQUARES, .of = f, .version = p->version};
+        if (p->plan->flats[f].frozen) { // nobody has made any
+            continue;
+        }
+        tr__bytes_read(p, squares_bytes(p, f), &squares);
+    }
+}
+
+static void add_up_squares(tr_proof *p) {
+    tr_meaning sums = {.kind = TR_MEANS_SQUARE_SUMS, .version = p->version};
+    check_runs(p);
+    tr__payload_touch(p, all_squares(p), false); // a short shard has fewer
+    read_squares(p);
+    tr__bytes_write(p, square_sums(p), &sums);
 }
 
 void tr__rule_norm(tr_proof *p) {
@@ -57,6 +105,7 @@ void tr__rule_norm(tr_proof *p) {
             tr__statistics_squares(p, f);
         }
     }
+    add_up_squares(p);
     tr__role_convert(p);
 }
 
@@ -128,14 +177,9 @@ static void read_losses(tr_proof *p) {
     }
 }
 
-static void read_squares(tr_proof *p) {
-    for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
-        tr_meaning squares = {.kind = TR_MEANS_SQUARES, .of = f, .version = p->version};
-        if (p->plan->flats[f].frozen) { // nobody has made any
-            continue;
-        }
-        tr__bytes_read(p, squares_bytes(p, f), &squares);
-    }
+static void read_square_sums(tr_proof *p) {
+    tr_meaning sums = {.kind = TR_MEANS_SQUARE_SUMS, .version = p->version};
+    tr__bytes_read(p, square_sums(p), &sums);
 }
 
 void tr__statistics_read(tr_proof *p) {
@@ -146,7 +190,7 @@ void tr__statistics_read(tr_proof *p) {
     }
     read_first_squares(p);
     read_losses(p);
-    read_squares(p);
+    read_square_sums(p);
 }
 
 void tr__rule_gather_statistics(tr_proof *p) {

@@ -1,7 +1,9 @@
 // Rules of the update: of pieces of flat buffers, in place or staged, in one phase or
 // in two.
 #include "base/checked.h"
+#include "ops/flat/exact_sums/exact_sums.h"
 #include "ops/optimizers/optimizer_measure.h"
+#include "plan/flow/work.h"
 #include "plan/proof/proof.h"
 #include "plan/units/offsets.h"
 
@@ -140,13 +142,11 @@ static int64_t ranks_of(const tr_proof *p) {
 
 static tr_bytes find_all_measures(tr_proof *p, tr_operand_role role) {
     int64_t bytes = p->plan->norms.parts * (int64_t)sizeof(tr_squares);
-    return tr__role_bytes(p, role, bytes * ranks_of(p), tr__norms_place(p));
+    return tr__role_bytes(p, role, bytes, tr__norms_place(p));
 }
 
-// What this rank measures of a flat buffer.
 static tr_bytes find_measures(const tr_proof *p, tr_bytes all, int32_t flat) {
-    int64_t rank = ranks_of(p) > 1 ? tr__data_rank(&p->plan->request) : 0;
-    int64_t first = rank * p->plan->norms.parts + p->plan->flats[flat].parts;
+    int64_t first = p->plan->flats[flat].parts;
     int64_t end = first + tr__norms_parts(p->plan, &p->plan->flats[flat]);
     return (tr_bytes){all.buffer, first * (int64_t)sizeof(tr_squares),
                       end * (int64_t)sizeof(tr_squares)};
@@ -164,7 +164,7 @@ static tr_meaning measures(const tr_proof *p, int32_t flat, int64_t elements) {
                         .index = elements};
 }
 
-void tr__measures_read(tr_proof *p, tr_bytes all) {
+static void read_measures(tr_proof *p, tr_bytes all) {
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && p->status == TR_OK; f++) {
         tr_meaning want = measures(p, f, elements_of(p, f));
         if (want.index > 0) {
@@ -203,16 +203,102 @@ void tr__rule_direction_norms(tr_proof *p) {
     tr__role_convert(p);
 }
 
+static int64_t sums_bytes(const tr_proof *p) {
+    return 2 * (int64_t)p->plan->param_count * TR_EXACT_WORDS *
+           (int64_t)sizeof(int64_t);
+}
+
+// The ranks that have measured parts of this stage's tensors.
+static tr_axes measurers_of(const tr_proof *p) {
+    return (ranks_of(p) > 1 ? TR_ON_DATA : 0) |
+           (p->plan->request.mesh.size[TR_AXIS_TENSOR] > 1 ? TR_ON_TENSOR : 0);
+}
+
+static tr_meaning tensor_sums(const tr_proof *p, bool all) {
+    return (tr_meaning){
+        .kind = TR_MEANS_TENSOR_SUMS, .version = p->version, .index = all};
+}
+
+// Elements [*first, *end) of a parameter that this rank has measured; of what several
+// ranks of a stage have alike, one rank's count.
+static void find_counted(const tr_proof *p, const tr_plan_param *param, int64_t *first,
+                         int64_t *end) {
+    const tr_flat *flat = &p->plan->flats[param->flat];
+    int64_t begin = tr__plan_stage(p->plan) > 0 ? flat->first : 0;
+    bool own = (flat->axes.split & TR_ON_TENSOR) ||
+               p->plan->request.mesh.at[TR_AXIS_TENSOR] == 0;
+    *first = tr__max_i64(begin, param->offset);
+    *end =
+        tr__min_i64(begin + elements_of(p, param->flat), param->offset + param->count);
+    *end = own ? *end : *first;
+}
+
+// Each tensor's parts go into its own norms, once.
+static void check_tensor_runs(tr_proof *p) {
+    const tr_norms_layout *norms = &p->plan->norms;
+    int64_t run = 0;
+    for (size_t i = 0; i < p->plan->param_count && p->status == TR_OK; i++) {
+        const tr_plan_param *param = &p->plan->params[i];
+        const tr_flat *flat = &p->plan->flats[param->flat];
+        int64_t first, end, begin = tr__plan_stage(p->plan) > 0 ? flat->first : 0;
+        find_counted(p, param, &first, &end);
+        if (first >= end) {
+            continue;
+        }
+        const tr_parts_run *at = &norms->runs[run++];
+        int64_t blocks = (end - 1) / TR_SHARD_ELEMENTS - first / TR_SHARD_ELEMENTS + 1;
+        int64_t part = flat->parts + param->place + first / TR_SHARD_ELEMENTS -
+                       begin / TR_SHARD_ELEMENTS;
+        if (run > norms->run_count || at->first != part || at->count != blocks ||
+            at->total != param->tensor) {
+            tr__proof_wrong(p, "adds up other parts of parameter %d", (int)i);
+        }
+    }
+    if (run != norms->run_count) {
+        tr__proof_wrong(p, "adds up parts of no parameter");
+    }
+}
+
+void tr__rule_tensor_sums(tr_proof *p) {
+    tr_meaning own = tensor_sums(p, measurers_of(p) == 0);
+    tr_bytes measured = find_all_measures(p, TR_OPERAND_INPUT);
+    tr__payload_touch(p, measured, false); // some flat buffers have nothing here
+    read_measures(p, measured);
+    check_tensor_runs(p);
+    tr__bytes_write(
+        p, tr__role_bytes(p, TR_OPERAND_OUTPUT, sums_bytes(p), tr__norms_place(p)),
+        &own);
+}
+
+// Sums of all ranks of the group: this rank's part of them, or all parts.
+void tr__rule_exchange_norms(tr_proof *p) {
+    const tr_exchange *e = &p->step->payload.exchange;
+    bool reduces = e->kind == TR_COMM_REDUCE;
+    int64_t words = sums_bytes(p) / (int64_t)sizeof(int64_t), first, count;
+    tr_meaning own = tensor_sums(p, false), all = tensor_sums(p, true);
+    if (e->group != measurers_of(p) || e->count != words ||
+        e->type != tr__exchange_type(TR_I64)) {
+        tr__proof_wrong(p, "adds up something else than what ranks have measured");
+        return;
+    }
+    int32_t buffer = tr__role_buffer(p, TR_OPERAND_OUTPUT);
+    tr__comm_part(e->count, e->shard, (int)tr__exchange_member(p->plan, e), &first,
+                  &count);
+    tr_bytes whole = {buffer, 0, sums_bytes(p)};
+    tr_bytes part = {buffer, first * (int64_t)sizeof(int64_t),
+                     (first + count) * (int64_t)sizeof(int64_t)};
+    tr__exchange_work(p, e->group);
+    tr__bytes_read(p, reduces ? whole : part, reduces ? &own : &all);
+    tr__bytes_write(p, reduces ? part : whole, &all);
+}
+
 void tr__rule_tensor_norms(tr_proof *p) {
     int64_t totals = (int64_t)p->plan->param_count * (int64_t)sizeof(tr_squares);
-    tr_meaning gathered = {.kind = TR_MEANS_ALL_MEASURES, .version = p->version};
+    tr_meaning all = tensor_sums(p, true);
     tr_meaning norms = {.kind = TR_MEANS_NORMS, .version = p->version};
-    tr_bytes all = find_all_measures(p, TR_OPERAND_INPUT);
-    if (ranks_of(p) > 1) {
-        tr__bytes_read(p, all, &gathered);
-    } else {
-        tr__measures_read(p, all);
-    }
+    tr__bytes_read(
+        p, tr__role_bytes(p, TR_OPERAND_INPUT, sums_bytes(p), tr__norms_place(p)),
+        &all);
     tr__bytes_write(p, tr__role_bytes(p, TR_OPERAND_OUTPUT, totals, tr__norms_place(p)),
                     &norms);
 }

@@ -17,6 +17,16 @@
 
 enum { PATH_BYTES = 512 };
 
+// Of tensors of which ranks have parts, norms are those of the whole. (The key bias of
+// GPT-2 is noise that LAMB would enlarge.)
+#define LAMB                                                                           \
+    ", \"optimizer\": {\"type\": \"Lamb\", \"params\": {\"lr\": 0.01, "                \
+    "\"eps\": 1e-6, \"weight_decay\": 0.1, \"exclude_1d\": true}, \"groups\": "        \
+    "[{\"match\": \"*.bias\", \"weight_decay\": 0}]}"
+#define LARS                                                                           \
+    ", \"optimizer\": {\"type\": \"LARS\", \"params\": {\"lr\": 2, "                   \
+    "\"weight_decay\": 0.01}}"
+
 // A model, what else the run has, and how the batch is cut.
 typedef struct way {
     const char *model, *more;
@@ -60,6 +70,10 @@ static void layers_are_shared(void **state) {
         {qwen3, ADAM, 2, ONE_THREAD RECOMPUTED, true},
         {gpt2, ADAM ", \"freeze\": [\"*ln_1*\"]", 2, OFFLOADED_ADAM, true},
         {bert, ADAM MASKED, 2, ZERO(2), true},
+        {gpt2, LAMB, 2, ZERO(2), false},
+        {llama, LAMB, 4, ONE_THREAD, true},
+        {qwen3, LARS, 2, OFFLOADED_ADAM, false},
+        {llama, LARS, 2, ZERO(3) RECOMPUTED, false},
     };
     samples tokens, masked;
     (void)state;

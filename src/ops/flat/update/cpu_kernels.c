@@ -4,7 +4,6 @@
 
 extern const tr_kernel tr__update_kernel;
 extern const tr_kernel tr__direction_squares_kernel;
-extern const tr_kernel tr__tensor_squares_kernel;
 
 const tr_cpu_kernels tr__cpu_kernels_update[] = {
     {.op = &tr__op_update,
@@ -13,6 +12,5 @@ const tr_cpu_kernels tr__cpu_kernels_update[] = {
     {.op = &tr__op_direction_squares,
      .f32 = {&tr__direction_squares_kernel},
      .half = {{0}, {&tr__direction_squares_kernel}, {0}}},
-    {.op = &tr__op_tensor_squares, .f32 = {&tr__tensor_squares_kernel}},
     {.op = NULL},
 };

@@ -1,5 +1,3 @@
-#include "ops/flat/update/cuda.h"
-
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
 #include "base/half.h"
@@ -14,7 +12,6 @@
 #include <assert.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_update[];
-extern tr_cuda_function tr__cuda_function_tensor_squares;
 
 static_assert(TR_CUDA_PART == TR_NORM_BLOCK, "a block measures one part");
 
@@ -75,34 +72,6 @@ static void launch_measure(const tr_op_desc *desc, void *state,
     visit_pieces(desc, launch, (float *)launch->in[1], measure_piece);
 }
 
-static bool is_among(const tr_cuda_run *runs, int64_t count, int64_t tensor) {
-    int64_t i = 0;
-    while (i < count && runs[i].tensor != tensor) {
-        i++;
-    }
-    return i < count;
-}
-
-// Runs of one tensor are added one after the other: by launches that follow each other.
-static void launch_tensors(const tr_op_desc *desc, void *state,
-                           const tr_launch *launch) {
-    (void)state;
-    const tr_tensor_squares_attr *attr = (const void *)desc->attr;
-    tr_cuda_tensor_squares_args args = {.parts = launch->in[0],
-                                        .tensors = launch->out[0]};
-    tr__cuda_clear(launch, launch->out[0], tr_tensor_bytes(desc->out[0]));
-    for (int64_t i = 0; i < attr->count;) {
-        int64_t count = 0;
-        while (i < attr->count && count < TR_CUDA_RUNS &&
-               !is_among(args.runs, count, attr->runs[i].tensor)) {
-            const tr_parts_run *run = &attr->runs[i++];
-            args.runs[count++] = (tr_cuda_run){run->first, run->count, run->tensor};
-        }
-        tr__cuda_launch(launch, &tr__cuda_function_tensor_squares,
-                        tr__cuda_blocks(count, TR_CUDA_THREADS), &args, sizeof args);
-    }
-}
-
 // ---- the update
 
 static void update_piece(const tr_update_piece *piece) {
@@ -156,10 +125,6 @@ static bool supports_measure(const tr_op_desc *desc) {
            has_f32_states(desc);
 }
 
-static bool supports_tensors(const tr_op_desc *desc) {
-    return desc->in[0].dtype == TR_F64 && desc->out[0].dtype == TR_F64;
-}
-
 // Parameters and states are read and written.
 static void cost_update(const tr_op_desc *desc, tr_cost *out) {
     tr__desc_cost(desc, 0, out);
@@ -176,10 +141,6 @@ static void cost_measure(const tr_op_desc *desc, tr_cost *out) {
     }
 }
 
-static void cost_tensors(const tr_op_desc *desc, tr_cost *out) {
-    tr__desc_cost(desc, 0, out);
-}
-
 static const tr_kernel update = {.name = "update.cuda",
                                  .supports = supports_update,
                                  .cost = cost_update,
@@ -188,14 +149,8 @@ static const tr_kernel measure = {.name = "direction_squares.cuda",
                                   .supports = supports_measure,
                                   .cost = cost_measure,
                                   .launch = launch_measure};
-static const tr_kernel tensors = {.name = "tensor_squares.cuda",
-                                  .supports = supports_tensors,
-                                  .cost = cost_tensors,
-                                  .launch = launch_tensors};
-
 const tr_cuda_kernels tr__cuda_kernels_update[] = {
     {&tr__op_update, &update},
     {&tr__op_direction_squares, &measure},
-    {&tr__op_tensor_squares, &tensors},
     {NULL, NULL},
 };

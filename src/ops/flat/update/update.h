@@ -9,12 +9,9 @@
 //     direction_squares
 //                 in[0]   as above
 //                 in[1]   f32 [n]                     parameters
-//                 out[0]  f64 [2 * parts]             see
-//                 ops/optimizers/optimizer_measure.h out[2..] f32 [n] the optimizer's
-//                 states; read, too
-//     tensor_squares
-//                 in[0]   f64 [2 * parts]             of all ranks
-//                 out[0]  f64 [2 * tensors]           of parameters and of directions
+//                 out[0]  f64 [2 * parts]             of parameters and of directions
+//                         (ops/optimizers/optimizer_measure.h)
+//                 out[2..] f32 [n]                    the optimizer's states; read, too
 //
 // The operands hold elements [first, first + n) of a flat buffer. What an element is
 // updated with follows from the order of the step (tr_run_context.update): its range,
@@ -33,7 +30,7 @@ typedef struct tr_update_range {
     int64_t offset, count; // elements
     int group;             // index into tr_update_order.hyper
     int place;             // its parts in a flat buffer's squares are this much further
-    int tensor;            // index of its squares among all tensors'
+    int tensor;            // index of its norms among all tensors'
     int64_t rows, columns; // of a matrix that is updated as a whole
     bool apart;            // it is the optimizer's that has what is apart
     bool adapts;           // its rate follows its tensor's norms
@@ -60,17 +57,6 @@ typedef struct tr_update_attr {
     int64_t flat;
 } tr_update_attr;
 
-// So many parts, one after the other, belong to a tensor.
-typedef struct tr_parts_run {
-    int64_t first, count;
-    int32_t tensor;
-} tr_parts_run;
-
-typedef struct tr_tensor_squares_attr {
-    const tr_parts_run *runs; // [count] borrowed
-    int64_t count;
-} tr_tensor_squares_attr;
-
-extern const tr_op tr__op_update, tr__op_direction_squares, tr__op_tensor_squares;
+extern const tr_op tr__op_update, tr__op_direction_squares;
 
 #endif
