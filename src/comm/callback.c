@@ -93,7 +93,7 @@ static void add_piece(const work *w, int step, int64_t offset, int64_t bytes) {
     int64_t first, part, elements = bytes / w->element;
     part_of(w, w->stage.member, &first, &part);
     const char *own = (const char *)op->send + first + offset;
-    const void *from = w->comm->base.staging;
+    const void *from = w->comm->base.places[op->channel].chunks;
     char *to = (char *)op->recv + offset;
     if (step == 1 && op->add) {
         tr__add(op->type, to, own, elements);
@@ -115,7 +115,7 @@ static tr_status reduce_step(const work *w, int step, tr_error *err) {
     part_of(w, w->stage.member, &own, &in);
     for (int64_t at = 0; at < tr__max_i64(out, in) && status == TR_OK; at += PIECE) {
         const message m = {.out = (const char *)op->send + first + at,
-                           .in = w->comm->base.staging,
+                           .in = w->comm->base.places[op->channel].chunks,
                            .out_bytes = tr__max_i64(0, tr__min_i64(PIECE, out - at)),
                            .in_bytes = tr__max_i64(0, tr__min_i64(PIECE, in - at))};
         status = exchange(w, step, &m, err);
@@ -164,7 +164,7 @@ static tr_status check_op(const tr_comm *base, const tr_comm_op *op, tr_error *e
                        "host alone: set \"device\" to \"cpu\", or start the ranks by "
                        "MPI");
     }
-    if (op->kind == TR_COMM_REDUCE && !base->staging) {
+    if (op->kind == TR_COMM_REDUCE && !base->places[op->channel].chunks) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its pieces");
     }
     return TR_OK;

@@ -130,31 +130,63 @@ static int64_t slots_bytes(const tr_comm_room *room) {
     return room->ferries ? TR_COMM_SLOTS * tr__comm_slot_bytes(room->ranks) : 0;
 }
 
-// Chunks, sums of nodes and slots of the first channel, then the slots of the others.
+// Does the channel add up, and so need room for chunks and for sums of nodes?
+static bool reduces(tr_comm_channel channel) {
+    return channel == TR_COMM_RANKS || channel == TR_COMM_TENSOR;
+}
+
+static int64_t chunks_bytes(tr_comm_channel channel) {
+    return reduces(channel) ? (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK : 0;
+}
+
+// Chunks, sums of nodes, slots.
+static int64_t channel_bytes(const tr_comm_room *room, tr_comm_channel channel) {
+    bool there = channel == TR_COMM_RANKS    ? room->ranks > 1
+                 : channel == TR_COMM_TENSOR ? room->tensor
+                                             : room->pipeline;
+    int64_t sums = reduces(channel) ? tr__comm_sums_bytes(room) : 0;
+    return there ? chunks_bytes(channel) + sums + slots_bytes(room) : 0;
+}
+
+// One channel's after the other.
 int64_t tr__comm_staging_bytes(const tr_comm_room *room) {
-    int64_t chunks = (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK;
-    int64_t slots = slots_bytes(room) * (room->pipeline ? TR_COMM_CHANNELS : 1);
-    return room->ranks > 1 ? chunks + tr__comm_sums_bytes(room) + slots : 0;
+    int64_t bytes = 0;
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        bytes += channel_bytes(room, (tr_comm_channel)c);
+    }
+    return bytes;
 }
 
 void tr__comm_channel_staging(const tr_comm_room *room, tr_comm_channel channel,
                               int64_t *first, int64_t *end) {
-    int64_t all = tr__comm_staging_bytes(room);
-    int64_t slots = room->pipeline && all > 0 ? slots_bytes(room) : 0;
-    *end = all - (TR_COMM_CHANNELS - 1 - (int64_t)channel) * slots;
-    *first = channel == TR_COMM_RANKS ? 0 : *end - slots;
+    *first = 0;
+    for (int c = 0; c < (int)channel; c++) {
+        *first += channel_bytes(room, (tr_comm_channel)c);
+    }
+    *end = *first + channel_bytes(room, channel);
+}
+
+static tr_comm_place place_of(const tr_comm_room *room, tr_comm_channel channel,
+                              char *memory) {
+    tr_comm_place place = {NULL, NULL, NULL};
+    int64_t first, end;
+    tr__comm_channel_staging(room, channel, &first, &end);
+    if (!memory || first == end) {
+        return place;
+    }
+    char *sums = memory + first + chunks_bytes(channel);
+    bool by_nodes = reduces(channel) && room->by_nodes;
+    place.chunks = reduces(channel) ? memory + first : NULL;
+    place.sums = by_nodes ? sums : NULL;
+    place.slots =
+        room->ferries ? sums + (by_nodes ? tr__comm_sums_bytes(room) : 0) : NULL;
+    return place;
 }
 
 void tr__comm_staging(tr_comm *comm, const tr_comm_room *room, void *memory) {
-    char *sums =
-        memory ? (char *)memory + (size_t)TR_COMM_WINDOW * TR_COMM_CHUNK : NULL;
     comm->room = *room;
-    comm->staging = memory;
-    comm->sums = room->by_nodes ? sums : NULL;
-    char *slots = room->ferries && sums ? sums + tr__comm_sums_bytes(room) : NULL;
     for (int c = 0; c < TR_COMM_CHANNELS; c++) {
-        bool there = slots && (c == TR_COMM_RANKS || room->pipeline);
-        comm->slots[c] = there ? slots + c * slots_bytes(room) : NULL;
+        comm->places[c] = place_of(room, (tr_comm_channel)c, memory);
     }
 }
 

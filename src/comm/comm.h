@@ -39,11 +39,13 @@ typedef enum tr_comm_kind {
 } tr_comm_kind;
 
 // A message that waits for another stage of a pipeline holds up neither what ranks of a
-// stage exchange nor messages that go the other way.
+// stage exchange nor messages that go the other way. And what computing waits for, sums
+// inside of a unit, is not held up by parameters that are gathered ahead.
 typedef enum tr_comm_channel {
     TR_COMM_RANKS,   // what ranks of a stage exchange, and all else
     TR_COMM_SEND,    // messages of stages, pairs that gather: what this rank sends
     TR_COMM_RECEIVE, // and what it receives
+    TR_COMM_TENSOR,  // what ranks of the tensor axis exchange inside of units
     TR_COMM_CHANNELS
 } tr_comm_channel;
 
@@ -91,6 +93,7 @@ typedef struct tr_comm_room {
     bool by_nodes;      // there are operations with members that are near
     bool ferries;       // there are some whose memory is away
     bool pipeline;      // there are messages of stages
+    bool tensor;        // there are exchanges inside of units
 } tr_comm_room;
 
 // Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way,

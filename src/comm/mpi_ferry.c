@@ -26,7 +26,7 @@ static span span_of(const tr_mpi_ferry *f, int64_t number, int member) {
 
 static char *slot_of(const tr_mpi_ferry *f, int64_t number) {
     const tr_comm *base = f->mover.base;
-    return (char *)base->slots[f->mover.channel] +
+    return base->places[f->mover.channel].slots +
            number % TR_COMM_SLOTS * tr__comm_slot_bytes(base->ranks);
 }
 
@@ -169,7 +169,7 @@ tr_status tr__ferry_begin(tr_mpi_ferry *f, const tr_task *task, tr_error *err) {
     if (!f->ferries) {
         return tr__mover_begin(&f->mover, task, err);
     }
-    if (!base->slots[f->mover.channel] || !base->ferry.copy) {
+    if (!base->places[f->mover.channel].slots || !base->ferry.copy) {
         return tr_fail(err, TR_INTERNAL, "an exchange that nobody ferries");
     }
     tr_status status = tr__mover_join(&f->mover, &task->op.group, err);

@@ -7,7 +7,12 @@
 
 #include <string.h>
 
-enum { TAG = 1, MESSAGE_TAG }; // of what ranks of a stage exchange; of stages' messages
+// Both ranks of a message have it in one channel, but for messages of stages, which one
+// sends and the other receives.
+static const int tag_of[TR_COMM_CHANNELS] = {[TR_COMM_RANKS] = 1,
+                                             [TR_COMM_SEND] = 2,
+                                             [TR_COMM_RECEIVE] = 2,
+                                             [TR_COMM_TENSOR] = 3};
 
 // ---- which message is next
 
@@ -61,7 +66,7 @@ static bool next_piece(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece
 // ---- messages
 
 static char *staging_of(const tr_mpi_mover *m, int64_t number) {
-    return (char *)m->base->staging + number % TR_COMM_WINDOW * TR_COMM_CHUNK;
+    return m->base->places[m->channel].chunks + number % TR_COMM_WINDOW * TR_COMM_CHUNK;
 }
 
 static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
@@ -69,7 +74,7 @@ static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
     int64_t slot = lane->posted % TR_LANE;
     const tr_comm_group *group = &m->stage.group;
     int peer = group->first + group->stride * peer_of(m, lane, piece->step);
-    int tag = m->channel == TR_COMM_RANKS ? TAG : MESSAGE_TAG;
+    int tag = tag_of[m->channel];
     MPI_Request *request = &lane->requests[slot];
     lane->pieces[slot] = *piece;
     if (lane == &m->out) {
@@ -211,7 +216,7 @@ tr_status tr__mover_join(tr_mpi_mover *m, const tr_comm_group *group, tr_error *
 }
 
 tr_status tr__mover_begin(tr_mpi_mover *m, const tr_task *task, tr_error *err) {
-    if (task->op.kind == TR_COMM_REDUCE && !m->base->staging) {
+    if (task->op.kind == TR_COMM_REDUCE && !m->base->places[m->channel].chunks) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its chunks");
     }
     tr_status status = tr__mover_join(m, &task->op.group, err);

@@ -95,7 +95,9 @@ tr_status tr__stages_begin(tr_stages *s, const tr_comm *comm, const tr_stage *wh
                            tr_error *err) {
     const tr_comm_op *op = &whole->task.op;
     bool near = op->near > 1 && whole->task.root < 0;
-    *s = (tr_stages){.whole = *whole, .near = near ? op->near : 1, .sums = comm->sums};
+    *s = (tr_stages){.whole = *whole,
+                     .near = near ? op->near : 1,
+                     .sums = comm->places[op->channel].sums};
     s->nodes = whole->group.count / s->near;
     s->node = whole->member / s->near;
     s->place = whole->member % s->near;

@@ -38,6 +38,13 @@ typedef struct tr_word {
     uint64_t message; // hash
 } tr_word;
 
+// Where a channel works in the staging; NULL: no room for that.
+typedef struct tr_comm_place {
+    char *chunks; // [TR_COMM_WINDOW][TR_COMM_CHUNK] of a reduction on their way
+    char *sums;   // of nodes, [tr__comm_sums_bytes]
+    char *slots;  // of ferried operations
+} tr_comm_place;
+
 struct tr_comm {
     const tr_transport *transport;
     int rank, ranks, threads;
@@ -48,11 +55,9 @@ struct tr_comm {
     double waited;                    // seconds in tr__comm_wait
     tr_word *words;                   // [ranks], for the small calls
     tr_comm_room room;                // of the staging
-    void *staging; // [tr__comm_staging_bytes]; in it, behind the chunks:
-    void *sums;    // of nodes, [tr__comm_sums_bytes]; NULL: no room for them
-    void *slots[TR_COMM_CHANNELS]; // of ferried operations; likewise
-    tr_comm_ferry ferry;           // without functions: none
-    int64_t notice_epoch;          // clears so far
+    tr_comm_place places[TR_COMM_CHANNELS];
+    tr_comm_ferry ferry;  // without functions: none
+    int64_t notice_epoch; // clears so far
     // Epochs up to the latest in which a notice was given; 0: never. Also written by
     // the transport's thread.
     _Atomic int64_t noticed;

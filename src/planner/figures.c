@@ -287,7 +287,9 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
             load[TR_STREAM_COMPUTE] += tr__step_seconds(&share, plan, step);
         }
         if (tr__step_transfer(plan, step, &transfer)) {
-            load[TR_STREAM_COMM] += tr__transfer_seconds(&share, &transfer);
+            bool inside = step->stream == TR_STREAM_TENSOR;
+            load[inside ? TR_STREAM_TENSOR : TR_STREAM_COMM] +=
+                tr__transfer_seconds(&share, &transfer);
         }
     }
 }

@@ -22,6 +22,7 @@ static const char letters[TR_VERBS] = {
     [TR_VERB_gradient_squares] = 's',
     [TR_VERB_clear] = '.',
     [TR_VERB_norm] = 'n',
+    [TR_VERB_square_sums] = 'n',
     [TR_VERB_update] = 'u',
     [TR_VERB_add] = 'a',
     [TR_VERB_report] = '.',

@@ -101,7 +101,8 @@ void test_assert_end(const tr_plan *plan) {
     size_t updates = plan->flat_count, first = tr__sequence_update(sequence);
     assert_int_equal(sequence->steps[0].label.verb, TR_VERB_clear);
     assert_int_equal(first, sequence->count - updates);
-    assert_int_equal(sequence->steps[first - 3].label.verb, TR_VERB_norm);
+    assert_int_equal(sequence->steps[first - 4].label.verb, TR_VERB_norm);
+    assert_int_equal(sequence->steps[first - 3].label.verb, TR_VERB_square_sums);
     assert_int_equal(sequence->steps[first - 2].label.verb, TR_VERB_report);
     assert_int_equal(sequence->steps[first - 1].label.verb, TR_VERB_decide);
     assert_int_equal(test_count_steps(plan, TR_VERB_decide), 1);

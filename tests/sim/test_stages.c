@@ -127,7 +127,7 @@ static void test_latency(void **state) {
         three_layers(&plan, &machine,
                      ", \"link\": {\"exchange\": \"nccl\", \"inside\": {\"bytes\": "
                      "1e30, \"latency\": 0}}");
-    assert_near(tr_simulated_result(simulated)->seconds, 11, nearly);
+    assert_near(tr_simulated_result(simulated)->seconds, 12, nearly);
     assert_near(tr_simulated_result(simulated)->exposed_seconds, 0, nearly);
     assert_adds_up(simulated);
     tr_simulated_destroy(simulated);
@@ -135,9 +135,9 @@ static void test_latency(void **state) {
     tr_plan_destroy(plan);
 
     simulated = three_layers(&plan, &machine, TEST_LINK);
-    assert_near(tr_simulated_result(simulated)->seconds, 23, nearly);
+    assert_near(tr_simulated_result(simulated)->seconds, 24, nearly);
     // What the first stage sends is under way to 4, what it gets back from 13 to 15,
-    // the record to 22.
+    // the record to 23.
     assert_near(simulated->stages[0].messages, 2 + 2 + 4, nearly);
     assert_near(simulated->stages[0].bubble, 13 - 4, nearly);
     assert_adds_up(simulated);

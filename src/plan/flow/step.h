@@ -48,6 +48,8 @@
 //   clear             sets to zero: the loss's sums; of a flat buffer's gradients what
 //                     the next step does not make
 //   norm              squares the gradients of all flat buffers that stay on the device
+//   square_sums       adds up exactly the squares of all gradients that the rank owns,
+//                     into its statistics
 //   report            writes this rank's own statistics: how long the step has taken,
 //                     the memory of the process, what it asks the other ranks for
 //   decide            lets the engine decide by the statistics of all ranks: the update
@@ -85,7 +87,8 @@
     X(direction_norms)                                                                 \
     X(tensor_norms)                                                                    \
     X(update)                                                                          \
-    X(track) X(report) X(decide) X(direction) X(send) X(receive) X(tensor_sums)
+    X(track)                                                                           \
+    X(report) X(decide) X(direction) X(send) X(receive) X(tensor_sums) X(square_sums)
 
 typedef enum tr_verb {
 #define TR_VERB_ENUM(name) TR_VERB_##name,

@@ -12,6 +12,7 @@ const tr_stream_row tr__streams[TR_STREAMS] = {
     [TR_STREAM_NVME] = {"nvme", "wait_nvme", true, TR_QUEUE_NEVER},
     [TR_STREAM_HOST] = {"host", "wait_host", true, TR_QUEUE_NEVER},
     [TR_STREAM_COPY_OUT] = {"copy out", "wait_copy_out", true, TR_QUEUE_ALWAYS},
+    [TR_STREAM_TENSOR] = {"tensor", "wait_tensor", true, TR_QUEUE_NEVER},
 };
 
 const char *tr__stream_name(tr_stream stream) {
@@ -48,16 +49,22 @@ bool tr__stream_copies(tr_stream stream) {
 
 bool tr__stream_exchanges(tr_stream stream) {
     return stream == TR_STREAM_COMM || stream == TR_STREAM_SEND ||
-           stream == TR_STREAM_RECEIVE || stream == TR_STREAM_DATA;
+           stream == TR_STREAM_RECEIVE || stream == TR_STREAM_DATA ||
+           stream == TR_STREAM_TENSOR;
 }
 
 tr_comm_channel tr__stream_channel(tr_stream stream) {
     return stream == TR_STREAM_SEND      ? TR_COMM_SEND
            : stream == TR_STREAM_RECEIVE ? TR_COMM_RECEIVE
+           : stream == TR_STREAM_TENSOR  ? TR_COMM_TENSOR
                                          : TR_COMM_RANKS;
 }
 
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
     bool host = space == TR_SPACE_HOST && plan->request.peers;
     return host ? TR_STREAM_DATA : TR_STREAM_COMM;
+}
+
+tr_stream tr__tensor_stream(const tr_plan *plan) {
+    return plan->request.peers ? TR_STREAM_COMM : TR_STREAM_TENSOR;
 }

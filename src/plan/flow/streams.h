@@ -10,7 +10,8 @@
 
 // Steps of the data stream (load, unload, hand_out, report, decide) are done by the
 // thread that issues steps, when it reaches them. Those of the communication stream
-// (gather, reduce), of those of a pipeline's messages (send; receive), of the copy
+// (gather, reduce), of the tensor stream (the same inside of units), of those of a
+// pipeline's messages (send; receive), of the copy
 // streams (fetch; evict), of the NVMe stream (read, write) and of the host's compute
 // stream (launches on what lives on the host) begin when they are reached, on each
 // stream one after the other, and go on beside what follows, until a step waits for
@@ -28,6 +29,7 @@ typedef enum tr_stream {
     TR_STREAM_NVME,
     TR_STREAM_HOST,
     TR_STREAM_COPY_OUT, // from a discrete device: both ways go on at once
+    TR_STREAM_TENSOR,
     TR_STREAMS
 } tr_stream;
 
@@ -65,5 +67,9 @@ bool tr__stream_exchanges(tr_stream stream);
 tr_comm_channel tr__stream_channel(tr_stream stream);
 // On which stream ranks exchange what lies in the space.
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space);
+// On which they exchange inside of units: what computing waits for is not held up by
+// parameters that are gathered ahead. Devices that exchange by themselves have one
+// queue for both: they could wait for each other in a circle.
+tr_stream tr__tensor_stream(const tr_plan *plan);
 
 #endif

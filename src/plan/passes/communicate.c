@@ -256,24 +256,8 @@ static void choose_distances(walk *w) {
                                          : REDUCE];
 }
 
-// Does a message leave this rank while its stage goes backward? All chunks have one
-// before them, but for the first.
-static bool sends_gradients(const tr_plan *plan) {
-    bool later = plan->request.mesh.at[TR_AXIS_PIPELINE] > 0 || plan->chunks.each > 1;
-    return plan->chunks.stages > 1 && later;
-}
-
-// Gradients that stay until they are complete are reduced behind all messages to other
-// stages: else what tensor ranks sum before such a message would wait for that.
-static void let_messages_first(walk *w) {
-    if (sends_gradients(w->plan) && !w->leave && !tr__plan_grads_pass(w->plan)) {
-        w->after[REDUCE] = w->behind = w->visits.count;
-    }
-}
-
 static tr_status edit(walk *w, tr_sequence_kind kind, tr_error *err) {
     tr_status status = tr__visits_find(w->plan, kind, &w->visits, err);
-    let_messages_first(w);
     w->came = tr__calloc(w->visits.count + 1, sizeof *w->came);
     w->left = tr__calloc(w->visits.count + 1, sizeof *w->left);
     if (status == TR_OK && (!w->came || !w->left)) {

@@ -247,6 +247,8 @@ static void clear_statistics(writer *w) {
 static void measure_step(writer *w) {
     tr__put_norm(&w->editor,
                  (tr_plan_step){.label = {.verb = TR_VERB_norm}, .mark = TR_MARK_NORM});
+    tr__put_square_sums(&w->editor,
+                        (tr_plan_step){.label = {.verb = TR_VERB_square_sums}});
     tr__make_report(&w->editor);
     tr__make_decide(&w->editor);
 }

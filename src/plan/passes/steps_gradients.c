@@ -89,18 +89,6 @@ static tr_op_draft squares(const tr_plan *plan, tr_stream stream, const tr_flat 
     return op;
 }
 
-// Of all that this rank owns.
-static tr_op_draft sum_of_squares(const tr_plan *plan, tr_stream stream) {
-    const tr_statistics_layout *layout = &plan->statistics;
-    tr_exact_sums_attr attr = {layout->runs, layout->run_count, 1};
-    tr_op_draft op = tr__op_draft(plan, stream, &tr__op_exact_sums, &attr, sizeof attr);
-    tr__op_input(&op, tr__vector(TR_F64, layout->blocks),
-                 (tr_location){layout->squares, 0});
-    tr__op_writes(&op, 0, tr__vector(TR_I64, TR_NORM_SUMS * TR_EXACT_WORDS),
-                  tr__in_statistics(plan, layout->norm));
-    return op;
-}
-
 int32_t tr__put_squares(tr_editor *editor, tr_plan_step step, int flat,
                         tr_location at) {
     const tr_plan *plan = editor->plan;
@@ -126,9 +114,20 @@ int32_t tr__put_norm(tr_editor *editor, tr_plan_step step) {
             tr__make_op(&m, &op);
         }
     }
-    tr_op_draft sum = sum_of_squares(plan, step.stream);
-    tr__make_op(&m, &sum);
     return tr__make_end(&m);
+}
+
+int32_t tr__put_square_sums(tr_editor *editor, tr_plan_step step) {
+    const tr_plan *plan = editor->plan;
+    const tr_statistics_layout *layout = &plan->statistics;
+    tr_exact_sums_attr attr = {layout->runs, layout->run_count, 1};
+    tr_op_draft op =
+        tr__op_draft(plan, step.stream, &tr__op_exact_sums, &attr, sizeof attr);
+    tr__op_input(&op, tr__vector(TR_F64, layout->blocks),
+                 (tr_location){layout->squares, 0});
+    tr__op_writes(&op, 0, tr__vector(TR_I64, TR_NORM_SUMS * TR_EXACT_WORDS),
+                  tr__in_statistics(plan, layout->norm));
+    return tr__make_one(editor, step, -1, &op);
 }
 
 // ---- sums

@@ -17,6 +17,8 @@ void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit, int segment
 // when.
 int32_t tr__put_squares(tr_editor *editor, tr_plan_step step, int flat, tr_location at);
 int32_t tr__put_norm(tr_editor *editor, tr_plan_step step);
+// Adds up exactly the squares of all gradients that this rank owns.
+int32_t tr__put_square_sums(tr_editor *editor, tr_plan_step step);
 // Adds `count` elements of the type of the sums, from `from`, to those at `to`.
 int32_t tr__put_addition(tr_editor *editor, tr_plan_step step, int64_t count,
                          tr_location from, tr_location to);

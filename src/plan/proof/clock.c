@@ -11,8 +11,9 @@
 #include "plan/proof/proof.h"
 
 static const tr_stream beside[TR_BESIDE_STREAMS] = {
-    TR_STREAM_COMM,     TR_STREAM_SEND, TR_STREAM_RECEIVE, TR_STREAM_COPY,
-    TR_STREAM_COPY_OUT, TR_STREAM_NVME, TR_STREAM_HOST,    TR_STREAM_COMPUTE};
+    TR_STREAM_COMM,   TR_STREAM_SEND, TR_STREAM_RECEIVE,
+    TR_STREAM_TENSOR, TR_STREAM_COPY, TR_STREAM_COPY_OUT,
+    TR_STREAM_NVME,   TR_STREAM_HOST, TR_STREAM_COMPUTE};
 
 // Does the stream wait for itself?
 static bool is_queue(const tr_proof *p, tr_stream stream) {

@@ -7,7 +7,7 @@
 #include "plan/proof/tables.h"
 
 // Streams that go on beside the thread that issues steps, at most.
-enum { TR_BESIDE_STREAMS = 8 };
+enum { TR_BESIDE_STREAMS = 9 };
 
 // Bytes [first, end) of a buffer.
 typedef struct tr_bytes {
@@ -251,6 +251,7 @@ void tr__statistics_squares(tr_proof *p, int32_t flat);
 void tr__statistics_read(tr_proof *p);
 void tr__rule_gather_statistics(tr_proof *p);
 void tr__rule_norm(tr_proof *p);
+void tr__rule_square_sums(tr_proof *p);
 void tr__rule_report(tr_proof *p);
 void tr__rule_decide(tr_proof *p);
 // rules_move.c

@@ -106,12 +106,13 @@ static applied rule_of_op(const tr_proof *p, const tr_op *op) {
 
 static applied rule_of_ops(const tr_proof *p) {
     const tr_op *op = tr__step_op(p->plan, p->step);
-    if (!op) { // an update of no elements
-        return (applied){tr__rule_update, where_it_lives(p)};
+    if (!op) { // an update of no elements; the norm of what is measured elsewhere
+        return (applied){tr__proof_flat(p) ? tr__rule_update : tr__rule_norm,
+                         where_it_lives(p)};
     }
-    if (op == &tr__op_exact_sums) { // the norm of what is measured elsewhere
-        bool norm = p->step->mark == TR_MARK_NORM;
-        return (applied){norm ? tr__rule_norm : tr__rule_tensor_sums,
+    if (op == &tr__op_exact_sums) {
+        bool squares = operand(p, 0)->buffer == p->plan->statistics.squares;
+        return (applied){squares ? tr__rule_square_sums : tr__rule_tensor_sums,
                          TR_STREAM_COMPUTE};
     }
     if (op == &tr__op_zero) {
@@ -149,8 +150,10 @@ static applied rule_of_exchange(const tr_proof *p) {
                 : gathers                            ? tr__rule_gather
                 : exchange->part == TR_PART_GRAD     ? tr__rule_reduce
                                                      : NULL;
-    tr_stream of_ranks =
-        p->plan->request.peers && on_host ? TR_STREAM_DATA : TR_STREAM_COMM;
+    bool peers = p->plan->request.peers;
+    tr_stream of_ranks = peers && on_host                             ? TR_STREAM_DATA
+                         : exchange->part == TR_PART_TENSOR && !peers ? TR_STREAM_TENSOR
+                                                                      : TR_STREAM_COMM;
     return (applied){its, its == tr__rule_message ? tr__message_stream(p) : of_ranks};
 }
 

@@ -82,14 +82,6 @@ static void read_squares(tr_proof *p) {
     }
 }
 
-static void add_up_squares(tr_proof *p) {
-    tr_meaning sums = {.kind = TR_MEANS_SQUARE_SUMS, .version = p->version};
-    check_runs(p);
-    tr__payload_touch(p, all_squares(p), false); // a short shard has fewer
-    read_squares(p);
-    tr__bytes_write(p, square_sums(p), &sums);
-}
-
 void tr__rule_norm(tr_proof *p) {
     if (p->walked.normed && !p->stopped) {
         tr__proof_wrong(p, "is there twice");
@@ -105,8 +97,15 @@ void tr__rule_norm(tr_proof *p) {
             tr__statistics_squares(p, f);
         }
     }
-    add_up_squares(p);
     tr__role_convert(p);
+}
+
+void tr__rule_square_sums(tr_proof *p) {
+    tr_meaning sums = {.kind = TR_MEANS_SQUARE_SUMS, .version = p->version};
+    check_runs(p);
+    tr__payload_touch(p, all_squares(p), false); // a short shard has fewer
+    read_squares(p);
+    tr__bytes_write(p, square_sums(p), &sums);
 }
 
 void tr__rule_report(tr_proof *p) {
