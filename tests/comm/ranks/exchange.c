@@ -409,6 +409,47 @@ static void channels(void) {
     free(all);
 }
 
+// Sums in two channels go on beside each other: half of the ranks start the one first,
+// half the other. Each works in a place of its own in the staging.
+static void two_sums(void) {
+    enum { SHARD = 3 * TR_COMM_CHUNK / 8 + 5 };
+    static const tr_comm_channel channels[] = {TR_COMM_RANKS, TR_COMM_TENSOR};
+    tr_error err = {0};
+    int64_t count = (int64_t)SHARD * ranks, ticket[2];
+    int64_t *sent[2], *sum[2];
+    for (int c = 0; c < 2; c++) {
+        sent[c] = take(count * 8);
+        sum[c] = take(SHARD * 8);
+        for (int64_t i = 0; i < count; i++) {
+            sent[c][i] = (c + 1) * (rank + 1) + i;
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        int c = (k + rank) % 2;
+        const tr_comm_op op = {.kind = TR_COMM_REDUCE,
+                               .type = TR_COMM_I64,
+                               .count = count,
+                               .shard = SHARD,
+                               .send = sent[c],
+                               .recv = sum[c],
+                               .channel = channels[c],
+                               .near = near};
+        ticket[c] = start(&op);
+    }
+    for (int c = 0; c < 2; c++) {
+        must(tr__comm_wait(comm, channels[c], ticket[c], &err), &err);
+        for (int64_t i = 0; i < SHARD; i++) {
+            int64_t own = (int64_t)rank * SHARD + i;
+            int64_t want = (c + 1) * ranks * (ranks + 1) / 2 + own * ranks;
+            if (sum[c][i] != want) {
+                fail("two sums: element %" PRId64 " of sum %d is wrong", i, c);
+            }
+        }
+        free(sent[c]);
+        free(sum[c]);
+    }
+}
+
 // More than the queue holds, small and large, gathers and reduces in turn; then the
 // whole is waited for by the newest ticket.
 static void many(void) {
@@ -656,7 +697,8 @@ int main(int argc, char **argv) {
                                .node_ranks = near > 1 ? near : 0,
                                .by_nodes = near > 1,
                                .ferries = true,
-                               .pipeline = true};
+                               .pipeline = true,
+                               .tensor = true};
     void *staging = take(tr__comm_staging_bytes(&room));
     tr__comm_staging(comm, &room, staging);
     group = (tr_comm_group){0, 1, ranks};
@@ -668,6 +710,7 @@ int main(int argc, char **argv) {
         groups();
         many();
         channels();
+        two_sums();
         totals();
     }
     ordered();
