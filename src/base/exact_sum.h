@@ -25,7 +25,7 @@ enum {
     TR_EXACT_DIGITS = 22,
     TR_EXACT_INFINITE = TR_EXACT_DIGITS, // how many numbers were infinite
     TR_EXACT_NAN,                        // or none
-    TR_EXACT_WORDS,                      // int64 of a sum
+    TR_EXACT_WORDS = TR_EXACT_NAN + 3,   // int64 of a sum: three are added to at once
     TR_EXACT_LOWEST = -352,              // exponent of the first digit's lowest bit
 };
 
@@ -67,9 +67,7 @@ TR_EXACT tr_exact_term tr__exact_term(double x) {
 TR_EXACT void tr__exact_add(int64_t *sum, double x) {
     tr_exact_term term = tr__exact_term(x);
     for (int i = 0; i < 3; i++) {
-        if (term.word[i] != 0) { // a word that is not may lie behind the last
-            sum[term.at + i] += term.word[i];
-        }
+        sum[term.at + i] += term.word[i];
     }
 }
 
