@@ -8,7 +8,7 @@
 #           of sentence-transformers, which goes twice, beside it
 #   large   steps of many pairs against steps of few, both in two passes
 #   plans   measures nothing: memory and operations of one pass and of two, few pairs and many
-# On two quiet cores with AVX-512 all of it takes less than ten minutes.
+# Of two quiet cores with AVX-512 it asks some five minutes, as reckoned by operations.
 #
 #     TRANCHE_BENCH_LENGTH    tokens of a text of a pair (64; of large 16)
 #     TRANCHE_BENCH_TIMES     how often each row of masked and pairs is measured (3)
