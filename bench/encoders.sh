@@ -8,10 +8,10 @@
 #           of sentence-transformers, which goes twice, beside it
 #   large   steps of many pairs against steps of few, both in two passes
 #   plans   measures nothing: memory and operations of one pass and of two, few pairs and many
-# On two cores masked and pairs take a quarter of an hour, large an hour.
+# Of two quiet cores with AVX-512 it asks some five minutes, as reckoned by operations.
 #
-#     TRANCHE_BENCH_LENGTH    tokens of a text of a pair (64)
-#     TRANCHE_BENCH_TIMES     how often each row is measured (3)
+#     TRANCHE_BENCH_LENGTH    tokens of a text of a pair (64; of large 16)
+#     TRANCHE_BENCH_TIMES     how often each row of masked and pairs is measured (3)
 #     TRANCHE_BENCH_FEW       pairs of a step of few (1,024)
 #     TRANCHE_BENCH_MANY      and of many (16,384)
 set -u
@@ -24,16 +24,18 @@ threads=$(nproc)
 steps=${TRANCHE_BENCH_STEPS:-3}
 times=${TRANCHE_BENCH_TIMES:-3}
 length=${TRANCHE_BENCH_LENGTH:-64}
+large_length=${TRANCHE_BENCH_LENGTH:-16} # a step of many pairs takes its time
 few=${TRANCHE_BENCH_FEW:-1024}
 many=${TRANCHE_BENCH_MANY:-16384}
 batch=64
 
 # run_file NAME TASK DATA T M STEPS: $work/NAME.json
 run_file() {
+    more=
+    [ "$2" != contrastive ] || more=', "contrastive": {"symmetric": false}'
     cat >"$work/$1.json" <<END
-{"model": "$model", "task": "$2", "data": $3, "out": "$work/$1", "steps": $6,
+{"model": "$model", "task": "$2"$more, "data": $3, "out": "$work/$1", "steps": $6,
  "train_batch_size": $4, "train_micro_batch_size_per_gpu": $5, "checkpoint": {"keep": 1},
- "contrastive": {"symmetric": false},
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-5, "weight_decay": 0.01}}}
 END
 }
@@ -98,13 +100,15 @@ bench_pairs() {
     ratio "time of two passes over that of one" 1.4 "<=" once.rate/twice.rate
 }
 
+# One step of many, between two runs of few: the machine's other work changes all of them.
 bench_large() {
+    length=$large_length
     scale=$length
     echo "steps of $few and of $many pairs of two texts of $length tokens, m = 16, two passes"
     head_of_columns
     write_pairs "$many"
-    run_file few contrastive "$(pair_data)" "$few" 16 2
-    run_file many contrastive "$(pair_data)" "$many" 16 2
+    run_file few contrastive "$(pair_data)" "$few" 16 3
+    run_file many contrastive "$(pair_data)" "$many" 16 1
     run_ranks few "$few pairs" 1 "$threads" --set contrastive.passes=2
     run_ranks many "$many pairs" 1 "$threads" --set contrastive.passes=2
     run_ranks few "$few pairs" 1 "$threads" --set contrastive.passes=2

@@ -115,6 +115,9 @@ typedef struct tr_masking {
     double mask, random; // of the chosen: becomes the mask token; any token. The rest
                          // stays as it is
     bool whole_words;    // all tokens of a word are chosen together
+    // A sample is two spans of documents: the second follows the first, or is of
+    // another document, each as often. Drawn as masks are.
+    bool next_sentence;
 } tr_masking;
 
 // What the "data" object of a run file says, and what the model adds to it. All texts
@@ -264,9 +267,10 @@ typedef struct tr_data_options {
     {                                                                                  \
         sizeof(tr_data_options), NULL, NULL, 0, NULL, 0, 0, NULL, 0, 0, NULL, NULL,    \
             NULL, NULL, {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}, NULL,  \
-            NULL, NULL, false, 0, 0, TR_LABELS_NONE, 0, NULL, false, {0, 0, 0, false}, \
-            0, false, 0, NULL, NULL, NULL, NULL, false, TR_HEADER_AUTO, 0, 0, 0, 0, 0, \
-            0, NULL, NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL, NULL                \
+            NULL, NULL, false, 0, 0, TR_LABELS_NONE, 0, NULL, false,                   \
+            {0, 0, 0, false, false}, 0, false, 0, NULL, NULL, NULL, NULL, false,       \
+            TR_HEADER_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, false, NULL,  \
+            NULL, NULL, NULL                                                           \
     }
 
 // Opens the data that the options name. *validation is NULL if they name no validation

@@ -62,6 +62,15 @@ tr_batch_tensors tr_batch_masked(int64_t length) {
     return batch;
 }
 
+tr_batch_tensors tr__batch_masked_pairs(int64_t length) {
+    tr_batch_tensors batch = tr_batch_masked(length);
+    batch.tensor[batch.count++] =
+        tensor_of("next_sentence_label", TR_ROLE_TARGET, TR_I32, TR_SHAPE1(1));
+    batch.tensor[batch.count++] =
+        tensor_of(TR_LOSS_WEIGHTS, TR_ROLE_TARGET, TR_F32, TR_SHAPE1(1));
+    return batch;
+}
+
 tr_batch_tensors tr_batch_features(int64_t features) {
     return pair(tensor_of("features", TR_ROLE_INPUT, TR_F32, TR_SHAPE1(features)),
                 (tr_shape){0});

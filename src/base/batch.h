@@ -19,6 +19,13 @@ tr_status tr__batch_check(const tr_batch_tensors *batch, const char *owner,
 // delivers.
 tr_batch_tensors tr__batch_narrow(const tr_batch_tensors *batch);
 
+// As tr_batch_masked, of pairs of spans: "next_sentence_label" I32 [1], 0 where the
+// second follows the first, else 1; and what the loss of the pair weighs, F32 [1].
+tr_batch_tensors tr__batch_masked_pairs(int64_t length);
+
+// A target that the feed fills (data/order/feed.h), by this name.
+#define TR_LOSS_WEIGHTS "loss_weights"
+
 // A tensor with the batch's dimension, TR_BATCH, before those of the sample.
 tr_tensor_desc tr__batch_desc(const tr_batch_tensor *tensor);
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "check/check_ops.h"
 #include "check/check_steps.h"
+#include "data/sources/dataset.h"
 #include "data/text/apart.h"
 #include "models/models.h"
 #include "run/run.h"
@@ -188,6 +189,11 @@ static tr_status try_apart(tr_checker *c, const tr_cut_request *asked,
                  "the texts of a sample belong together: its loss compares them");
         return TR_OK;
     }
+    if (tr__dataset_has_weights(c->run->train)) {
+        snprintf(cut->skipped, sizeof cut->skipped,
+                 "a pair of spans has a sample of its own");
+        return TR_OK;
+    }
     tr_status status = take_apart(c->run, &data, err);
     if (status == TR_OK) {
         status = try_on(c, data, asked, cut, err);
@@ -203,8 +209,8 @@ static tr_status make_cuts(tr_checker *c, double tolerance, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
-    size_t count =
-        tr__check_cuts(&plan->request, tr_plan_flops(plan), tolerance, asked);
+    const tr_check_of of = {tr_plan_flops(plan), is_grouped(c->run)};
+    size_t count = tr__check_cuts(&plan->request, &of, tolerance, asked);
     tr_plan_destroy(plan);
     c->first.request = asked[0].request;
     c->check->cuts = tr__calloc(count, sizeof *c->check->cuts);

@@ -166,6 +166,19 @@ static void cut_sums(list *l, const tr_plan_request *base) {
     }
 }
 
+// A loss over the whole step in two passes, or in one: the same gradients in the same
+// order.
+static void cut_passes(list *l, const tr_plan_request *base) {
+    bool twice = base->passes == 2;
+    if (base->accumulation_steps == 1) {
+        return; // there is but one pass
+    }
+    tr_cut_request *at = add(l, base, true);
+    at->request.passes = twice ? 1 : 2;
+    at->request.wave = 0;
+    name_it(at, twice ? "in one pass" : "in two passes");
+}
+
 // Do the model's ops draw numbers? Dropout draws other ones for other samples.
 static bool draws(const tr_model *model) {
     const tr_dropout_key *dropout = tr__model_dropout(model);
@@ -193,8 +206,8 @@ static void cut_apart(list *l, const tr_plan_request *base) {
     }
 }
 
-size_t tr__check_cuts(const tr_plan_request *base, double flops, double tolerance,
-                      tr_cut_request *cuts) {
+size_t tr__check_cuts(const tr_plan_request *base, const tr_check_of *of,
+                      double tolerance, tr_cut_request *cuts) {
     tr_check_rounds sums = tr__check_rounds(base->sums);
     list l = {.cuts = cuts,
               .tolerance = tolerance,
@@ -205,7 +218,10 @@ size_t tr__check_cuts(const tr_plan_request *base, double flops, double toleranc
     cut_wave(&l, base);
     cut_recompute(&l, base);
     cut_placement(&l, base);
-    cut_kernels(&l, base, flops);
+    if (of->grouped) {
+        cut_passes(&l, base);
+    }
+    cut_kernels(&l, base, of->flops);
     cut_precision(&l, base, TR_F32, "in f32");
     cut_precision(&l, base, TR_BF16, "in bf16");
     cut_precision(&l, base, TR_F16, "in fp16");

@@ -6,7 +6,7 @@
 
 #include "check/check_judge.h"
 
-enum { TR_CHECK_CUTS = 15 };
+enum { TR_CHECK_CUTS = 16 };
 
 typedef struct tr_cut_request {
     tr_check_cut cut; // name, skipped, same_bits, tolerance
@@ -18,9 +18,15 @@ typedef struct tr_cut_request {
     bool apart;    // packed documents are samples of their own, as many as there are
 } tr_cut_request;
 
+// What is checked.
+typedef struct tr_check_of {
+    double flops; // operations of its step
+    bool grouped; // its loss is over the whole step
+} tr_check_of;
+
 // cuts: [TR_CHECK_CUTS]; the first is `base` itself, a request that a plan has
-// resolved, of so many operations. Returns how many there are.
-size_t tr__check_cuts(const tr_plan_request *base, double flops, double tolerance,
-                      tr_cut_request *cuts);
+// resolved. Returns how many there are.
+size_t tr__check_cuts(const tr_plan_request *base, const tr_check_of *of,
+                      double tolerance, tr_cut_request *cuts);
 
 #endif

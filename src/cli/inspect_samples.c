@@ -16,8 +16,12 @@ typedef struct show {
     tr_tokenizer *tokenizer; // NULL: bytes or ids
     int64_t length, vocabulary;
     void *rows[TR_BATCH_TENSORS_MAX]; // of the sample that is shown
-    int32_t *ids, *labels;            // [length] two of them,
-    int32_t *places;                  // and of each token in its document; NULL: none
+    int64_t behind; // the label of a token is that of so many places before: 1, or 0
+                    // where masked tokens have their own
+    int32_t *ids, *labels; // [length] two of them,
+    int32_t *places;       // and of each token in its document; NULL: none
+    int32_t *types;        // of each token; NULL: none
+    int32_t *follows; // 0: the second span follows the first; NULL: there are no spans
 } show;
 
 // ---- text
@@ -28,7 +32,7 @@ static int32_t token_at(const show *s, int64_t i) {
 }
 
 static bool learnt(const show *s, int64_t i) {
-    return i > 0 && s->labels[i - 1] != TR_NO_TARGET;
+    return i >= s->behind && s->labels[i - s->behind] != TR_NO_TARGET;
 }
 
 // Another document behind the first one of a row that several share.
@@ -38,7 +42,8 @@ static bool begins_document(const show *s, int64_t i) {
 
 // How many tokens there are without the padding at the end.
 static int64_t count_tokens(const show *s) {
-    int64_t count = s->length + (s->labels[s->length - 1] != TR_NO_TARGET);
+    bool more = s->behind > 0 && s->labels[s->length - 1] != TR_NO_TARGET;
+    int64_t count = s->length + more;
     while (count > 1 && count <= s->length && !learnt(s, count - 1) &&
            s->ids[count - 1] == 0) {
         count--;
@@ -100,12 +105,15 @@ static tr_status print_run(const show *s, report_clean *to, int64_t begin, int64
 
 static tr_status print_sample(const show *s, int64_t sample, tr_error *err) {
     int64_t count = count_tokens(s), targets = 0;
-    for (int64_t i = 1; i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         targets += learnt(s, i);
     }
     printf("sample %" PRId64 ": %" PRId64 " tokens, %" PRId64
-           " of them learnt, %" PRId64 " of padding\n",
-           sample, count, targets, s->length > count ? s->length - count : 0);
+           " of them learnt, %" PRId64 " of padding%s\n",
+           sample, count, targets, s->length > count ? s->length - count : 0,
+           !s->follows   ? ""
+           : *s->follows ? "; the second span is of another document"
+                         : "; the second span follows the first");
     report_clean to = report_clean_begin(stdout, true);
     tr_status status = TR_OK;
     for (int64_t begin = 0, end; begin < count && status == TR_OK; begin = end) {
@@ -137,13 +145,20 @@ static json_t *row_json(const int32_t *row, int64_t count) {
     return list;
 }
 
+// row NULL: the sample has none. false: no memory.
+static bool add_row(json_t *to, const char *name, const int32_t *row, int64_t count) {
+    return !row || json_object_set_new(to, name, row_json(row, count)) == 0;
+}
+
 static tr_status print_object(const show *s, int64_t sample, tr_error *err) {
     json_t *all =
         json_pack("{s:I, s:I, s:o, s:o}", "sample", (json_int_t)sample, "tokens",
                   (json_int_t)count_tokens(s), "input_ids", row_json(s->ids, s->length),
                   "labels", row_json(s->labels, s->length));
-    if (s->places &&
-        json_object_set_new(all, "position_ids", row_json(s->places, s->length)) != 0) {
+    bool good = all && add_row(all, "token_type_ids", s->types, s->length) &&
+                add_row(all, "position_ids", s->places, s->length) &&
+                add_row(all, "next_sentence_label", s->follows, 1);
+    if (!good) {
         json_decref(all);
         all = NULL;
     }
@@ -168,6 +183,12 @@ static tr_status print_all(const show *s, int64_t count, bool json, tr_error *er
     return status;
 }
 
+static int32_t *row_of(const show *s, const tr_batch_tensors *tensors,
+                       const char *name) {
+    int at = tr_batch_find(tensors, name);
+    return at >= 0 ? s->rows[at] : NULL;
+}
+
 static tr_status open_show(show *s, tr_error *err) {
     const char *tokenizer = tr_run_tokenizer(s->run);
     s->data = tr_run_data(s->run);
@@ -185,10 +206,12 @@ static tr_status open_show(show *s, tr_error *err) {
             return tr_fail(err, TR_MEMORY, "no memory to show a sample");
         }
     }
-    int places = tr_batch_find(tensors, "position_ids");
+    s->places = row_of(s, tensors, "position_ids");
+    s->types = row_of(s, tensors, "token_type_ids");
+    s->follows = row_of(s, tensors, "next_sentence_label");
+    s->behind = s->types ? 0 : 1; // encoders alone take types
     s->ids = s->rows[tr_batch_input(tensors) - tensors->tensor];
     s->labels = s->rows[tr_batch_target(tensors) - tensors->tensor];
-    s->places = places >= 0 ? s->rows[places] : NULL;
     return tokenizer ? tr_tokenizer_load(tokenizer, &s->tokenizer, err) : TR_OK;
 }
 

@@ -298,7 +298,8 @@ static bool ends_with_loss(const tr_graph *graph) {
 }
 
 static bool operands_fit(tr_graph *graph, const tr_op *op, int in_count) {
-    if (ends_with_loss(graph)) {
+    bool may_follow = op->flags & TR_OP_LOSS || graph->writing.on;
+    if (ends_with_loss(graph) && !may_follow) {
         tr_graph_fail(graph, TR_INTERNAL, "op %s follows the loss, which ends a model",
                       op->name);
     } else if (in_count > TR_OP_IN_MAX || op->attr_bytes > TR_OP_ATTR_BYTES) {

@@ -168,6 +168,11 @@ tr_value tr__graph_op(tr_graph *graph, const tr_op *op, const void *attr,
 // expected to have a target.
 void tr__graph_head(tr_graph *graph, tr_linear_form form, const tr_value in[4],
                     double share);
+// A loss beside the one that ends the unit, right before it: the cross-entropy of
+// logits x [..., classes] and targets [...] i32, each times its weight [...] f32
+// (ops/nn/auxiliary_loss). Inference leaves it out.
+void tr__graph_auxiliary_loss(tr_graph *graph, tr_value x, tr_value targets,
+                              tr_value weights);
 // A value of any kind; TR_NO_VALUE (and the graph's error) when there is no memory.
 tr_value tr__graph_value(tr_graph *graph, tr_value_info info);
 

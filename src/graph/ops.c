@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 #include "ops/nn/all_reduce/all_reduce.h"
 #include "ops/nn/attention/attention.h"
+#include "ops/nn/auxiliary_loss/auxiliary_loss.h"
 #include "ops/nn/batch_norm/batch_norm.h"
 #include "ops/nn/broadcast/broadcast.h"
 #include "ops/nn/columns/columns.h"
@@ -262,6 +263,12 @@ void tr_cross_entropy(tr_graph *graph, tr_value x, tr_value targets, tr_value we
                       float smoothing) {
     tr_cross_entropy_attr attr = {smoothing};
     tr_graph_op(graph, &tr__op_cross_entropy, &attr, (tr_value[]){x, targets, weight},
+                3, NULL);
+}
+
+void tr__graph_auxiliary_loss(tr_graph *graph, tr_value x, tr_value targets,
+                              tr_value weights) {
+    tr_graph_op(graph, &tr__op_auxiliary_loss, NULL, (tr_value[]){x, targets, weights},
                 3, NULL);
 }
 

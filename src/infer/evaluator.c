@@ -134,10 +134,13 @@ static tr_status open_run(tr_evaluator *e, const tr_evaluator_options *o,
 }
 
 // Logits are compared with one list of classes.
-static tr_status need_classes(const tr_model *model, tr_error *err) {
+static tr_status need_classes(const tr_evaluator *e, tr_error *err) {
+    const tr_model *model = e->model, *own = e->run->own_model;
     int targets = 0;
     bool numbers = false;
-    if (model->labels > 0) {
+    bool masked = own && tr__model_type_reads_tokens(own->type) &&
+                  tr__model_is_masked(own); // it may also tell what follows what
+    if (model->labels > 0 || masked) {
         return TR_OK;
     }
     for (int i = 0; i < model->batch.count; i++) {
@@ -165,7 +168,7 @@ static tr_status choose_data(tr_evaluator *e, const tr_evaluator_options *o,
     const char *format = tr__config_text(e->run->config, "data.format");
     e->bytes = !o->own_data && strcmp(format, "bytes") == 0;
     e->model = e->run->model;
-    tr_status status = need_classes(e->model, err);
+    tr_status status = need_classes(e, err);
     if (status != TR_OK) {
         return status;
     }

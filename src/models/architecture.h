@@ -37,6 +37,9 @@ typedef struct tr_text_model {
     int64_t (*types)(const void *config); // of tokens; NULL: it takes none
     int64_t (*width)(const void *config); // of what its blocks give for a token
     tr_task_settings *(*task)(void *config);
+    // The end of the name of the class that learns masked tokens and the next sentence;
+    // NULL: there is none.
+    const char *pretraining;
     // Makes the units those of the task in its config.
     void (*set_units)(struct tr_units *own);
     // What the names of tensors begin with that files of a class for another task lack,

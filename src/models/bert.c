@@ -2,6 +2,7 @@
 // and the head of the task.
 #include "models/bert.h"
 
+#include "base/batch.h"
 #include "graph/graph.h"
 #include "models/label_head.h"
 #include "models/units.h"
@@ -11,6 +12,7 @@
 #define WORDS        "embeddings.word_embeddings.weight"
 #define BERT_BIAS    "cls.predictions.bias"
 #define ROBERTA_BIAS "lm_head.bias"
+#define POOLER       "bert.pooler.dense"
 
 const char *const tr__bert_token_tensors[] = {
     WORDS, "bert." WORDS, "roberta." WORDS, BERT_BIAS, ROBERTA_BIAS, NULL};
@@ -142,11 +144,21 @@ static void build_classifier(tr_graph *g, const void *config) {
     tr_value labels = tr_graph_data(g, "labels");
     tr_value x = pool(g, TR_TEXT_CLS, labels);
     x = c->pooler ? x : tr_dropout(g, x, drop);
-    x = project(g, c, c->pooler ? "bert.pooler.dense" : "classifier.dense", x, C, C);
+    x = project(g, c, c->pooler ? POOLER : "classifier.dense", x, C, C);
     x = tr_dropout(g, tr_tanh(g, x), drop);
     const tr_label_head head = {c->pooler ? "classifier" : "classifier.out_proj", true,
                                 C, tr__init_normal(c->initializer_range)};
     tr__label_head(g, &head, &c->task.labels, x, labels);
+}
+
+// Does the second span follow the first? By the pooler, as BertForPreTraining does it.
+static void build_next_sentence(tr_graph *g, const tr_bert_config *c) {
+    int64_t C = c->hidden_size;
+    tr_value labels = tr_graph_data(g, "next_sentence_label");
+    tr_value x = pool(g, TR_TEXT_CLS, labels);
+    x = tr_tanh(g, project(g, c, POOLER, x, C, C));
+    x = project(g, c, "cls.seq_relationship", x, C, 2);
+    tr__graph_auxiliary_loss(g, x, labels, tr_graph_data(g, TR_LOSS_WEIGHTS));
 }
 
 // A dense layer, and the embedding as the output projection.
@@ -165,6 +177,9 @@ static void build_words(tr_graph *g, const void *config) {
     tr_value words = word_table(g, c);
     tr_value bias = tr_graph_param(g, bert ? BERT_BIAS : ROBERTA_BIAS,
                                    TR_SHAPE1(c->vocab_size), zeros);
+    if (c->task.next_sentence) {
+        build_next_sentence(g, c);
+    }
     tr__graph_head(g, TR_LINEAR_OUT_IN,
                    (tr_value[]){x, words, bias, tr_graph_data(g, "labels")},
                    c->task.masked);

@@ -218,6 +218,7 @@ static const tr_token_model tokens = {.vocabulary = vocabulary,
                                       .tensors = tr__bert_token_tensors};
 
 static const tr_text_model bert_texts = {.classes = "Bert",
+                                         .pretraining = "ForPreTraining",
                                          .encoder = true,
                                          .types = types,
                                          .width = width,

@@ -46,6 +46,7 @@ typedef struct tr_task_settings {
     tr_contrastive_way contrast;
     tr_task_labels labels; // classification
     double masked; // masked_lm: the share of tokens that are to be told; 0: not known
+    bool next_sentence; // masked_lm: does the second span follow the first, too?
 } tr_task_settings;
 
 #endif

@@ -1,4 +1,5 @@
 // What models are for, and what that makes of their units and samples.
+#include "base/batch.h"
 #include "models/labels.h"
 #include "models/models.h"
 #include "models/units.h"
@@ -56,7 +57,8 @@ void tr__model_set_length(tr_model *model, int64_t tokens, bool packed) {
         return;
     }
     if (settings->task == TR_TASK_MASKED_LM) {
-        model->batch = tr_batch_masked(tokens);
+        model->batch = settings->next_sentence ? tr__batch_masked_pairs(tokens)
+                                               : tr_batch_masked(tokens);
         return;
     }
     if (settings->contrast.texts > 0) {
@@ -144,8 +146,16 @@ static tr_status refuse(const tr_model *model, tr_model_task task, const char *w
                    tr__task_names[task], model->type, why);
 }
 
-static tr_status check(const tr_model *model, tr_model_task task, tr_error *err) {
+static tr_status check(const tr_model *model, const tr_task_settings *settings,
+                       tr_error *err) {
     const tr_text_model *texts = texts_of(model);
+    tr_model_task task = settings->task;
+    if (texts && texts->encoder && settings->next_sentence && !texts->pretraining) {
+        return tr_fail(err, TR_USAGE,
+                       "mlm.next_sentence: a model of type %s has no head for it; "
+                       "those of type bert have one",
+                       model->type);
+    }
     if (!texts) {
         return task == TR_TASK_CAUSAL_LM
                    ? TR_OK
@@ -170,7 +180,8 @@ static tr_status write_keys(tr_units *own, const tr_task_settings *settings,
                             tr_error *err) {
     char class[64];
     snprintf(class, sizeof class, "%s%s", own->architecture->texts->classes,
-             class_ends[settings->task]);
+             settings->next_sentence ? own->architecture->texts->pretraining
+                                     : class_ends[settings->task]);
     if (settings->task == TR_TASK_CAUSAL_LM) {
         return TR_OK; // as its architecture writes it
     }
@@ -195,7 +206,7 @@ static tr_status write_keys(tr_units *own, const tr_task_settings *settings,
 tr_status tr__model_set_task(tr_model *model, const tr_task_settings *settings,
                              tr_error *err) {
     tr_units *own = model->owned;
-    tr_status status = check(model, settings->task, err);
+    tr_status status = check(model, settings, err);
     if (status != TR_OK || !texts_of(model)) {
         return status;
     }

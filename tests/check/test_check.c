@@ -281,6 +281,24 @@ static void test_texts_apart(void **state) {
     check_apart("bert-class", "data.packing=true", true);
     check_apart("bert-set", "data.packing=true", true);
     check_apart("bert-pairs", "seed=1", false);
+    check_apart("bert-next", "seed=1", false);
+}
+
+// A loss over the whole step has the same bits in one pass and in two.
+static void test_passes(void **state) {
+    static const char *const names[] = {"in two passes", "in one pass"};
+    (void)state;
+    assert_int_equal(chdir(TR_TEST_DATA "/goldens/bert-pairs"), 0);
+    for (int i = 0; i < 2; i++) {
+        const char *twice = i ? "contrastive.passes=2" : "contrastive.passes=1";
+        tr_error err = {0};
+        tr_check *check = NULL;
+        run_options options = {.file = "run.json", .set = &twice, .set_count = 1};
+        trial_ok(trial_check(&options, 0, &check, &err), &err);
+        const tr_check_cut *cut = find_cut(check, names[i]);
+        assert_true(check->passed && cut->same_bits && !cut->skipped[0]);
+        tr_check_destroy(check);
+    }
 }
 
 static void test_refusals(void **state) {
@@ -306,11 +324,12 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_model),   cmocka_unit_test(test_mistake),
-        cmocka_unit_test(test_half),          cmocka_unit_test(test_half_sums),
-        cmocka_unit_test(test_tolerance),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_half_mistake),
-        cmocka_unit_test(test_zero_gradient), cmocka_unit_test(test_texts_apart),
+        cmocka_unit_test(test_right_model),  cmocka_unit_test(test_mistake),
+        cmocka_unit_test(test_passes),       cmocka_unit_test(test_half),
+        cmocka_unit_test(test_half_sums),    cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_half_mistake), cmocka_unit_test(test_zero_gradient),
+        cmocka_unit_test(test_texts_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

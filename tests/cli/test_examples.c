@@ -354,6 +354,46 @@ static void test_gpt2_xl(void **state) {
     assert_int_equal(device_total(f32, "optimizer"), 0);
 }
 
+// What a recipe of BERT takes on the device at this batch, planned for two cores.
+static double recipe_bytes(void *const *state, const char *name, const char *batch,
+                           const char *model) {
+    char size[64], shape[256];
+    snprintf(size, sizeof size, "train_batch_size=%s", batch);
+    snprintf(shape, sizeof shape, "model=%s", model);
+    json_t *plan = succeed_json(
+        state,
+        LIST("plan", example(name), "--machine",
+             TR_SOURCE_DIR "/examples/machines/two-cores.json", "--set", size, "--set",
+             shape, "--set",
+             "data.tokenizer=" TR_TEST_DATA "/encoders/bert/tokenizer.json", "--json"));
+    const json_t *device = json_object_get(json_object_get(plan, "ledger"), "device");
+    double bytes = json_number_value(json_object_get(device, "total"));
+    json_decref(plan);
+    return bytes;
+}
+
+// Both phases of LAMB, and BERT-Base: they fit 24 GB, and 65,536 samples a step take as
+// much as 256 do.
+static void test_bert_recipes(void **state) {
+    static const char *const recipes[][3] = {
+        {"bert-base.json", "8192", "\"bert-base-uncased\""},
+        {"bert-large-128.json", "65536", "\"bert-large-uncased\""},
+        {"bert-large-512.json", "32768", "\"bert-large-uncased\""},
+    };
+    // As wide as BERT-Large: plans of so many micro-batches take long with 24 layers.
+    static const char two[] = "{\"model_type\": \"bert\", \"hidden_size\": 1024, "
+                              "\"num_hidden_layers\": 2, \"num_attention_heads\": "
+                              "16, \"intermediate_size\": 4096}";
+    leave_figures_to_release();
+    for (int i = 0; i < 3; i++) {
+        double whole = recipe_bytes(state, recipes[i][0], "256", recipes[i][2]);
+        assert_true(whole > 2e9 && whole <= 24e9);
+        double few = recipe_bytes(state, recipes[i][0], "256", two);
+        double many = recipe_bytes(state, recipes[i][0], recipes[i][1], two);
+        assert_true(many >= few && many <= 1.01 * few);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_classifier),
@@ -362,6 +402,7 @@ int main(void) {
         TEST(test_ledger_program),
         TEST(test_ask_program),
         TEST(test_own_model),
+        TEST(test_bert_recipes),
         TEST(test_few_bits),
         TEST(test_qwen),
         TEST(test_gpt2_xl),

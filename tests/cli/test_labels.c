@@ -90,6 +90,40 @@ static void test_goes_on(void **state) {
     }
 }
 
+// Pairs of spans: stopped after half of its steps, which then have another wave and
+// recompute, a reproducible run comes to the same bits. Its folder is one of
+// transformers' class.
+static void test_next_sentence(void **state) {
+    write_run(state, "masked_lm",
+              ", \"mlm\": {\"next_sentence\": true}, \"execution\": "
+              "{\"reproducible\": true}, \"evaluation\": {\"every\": 3}");
+    write_records(state, "0", "1");
+    free(succeed(state, LIST("train", "run.json", "--out", "a", "--set",
+                             "data.validation=0.2")));
+    char *config = file_read(state, "a/checkpoints/latest/config.json", NULL);
+    assert_non_null(strstr(config, "\"BertForPreTraining\""));
+    free(config);
+    free(succeed(state, LIST("train", "run.json", "--out", "b", "--steps", "3", "--set",
+                             "data.validation=0.2")));
+    free(succeed(state, LIST("train", "run.json", "--out", "b", "--set",
+                             "data.validation=0.2", "--set", "execution.wave=2",
+                             "--set", "execution.recompute=unit")));
+    free(succeed(state, LIST("diff", "a", "b")));
+    char *result = succeed(state, LIST("evaluate", "a", "--data", "t.jsonl"));
+    assert_non_null(strstr(result, "accuracy"));
+    free(result);
+    char *shown = succeed(state, LIST("inspect", "run.json", "--samples", "4"));
+    assert_non_null(strstr(shown, "the second span "));
+    free(shown);
+    fail_with(state, NULL, LIST("train", "run.json", "--set", "data.packing=true"), 2,
+              LIST("data.packing", "mlm.next_sentence"));
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set", TOKENIZER, "--set",
+                   "model={\"model_type\": \"roberta\", \"hidden_size\": 8, "
+                   "\"num_hidden_layers\": 1, \"num_attention_heads\": 2}"),
+              2, LIST("mlm.next_sentence", "roberta", "bert"));
+}
+
 static void test_bad_labels(void **state) {
     static const char good[] = "{\"text\": \"a\", \"label\": \"low\"}\n"
                                "{\"text\": \"b\", \"label\": \"high\"}\n";
@@ -204,7 +238,7 @@ int main(void) {
         TEST(test_one_of_several), TEST(test_several_and_numbers),
         TEST(test_goes_on),        TEST(test_bad_labels),
         TEST(test_masks),          TEST(test_pairs),
-        TEST(test_adapter),
+        TEST(test_adapter),        TEST(test_next_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@
 
 enum { LENGTH = 1000, ROWS = 7000, MASK = 103, VOCABULARY = 30522, ID = 7000 };
 
-static const tr_masker plain = {{0.15, 0.8, 0.1, false}, MASK, VOCABULARY, 5};
+static const tr_masker plain = {
+    {.probability = 0.15, .mask = 0.8, .random = 0.1}, MASK, VOCABULARY, 5};
 
 typedef struct row {
     int32_t ids[LENGTH], labels[LENGTH];

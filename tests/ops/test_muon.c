@@ -66,9 +66,10 @@ static void iterate(const tr_orthogonal *how, double *x, int rows, int columns) 
     free(b);
 }
 
-static tr_hyper hyper_of(bool bf16) {
+static tr_hyper hyper_of(tr_dtype type, bool gram) {
     tr_hyper hyper = {.lr = 0.02, .weight_decay = 0.1};
-    tr_muon_hyper own = {.momentum = 0.9, .steps = 5, .nesterov = true, .bf16 = bf16};
+    tr_muon_hyper own = {
+        .momentum = 0.9, .steps = 5, .nesterov = true, .gram = gram, .type = type};
     memcpy(hyper.own, &own, sizeof own);
     return hyper;
 }
@@ -79,8 +80,9 @@ static void *memory_of(size_t bytes) {
     return memory;
 }
 
-static void check_matrix(int rows, int columns, bool bf16, double tolerance) {
-    tr_hyper hyper = hyper_of(bf16);
+static void check_matrix(int rows, int columns, tr_dtype type, bool gram,
+                         double tolerance) {
+    tr_hyper hyper = hyper_of(type, gram);
     tr_orthogonal how = tr__optimizer_muon.matrices->orthogonal(&hyper, rows, columns);
     size_t count = (size_t)(rows * columns);
     float *x = malloc(count * sizeof *x);
@@ -117,15 +119,18 @@ static void matrices_become_orthogonal(void **state) {
                                     {33, 65}, {128, 40}, {1, 90}, {48, 192}};
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        check_matrix(shapes[i][0], shapes[i][1], false, 1e-4);
-        check_matrix(shapes[i][0], shapes[i][1], true, 5e-2);
+        for (int gram = 0; gram < 2; gram++) {
+            check_matrix(shapes[i][0], shapes[i][1], TR_F32, gram, 1e-4);
+            check_matrix(shapes[i][0], shapes[i][1], TR_BF16, gram, gram ? 1e-1 : 5e-2);
+            check_matrix(shapes[i][0], shapes[i][1], TR_F16, gram, 1e-2);
+        }
     }
 }
 
 // By hand, with lr 0.02, momentum 0.9 and no gradient scale.
 static void directions_are_nesterovs(void **state) {
     float grad[2] = {1, -2}, buffer[2] = {0.5F, 0}, direction[2];
-    tr_hyper hyper = hyper_of(false);
+    tr_hyper hyper = hyper_of(TR_F32, false);
     tr_update update = {.grad = grad, .state = {buffer}, .count = 2, .grad_scale = 0.5};
     (void)state;
     tr__optimizer_muon.matrices->direct(&hyper, &update, direction);
@@ -136,7 +141,7 @@ static void directions_are_nesterovs(void **state) {
 }
 
 static void rates_follow_the_sides(void **state) {
-    tr_hyper hyper = hyper_of(false);
+    tr_hyper hyper = hyper_of(TR_F32, false);
     tr_muon_hyper own = tr__muon_hyper(&hyper);
     (void)state;
     tr_orthogonal how = tr__optimizer_muon.matrices->orthogonal(&hyper, 400, 100);
@@ -148,6 +153,10 @@ static void rates_follow_the_sides(void **state) {
     memcpy(hyper.own, &own, sizeof own);
     how = tr__optimizer_muon.matrices->orthogonal(&hyper, 100, 400);
     assert_float_equal(how.step, 0.02 * 0.2 * 20, 1e-12);
+    own.adjust = TR_MUON_SPECTRAL;
+    memcpy(hyper.own, &own, sizeof own);
+    how = tr__optimizer_muon.matrices->orthogonal(&hyper, 100, 400);
+    assert_float_equal(how.step, 0.02 * 0.5, 1e-12);
 }
 
 int main(void) {

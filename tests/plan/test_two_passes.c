@@ -39,6 +39,33 @@ static int64_t embeddings(const tr_plan *plan) {
            2 * head->wave_bytes;
 }
 
+// The loss goes by tiles, which grow with the batch until they are whole.
+static int64_t tiles(const tr_plan *plan) {
+    return tr_plan_ledger(plan)->bytes[TR_SPACE_DEVICE][TR_LEDGER_workspace];
+}
+
+static void memory_is_flat_up_to_256(void **state) {
+    int64_t tile = 128 * 512 * (int64_t)sizeof(float);
+    tr_plan *few = NULL;
+    tr_model *models[4];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int64_t g = (int64_t)FEW << 2 * i; // 4, 16, 64, 256
+        models[i] = test_model_pairs(0.1, M * g);
+        tr_plan *plan = make(models[i], g, 2);
+        few = few ? few : plan;
+        int64_t more = embeddings(plan) - embeddings(few) + tiles(plan) - tiles(few);
+        assert_true(device(plan) - device(few) <= more + 4 * TR_ALIGNMENT);
+        assert_true(tiles(plan) - tiles(few) <= tile + 4 * TR_ALIGNMENT);
+        if (plan != few) {
+            tr_plan_destroy(plan);
+            tr_model_destroy(models[i]);
+        }
+    }
+    tr_plan_destroy(few);
+    tr_model_destroy(models[0]);
+}
+
 static void memory_grows_by_embeddings_alone(void **state) {
     (void)state;
     for (int64_t wave = 1; wave <= 4; wave *= 2) {
@@ -185,6 +212,7 @@ static void a_second_forward_needs_a_reason(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_flat_up_to_256),
         cmocka_unit_test(memory_grows_by_embeddings_alone),
         cmocka_unit_test(what_is_below_the_loss_runs_twice),
         cmocka_unit_test(what_is_frozen_runs_once),

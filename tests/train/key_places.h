@@ -144,6 +144,7 @@ static const place places[] = {
     {"mlm.mask", "0.5", BERT("masked_lm")},
     {"mlm.random", "0.2", BERT("masked_lm")},
     {"mlm.whole_words", "true", BERT("masked_lm")},
+    {"mlm.next_sentence", "true", BERT("masked_lm")},
     {"data.plain_special", "true", PROSE},
     {"data.dtype", "u32", {"data.format=tokens", "data.train=wide.bin"}},
     {"data.labels", "labels.bin", {"data.format=tokens", "data.train=ids.bin"}},

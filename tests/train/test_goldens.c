@@ -175,6 +175,7 @@ int main(void) {
         TEN_UPDATES("bert-set"),
         TEN_UPDATES("roberta-value"),
         TEN_UPDATES("bert-masked"),
+        TEN_UPDATES("bert-next"),
         TEN_UPDATES("roberta-masked"),
         WHOLE_STEPS("bert-pairs"),
         WHOLE_STEPS("roberta-triples"),

@@ -6,12 +6,13 @@ transformers, tokenizers, safetensors and numpy:
 Each folder has the layout of make.py's: ten updates by AdamW of a small random model of
 transformers, whose own loss is computed text by text, in float64. <kind>-class: one label
 of several; -set: several labels of each text; -value: regression; -masked: masked tokens,
-as windows of ids with a file of labels.
+as windows of ids with a file of labels. bert-next: masked tokens and the next sentence.
 """
 import json
 import math
 import pathlib
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -22,6 +23,7 @@ from tokenizers import Tokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 OUT = ROOT / "goldens"
+PROGRAM = str(ROOT.parents[1] / "build" / "tranche")
 STEPS, BATCH, CLIP, LENGTH = 10, 6, 1.0, 24
 ADAMW = {"type": "AdamW", "params": {"lr": 3e-3, "betas": [0.9, 0.999], "eps": 1e-8,
                                      "weight_decay": 0.1}}
@@ -197,6 +199,39 @@ def make_masked(name, kind, seed):
         [loss_of(i) for i in range(windows)], lambda i: int((labels[i] >= 0).sum()))
 
 
+def make_next(name, kind, seed):
+    """Pairs of spans as `tranche inspect` shows them (build/tranche), with their masks; the
+    loss of a batch is transformers' own. The last batch of the epoch is short."""
+    model, _ = model_of(kind, "ForPreTraining", seed)
+    folder = begin(name, model)
+    rng = np.random.default_rng(seed)
+    documents = [" ".join(rng.choice(WORDS, rng.integers(2, 60))) for _ in range(26)]
+    (folder / "documents.txt").write_text("\n\n".join(documents))
+    run = {"task": "masked_lm", "mlm": {"next_sentence": True}, "data": {
+        "format": "text", "train": ["documents.txt"], "document_separator": "\n\n",
+        "tokenizer": TOKENIZERS[kind], "max_length": LENGTH, "order": "sequential"}}
+    (folder / "run.json").write_text(json.dumps({"model": "initial", "seed": 1, **run}))
+    shown = subprocess.run([PROGRAM, "inspect", "run.json", "--samples", "1000", "--json"],
+                           cwd=folder, check=True, capture_output=True, text=True).stdout
+    samples = json.loads(shown)["samples"]
+    assert (STEPS - 1) * BATCH < len(samples) < STEPS * BATCH, len(samples)
+
+    def whole(m, batch):
+        rows = {n: torch.tensor([samples[i][n] for i in batch])
+                for n in ("input_ids", "token_type_ids", "position_ids", "labels")}
+        used = rows["position_ids"].max(1, keepdim=True).values + 1
+        del rows["position_ids"]
+        follows = torch.tensor([samples[i]["next_sentence_label"][0] for i in batch])
+        loss = m(attention_mask=(torch.arange(LENGTH) < used).long(),
+                 next_sentence_label=follows, **rows).loss
+        return loss * sum(map(count_of, batch))
+
+    def count_of(i):
+        return sum(label >= 0 for label in samples[i]["labels"])
+
+    finish(folder, model, run, [None] * len(samples), count_of, whole)
+
+
 def allowed(own, other, asks, answers):
     """May `answers` of group `other` be a negative of `asks` of group `own`? Texts of both
     groups by name: not where it is a text that `own` has in either place, nor where both
@@ -275,6 +310,7 @@ GOLDENS = {
     "qwen3-class": one("qwen3-class", "Qwen3", 64),
     "bert-set": several("bert-set", "Bert", 65),
     "roberta-value": value("roberta-value", "Roberta", 66),
+    "bert-next": lambda: make_next("bert-next", "Bert", 74),
     "bert-masked": lambda: make_masked("bert-masked", "Bert", 67),
     "roberta-masked": lambda: make_masked("roberta-masked", "Roberta", 68),
 }

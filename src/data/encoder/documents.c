@@ -44,28 +44,61 @@ static bool goes_on(const tr_text_reading *r, int32_t id) {
 
 // ---- the special tokens around a text
 
-// Those before and behind it: what an empty text has, cut where the document's own ends
-// meet it.
+// Where a text stands in its frame, which is what an empty one has: behind so many of
+// the frame's tokens, of which the others end `whole`.
+static size_t place_in(const tr_token_ids *frame, const tr_token_ids *whole) {
+    for (size_t p = 0; whole->count >= frame->count && p <= frame->count; p++) {
+        size_t behind = frame->count - p;
+        size_t head = p * sizeof *frame->id, tail = behind * sizeof *frame->id;
+        if (memcmp(whole->id, frame->id, head) == 0 &&
+            memcmp(whole->id + whole->count - behind, frame->id + p, tail) == 0) {
+            return p;
+        }
+    }
+    return 0;
+}
+
 static tr_status find_frame(tr_text_reading *r, size_t *before, tr_error *err) {
     const tr_text_pair empty = {.size = sizeof empty, .first = "", .first_bytes = 0};
-    size_t whole = r->ids.count;
     tr_token_ids frame = {0};
     r->types.count = 0;
     tr_status status =
         tr_encoder_encode_pair(r->encoder, &empty, &frame, &r->types, NULL, err);
     r->frame = frame;
-    *before = 0;
-    bool framed = frame.count > 0 && whole >= frame.count;
-    for (size_t p = 0; status == TR_OK && framed && p <= frame.count; p++) {
-        size_t behind = frame.count - p;
-        size_t head = p * sizeof *frame.id, tail = behind * sizeof *frame.id;
-        if (memcmp(r->ids.id, frame.id, head) == 0 &&
-            memcmp(r->ids.id + whole - behind, frame.id + p, tail) == 0) {
-            *before = p;
-            break;
-        }
-    }
+    *before = place_in(&frame, &r->ids);
     return status;
+}
+
+// The place of `text` in the frame of a pair, as its first part, or its second, and the
+// type of its tokens there.
+static tr_status find_part(tr_text_reading *r, const tr_text_pair *text, bool second,
+                           tr_pair_part *part, tr_error *err) {
+    tr_text_pair pair = *text;
+    tr_token_ids whole = {0};
+    pair.second = second ? text->first : "";
+    pair.second_bytes = second ? text->first_bytes : 0;
+    pair.first = second ? "" : text->first;
+    pair.first_bytes = second ? 0 : text->first_bytes;
+    r->types.count = 0;
+    tr_status status =
+        tr_encoder_encode_pair(r->encoder, &pair, &whole, &r->types, NULL, err);
+    if (status == TR_OK) {
+        part->place = place_in(&r->pairs->ids, &whole);
+        part->type = r->types.id[part->place];
+    }
+    tr_token_ids_release(&whole);
+    return status;
+}
+
+// `text` has tokens of its own.
+static tr_status find_pair_frame(tr_text_reading *r, const tr_text_pair *text,
+                                 tr_error *err) {
+    const tr_text_pair empty = {.size = sizeof empty, .first = "", .second = ""};
+    tr_pair_frame *pairs = r->pairs;
+    tr_status status = tr_encoder_encode_pair(r->encoder, &empty, &pairs->ids,
+                                              &pairs->types, NULL, err);
+    status = status == TR_OK ? find_part(r, text, false, &pairs->part[0], err) : status;
+    return status == TR_OK ? find_part(r, text, true, &pairs->part[1], err) : status;
 }
 
 static tr_status no_memory(tr_error *err) {
@@ -102,6 +135,10 @@ static tr_status add_pieces(tr_text_reading *r, size_t before, tr_text_list *lis
     size_t length = (size_t)r->options->sequence_length, frame = r->frame.count;
     size_t end = r->ids.count - (frame - before);
     tr_status status = TR_OK;
+    if (r->pairs) { // spans are taken from it, each with other tokens around it
+        r->frame.count = 0;
+        return end > before ? add_piece(r, 0, before, end, list, err) : TR_OK;
+    }
     if (length <= frame) {
         return tr_fail(err, TR_DATA,
                        "data.max_length is %zu, and the tokenizer puts %zu tokens "
@@ -127,5 +164,9 @@ tr_status tr__document_add(tr_text_reading *r, const char *text, size_t bytes,
         tr_encoder_encode_pair(r->encoder, &whole, &r->ids, &r->types, NULL, err);
     tr_token_ids_release(&r->frame);
     status = status == TR_OK ? find_frame(r, &before, err) : status;
+    if (status == TR_OK && r->pairs && r->pairs->ids.count == 0 &&
+        r->ids.count > r->frame.count) {
+        status = find_pair_frame(r, &whole, err);
+    }
     return status == TR_OK ? add_pieces(r, before, list, err) : status;
 }

@@ -1,5 +1,7 @@
 #include "data/encoder/masking.h"
 
+#include "text/tokenizer/folder.h"
+
 #include "base/hash.h"
 #include "base/rng.h"
 
@@ -61,4 +63,19 @@ void tr__mask_row(const tr_masker *m, int64_t epoch, int64_t row, int64_t length
             ids[i] = replace(m, ids[i], draws);
         }
     }
+}
+
+tr_status tr__masker_begin(const tr_data_options *options, const tr_text_tokenizer *by,
+                           tr_masker *out, tr_error *err) {
+    *out = (tr_masker){.how = options->masking,
+                       .vocabulary = tr_tokenizer_vocabulary(by->tokenizer),
+                       .seed = options->seed};
+    tr_status status = tr__tokenizer_mask(by->tokenizer, by->folder, &out->mask, err);
+    return status == TR_OK && out->mask < 0
+               ? tr_fail(err, TR_DATA,
+                         "data.tokenizer: %s has no token that stands for a masked one "
+                         "(mask_token of tokenizer_config.json, \"[MASK]\", "
+                         "\"<mask>\"), which task \"masked_lm\" needs",
+                         by->file)
+               : status;
 }

@@ -2,6 +2,8 @@
 #ifndef TR_DATA_ENCODER_MASKING_H
 #define TR_DATA_ENCODER_MASKING_H
 
+#include "data/text/text_tokenizer.h"
+
 #include <tranche/data.h>
 
 // What a token of a row is to masking.
@@ -17,6 +19,10 @@ typedef struct tr_masker {
     int64_t vocabulary; // random tokens are below
     uint64_t seed;
 } tr_masker;
+
+// As the options say, with the mask token of the tokenizer. TR_DATA: it has none.
+tr_status tr__masker_begin(const tr_data_options *options, const tr_text_tokenizer *by,
+                           tr_masker *out, tr_error *err);
 
 // Masks ids [length] of a row in an epoch, in place. labels: [length], the role of each
 // token, becomes the token that was there, where it was chosen; else TR_NO_TARGET.

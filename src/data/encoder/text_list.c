@@ -59,8 +59,8 @@ static tr_status add_text(tr_text_reading *r, const tr_text_pair *texts,
     bool cut = false;
     if (r->options->masked && texts->second) {
         return tr_fail(err, TR_DATA,
-                       "the record is a pair of texts, and a masked model reads single "
-                       "ones (mlm.next_sentence is not there)");
+                       "the record is a pair of texts, and a masked model reads whole "
+                       "documents, of which mlm.next_sentence takes pairs itself");
     }
     if (r->options->masked) {
         return tr__document_add(r, texts->first, texts->first_bytes, list, err);

@@ -17,6 +17,18 @@ typedef struct tr_text_list { // zero-initialized: empty
     int64_t count, cut; // texts; those that are longer than a row
 } tr_text_list;
 
+// The special tokens around two texts, with their types. Part i stands before token
+// part[i].place of them, and its tokens are of type part[i].type.
+typedef struct tr_pair_part {
+    size_t place;
+    int32_t type;
+} tr_pair_part;
+
+typedef struct tr_pair_frame { // zero-initialized: not known
+    tr_token_ids ids, types;
+    tr_pair_part part[2];
+} tr_pair_frame;
+
 // How texts are read.
 typedef struct tr_text_reading {
     const tr_data_options *options;
@@ -26,6 +38,8 @@ typedef struct tr_text_reading {
     tr_token_ids ids, types; // of the text that was encoded last
     tr_token_ids frame;      // of masked models: the special tokens around a text
     int words;               // likewise: tr_word_form
+    tr_pair_frame *pairs;    // likewise: documents stay whole, and without special
+                             // tokens, and the frame of pairs is found; NULL: not so
 } tr_text_reading;
 
 // Reads the texts of all files. TR_DATA names file and line.

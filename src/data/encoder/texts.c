@@ -2,11 +2,11 @@
 
 #include "data/encoder/equal_texts.h"
 #include "data/encoder/masking.h"
+#include "data/encoder/span_pairs.h"
 #include "data/encoder/text_list.h"
 #include "data/sources/dataset.h"
 #include "data/text/pack.h"
 #include "data/text/text_files.h"
-#include "text/tokenizer/folder.h"
 
 #include "base/checked.h"
 #include "base/hash.h"
@@ -212,6 +212,9 @@ static tr_status hash(const tr_data_options *options, const tr_text_tokenizer *b
                               options->masking.random, options->masking.whole_words,
                               (double)options->seed};
         *out = tr__hash_more(*out, how, sizeof how);
+        if (options->masking.next_sentence) {
+            *out = tr__hash_more(*out, "pairs", 5);
+        }
     }
     for (int64_t i = 0; options->label_names && i < options->label_count; i++) {
         const char *name = options->label_names[i];
@@ -248,22 +251,6 @@ static tr_status check(const tr_data_options *options, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status find_mask(texts *t, const tr_data_options *options,
-                           const tr_text_tokenizer *by, tr_error *err) {
-    t->masker = (tr_masker){.how = options->masking,
-                            .vocabulary = tr_tokenizer_vocabulary(by->tokenizer),
-                            .seed = options->seed};
-    tr_status status =
-        tr__tokenizer_mask(by->tokenizer, by->folder, &t->masker.mask, err);
-    return status == TR_OK && t->masker.mask < 0
-               ? tr_fail(err, TR_DATA,
-                         "data.tokenizer: %s has no token that stands for a masked one "
-                         "(mask_token of tokenizer_config.json, \"[MASK]\", "
-                         "\"<mask>\"), which task \"masked_lm\" needs",
-                         by->file)
-               : status;
-}
-
 static tr_status read_texts(texts *t, const tr_data_options *options,
                             const tr_text_tokenizer *by, const tr_joined *files,
                             const char *key, tr_error *err) {
@@ -288,7 +275,7 @@ static tr_status read_texts(texts *t, const tr_data_options *options,
         status = packed ? pack(t, err) : pad(t, group ? options->group_texts : 1, err);
     }
     if (status == TR_OK && t->masked) {
-        status = find_mask(t, options, by, err);
+        status = tr__masker_begin(options, by, &t->masker, err);
     }
     if (status == TR_OK) {
         say(t, options, key);
@@ -329,29 +316,44 @@ static tr_status wrap(texts *t, const tr_data_options *options, const tr_joined 
     return status;
 }
 
-static tr_status open_texts(const tr_data_options *options, const tr_text_tokenizer *by,
-                            const tr_joined *files, const char *key, tr_dataset **out,
-                            tr_error *err) {
-    uint64_t state = 0, content = 0;
+static tr_status open_rows(const tr_data_options *options, const tr_text_tokenizer *by,
+                           const tr_joined *files, const char *key, uint64_t content,
+                           tr_dataset **out, tr_error *err) {
     texts *t = tr__calloc(1, sizeof *t);
     if (!t) {
         return tr_fail(err, TR_MEMORY, "no memory for texts");
     }
-    tr_status status = tr__text_files_state(files, &state, err);
-    if (status == TR_OK) {
-        status = hash(options, by, files, &content, err);
-    }
-    if (status == TR_OK) {
-        status = read_texts(t, options, by, files, key, err);
-    }
-    if (status == TR_OK) {
-        status = tr__text_files_check(files, state, key, err);
-    }
+    tr_status status = read_texts(t, options, by, files, key, err);
     if (status != TR_OK) {
         destroy(t);
         return status;
     }
     return wrap(t, options, files, content, out, err);
+}
+
+// The files are not to change meanwhile.
+static tr_status open_texts(const tr_data_options *options, const tr_text_tokenizer *by,
+                            const tr_joined *files, const char *key, tr_dataset **out,
+                            tr_error *err) {
+    uint64_t state = 0, content = 0;
+    bool pairs = options->masked && options->masking.next_sentence;
+    tr_status status = tr__text_files_state(files, &state, err);
+    if (status == TR_OK) {
+        status = hash(options, by, files, &content, err);
+    }
+    if (status == TR_OK) {
+        status = (pairs ? tr__span_pairs_open : open_rows)(options, by, files, key,
+                                                           content, out, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    status = tr__text_files_check(files, state, key, err);
+    if (status != TR_OK) {
+        tr_dataset_destroy(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 tr_status tr__texts_open(const tr_data_options *options, const tr_data_files *files,

@@ -1,5 +1,6 @@
 #include "data/order/feed.h"
 
+#include "data/order/loss_weights.h"
 #include "data/sources/dataset.h"
 #include "data/sources/ids.h"
 
@@ -28,6 +29,8 @@ struct tr_feed {
     // Of whoever fills: the step, its rows, its micro-batches so far, and all of them.
     int64_t step, cursor, micro_of_step, number;
     tr_batch now;
+    tr_loss_weights weights;
+    float weight; // of the step's samples
 
     bool alone; // filled by the thread that acquires, as it asks: there is no other
     pthread_t thread;
@@ -44,22 +47,46 @@ struct tr_feed {
 
 // ---- the thread
 
+// The sample of this global index, as the data set counts: a batch lies in one epoch.
+static int64_t sample_of(const tr_feed *feed, int64_t global) {
+    const tr_feed_options *o = &feed->options;
+    int64_t per_epoch = o->batcher.samples;
+    int64_t all =
+        tr__dataset_has_epochs(o->dataset) ? tr_dataset_samples(o->dataset) : 0;
+    return tr__order_sample(&o->order, global / per_epoch, global % per_epoch) +
+           global / per_epoch * all;
+}
+
+// What the second loss of the samples [first, first + count) weighs.
+static tr_status weigh(tr_feed *feed, int64_t first, int64_t count, tr_error *err) {
+    int64_t targets = 0;
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < count && feed->weights.dataset && status == TR_OK; i++) {
+        if (atomic_load(&feed->stop)) {
+            return TR_OK; // nobody will look at the rows
+        }
+        status = tr__loss_weights_count(&feed->weights, sample_of(feed, first + i),
+                                        &targets, err);
+    }
+    feed->weight = (float)((double)tr__max_i64(targets, 1) / (double)count);
+    return status;
+}
+
 // rows: [count] of the slot, from row `row` on; `global`: index of the first. A batch
 // lies in one epoch.
 static tr_status read_rows(tr_feed *feed, char *slot, int64_t row, int64_t count,
                            int64_t global, tr_error *err) {
-    int64_t index[PIECE], per_epoch = feed->options.batcher.samples;
-    bool epochs = tr__dataset_has_epochs(feed->options.dataset);
-    int64_t all = epochs ? tr_dataset_samples(feed->options.dataset) : 0;
+    int64_t index[PIECE];
     void *rows[TR_BATCH_TENSORS_MAX];
     for (int64_t i = 0; i < count; i++) {
-        index[i] = tr__order_sample(&feed->options.order, global / per_epoch,
-                                    global % per_epoch + i) +
-                   global / per_epoch * all;
+        index[i] = sample_of(feed, global + i);
     }
     tr__batch_rows(tr_dataset_tensors(feed->options.dataset), &feed->batch, slot,
                    feed->options.micro_batch, row, rows);
     tr_status status = tr_dataset_read(feed->options.dataset, index, count, rows, err);
+    if (status == TR_OK && feed->weights.dataset) {
+        tr__loss_weights_put(&feed->weights, feed->weight, count, rows);
+    }
     return status == TR_OK && feed->options.model
                ? tr__ids_check_rows(feed->options.dataset, feed->options.model, rows,
                                     (tr_sample_list){index, count}, err)
@@ -112,6 +139,15 @@ static void end(tr_feed *feed, tr_status status) {
     pthread_mutex_unlock(&feed->lock);
 }
 
+static tr_status weigh_step(tr_feed *feed, tr_error *err) {
+    bool whole = feed->options.weigh_whole;
+    if (whole && feed->step > 0) {
+        return TR_OK; // as the first step has found
+    }
+    return whole ? weigh(feed, 0, feed->options.batcher.samples, err)
+                 : weigh(feed, feed->now.first, feed->now.count, err);
+}
+
 // Fills the next slot of the ring, which is free, or ends the feed.
 static void fill_next(tr_feed *feed) {
     const tr_feed_options *options = &feed->options;
@@ -124,13 +160,17 @@ static void fill_next(tr_feed *feed) {
         end(feed, TR_OK);
         return;
     }
+    tr_status status = TR_OK;
     if (feed->micro_of_step == 0) {
         feed->now = tr__batcher_next(&options->batcher, feed->cursor);
         feed->cursor = feed->now.next;
+        status = weigh_step(feed, &feed->error);
     }
     int64_t micro = options->first_micro + feed->micro_of_step++ % options->micros;
-    tr_status status = fill_slot(feed, feed->number++ % options->slots, feed->now,
-                                 micro, &feed->error);
+    if (status == TR_OK) {
+        status = fill_slot(feed, feed->number++ % options->slots, feed->now, micro,
+                           &feed->error);
+    }
     if (status == TR_OK) {
         publish(feed);
     } else {
@@ -240,6 +280,7 @@ static void free_feed(tr_feed *feed) {
     pthread_cond_destroy(&feed->filled_more);
     pthread_cond_destroy(&feed->released_more);
     pthread_mutex_destroy(&feed->lock);
+    tr__loss_weights_end(&feed->weights);
     tr__free(feed->micro);
     tr__free(feed);
 }
@@ -257,6 +298,12 @@ tr_status tr__feed_create(const tr_feed_options *options, tr_feed **out,
         tr__free(feed);
         tr__free(micro);
         return tr_fail(err, TR_MEMORY, "no memory for the data feed");
+    }
+    status = tr__loss_weights_begin(options->dataset, &feed->weights, err);
+    if (status != TR_OK) {
+        tr__free(feed);
+        tr__free(micro);
+        return status;
     }
     feed->options = *options;
     feed->micro = micro;

@@ -32,6 +32,8 @@ typedef struct tr_feed_options {
     int64_t first_micro; // of a step, the micro-batches [first_micro, first_micro +
     int64_t micros;      // micros) are fed: those of one rank
     int64_t rounds;      // of a step; 0: one
+    bool weigh_whole;    // a second loss weighs the same in all steps, which are parts
+                         // of one evaluation (data/order/loss_weights.h)
     int64_t slots;       // of the ring, > 0; as many may be held at once
     void *memory;        // [slots * bytes of a slot], aligned as a slot
 } tr_feed_options;

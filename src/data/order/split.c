@@ -117,6 +117,9 @@ static tr_status create_part(const split_part *model, tr_dataset **out, tr_error
         if (tr__dataset_has_epochs(self->whole)) {
             tr__dataset_mark_epochs(*out);
         }
+        if (tr__dataset_has_weights(self->whole)) {
+            tr__dataset_mark_weights(*out);
+        }
     }
     return status;
 }

@@ -9,7 +9,7 @@ struct tr_dataset {
     tr_dataset_source source; // about: owned
     tr_data_identity identity;
     _Atomic int users;
-    bool chats, epochs;
+    bool chats, epochs, weights;
 };
 
 tr_status tr__dataset_create(const tr_dataset_source *source, tr_dataset **out,
@@ -57,6 +57,14 @@ void tr__dataset_mark_epochs(tr_dataset *dataset) {
 
 bool tr__dataset_has_epochs(const tr_dataset *dataset) {
     return dataset->epochs;
+}
+
+void tr__dataset_mark_weights(tr_dataset *dataset) {
+    dataset->weights = true;
+}
+
+bool tr__dataset_has_weights(const tr_dataset *dataset) {
+    return dataset->weights;
 }
 
 void tr__dataset_names(tr_dataset *dataset, uint64_t names) {

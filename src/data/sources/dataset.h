@@ -29,6 +29,10 @@ bool tr__dataset_has_chats(const tr_dataset *dataset);
 // Its samples are others in each epoch: in epoch e sample i is read as e * samples + i.
 void tr__dataset_mark_epochs(tr_dataset *dataset);
 bool tr__dataset_has_epochs(const tr_dataset *dataset);
+// Its tensor TR_LOSS_WEIGHTS (base/batch.h) is to be filled by what reads whole steps
+// (data/order/loss_weights.h).
+void tr__dataset_mark_weights(tr_dataset *dataset);
+bool tr__dataset_has_weights(const tr_dataset *dataset);
 // Formats tell the hash of names; without this it is the dataset's own hash.
 void tr__dataset_names(tr_dataset *dataset, uint64_t names);
 void tr__dataset_identify(tr_dataset *dataset, const tr_data_identity *identity);

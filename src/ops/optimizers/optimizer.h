@@ -52,7 +52,8 @@ typedef struct tr_adaptation {
 // A = X X^T; and the update p = keep p - step X.
 typedef struct tr_orthogonal {
     int steps;
-    bool bf16; // results are rounded
+    tr_dtype type; // to which results are rounded: TR_F32, TR_BF16, TR_F16
+    bool gram;     // on A alone, where that is less work; the same but for rounding
     double a, b, c, eps;
     double keep, step;
 } tr_orthogonal;

@@ -15,7 +15,8 @@ static tr_status no_memory(const tr_compiler *c) {
 // Must the forward make this value, whether or not another node reads it?
 static bool is_result(const tr_compiler *c, tr_variant variant, tr_value value) {
     const tr_value_info *info = &c->graph->values[value];
-    bool asks = variant == TR_VARIANT_EVALUATE || variant == TR_VARIANT_INFERENCE;
+    bool evaluates = variant == TR_VARIANT_EVALUATE;
+    bool asks = evaluates || variant == TR_VARIANT_INFERENCE;
     for (int i = 0; i < c->graph->output_count; i++) {
         if (c->graph->output[i] == value) {
             return variant != TR_VARIANT_RECOMPUTE;
@@ -23,7 +24,10 @@ static bool is_result(const tr_compiler *c, tr_variant variant, tr_value value) 
     }
     // What passes from segment to segment is read by another node.
     bool keeps = !asks && variant != TR_VARIANT_SAVES_NOTHING;
-    return info->sums || info->kind == TR_VALUE_LOGITS
+    if (info->sums) { // inference has logits in the place of a loss
+        return evaluates;
+    }
+    return info->kind == TR_VALUE_LOGITS
                ? asks
                : (info->wave && !asks) || (c->saved_offset[value] >= 0 && keeps);
 }

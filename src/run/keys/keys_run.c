@@ -98,6 +98,14 @@ static const tr_key keys[] = {
      .idle = tr__idle_no_masks,
      .why = "it is of \"task\": \"masked_lm\" on texts",
      .doc = "all tokens of a word are chosen together"},
+    {.path = "mlm.next_sentence",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .idle = tr__idle_no_masks,
+     .why = "it is of \"task\": \"masked_lm\" on texts",
+     .doc =
+         "a sample is two spans, and the model is to tell whether the second follows "
+         "the first; half of them are of another document"},
     {.path = "freeze",
      .types = TR_KEY_TEXT | TR_KEY_LIST,
      .elements = TR_KEY_TEXT,

@@ -89,7 +89,8 @@ static tr_masking masking_of(const tr_config *config) {
     return (tr_masking){.probability = tr__config_number(config, "mlm.probability"),
                         .mask = tr__config_number(config, "mlm.mask"),
                         .random = tr__config_number(config, "mlm.random"),
-                        .whole_words = tr__config_bool(config, "mlm.whole_words")};
+                        .whole_words = tr__config_bool(config, "mlm.whole_words"),
+                        .next_sentence = tr__config_bool(config, "mlm.next_sentence")};
 }
 
 static tr_data_options data_options(tr_run *run) {

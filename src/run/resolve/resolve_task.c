@@ -77,16 +77,25 @@ static tr_status read_way(tr_run *run, tr_sentence *sentence, tr_error *err) {
 
 // ---- what is recorded
 
-static tr_status record_packing(tr_run *run, tr_model_task task, tr_error *err) {
+static tr_status record_packing(tr_run *run, const tr_task_settings *settings,
+                                tr_error *err) {
     const char *format = tr__config_text(run->config, "data.format");
     bool texts = strcmp(format, "jsonl") == 0 || strcmp(format, "text") == 0;
+    bool alone = settings->task == TR_TASK_CLASSIFICATION || settings->next_sentence;
+    if (settings->next_sentence && tr__config_bool(run->config, "data.packing")) {
+        return tr_fail(
+            err, TR_USAGE,
+            "data.packing: a pair of mlm.next_sentence has a row of its own, "
+            "which its spans fill; remove it");
+    }
     if (!texts || tr__config_is_given(run->config, "data.packing")) {
         return TR_OK;
     }
     return tr__config_resolve_bool(
-        run->config, "data.packing", task != TR_TASK_CLASSIFICATION, TR_ORIGIN_DERIVED,
-        task == TR_TASK_CLASSIFICATION ? "a sample is a text"
-                                       : "an encoder sees each text alone",
+        run->config, "data.packing", !alone, TR_ORIGIN_DERIVED,
+        settings->next_sentence ? "a sample is a pair of spans"
+        : alone                 ? "a sample is a text"
+                                : "an encoder sees each text alone",
         err);
 }
 
@@ -105,7 +114,7 @@ static tr_status record(tr_run *run, const tr_task_settings *settings,
             TR_ORIGIN_DERIVED, sentence->there ? "the model's folder" : "left out",
             err);
     }
-    return status == TR_OK ? record_packing(run, settings->task, err) : status;
+    return status == TR_OK ? record_packing(run, settings, err) : status;
 }
 
 static void read_contrast(const tr_run *run, tr_contrastive_way *out) {
@@ -147,6 +156,7 @@ tr_status tr__run_resolve_task(tr_run *run, int64_t *length, tr_error *err) {
     if (settings.task == TR_TASK_MASKED_LM &&
         strcmp(tr__config_text(run->config, "data.format"), "tokens") != 0) {
         settings.masked = tr__config_number(run->config, "mlm.probability");
+        settings.next_sentence = tr__config_bool(run->config, "mlm.next_sentence");
     }
     double told = tr__config_number(run->config, "mlm.mask") +
                   tr__config_number(run->config, "mlm.random");

@@ -50,6 +50,7 @@ static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
         .micro_batch = m,
         .first_micro = r->rank * r->share,
         .micros = r->share,
+        .weigh_whole = true,
         .slots = r->engine->plan->slots[1],
         .memory = tr__executor_ring(r->engine->executor, 1),
     };

@@ -18,9 +18,9 @@ static const char *const folders[] = {"gpt2-odd", "gpt2-frozen", "llama", "llama
 
 // Models of whole texts, and of masked tokens: they have no slices of a vocabulary, and
 // the loss of pairs is over the whole wave.
-static const char *const encoders[] = {"qwen3-class", "bert-masked", "bert-pairs",
-                                       "roberta-triples"};
-enum { FIRST_OF_PAIRS = 2 };
+static const char *const encoders[] = {"qwen3-class", "bert-masked", "bert-next",
+                                       "bert-pairs", "roberta-triples"};
+enum { FIRST_OF_PAIRS = 3 };
 
 #define STAGE      "zero_optimization.stage="
 #define OPTIMIZER  "zero_optimization.offload_optimizer.device="

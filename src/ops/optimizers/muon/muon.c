@@ -26,8 +26,9 @@ static void direct(const tr_hyper *hyper, const tr_update *update, float *direct
 }
 
 static double adjust(tr_muon_adjust how, double rows, double columns) {
-    return how == TR_MUON_MATCH_RMS ? 0.2 * sqrt(fmax(rows, columns))
-                                    : sqrt(fmax(1, rows / columns));
+    return how == TR_MUON_MATCH_RMS  ? 0.2 * sqrt(fmax(rows, columns))
+           : how == TR_MUON_SPECTRAL ? sqrt(rows / columns)
+                                     : sqrt(fmax(1, rows / columns));
 }
 
 static tr_orthogonal orthogonal(const tr_hyper *hyper, int64_t rows, int64_t columns) {
@@ -37,7 +38,8 @@ static tr_orthogonal orthogonal(const tr_hyper *hyper, int64_t rows, int64_t col
                            .b = -4.775,
                            .c = 2.0315,
                            .eps = 1e-7,
-                           .bf16 = own.bf16,
+                           .type = own.type,
+                           .gram = own.gram,
                            .keep = 1 - hyper->lr * hyper->weight_decay,
                            .step = hyper->lr *
                                    adjust(own.adjust, (double)rows, (double)columns)};

@@ -10,6 +10,7 @@
 typedef enum tr_muon_adjust {
     TR_MUON_ORIGINAL,  // sqrt(max(1, rows / columns))
     TR_MUON_MATCH_RMS, // 0.2 sqrt(max(rows, columns)): steps as large as AdamW's
+    TR_MUON_SPECTRAL,  // sqrt(rows / columns)
 } tr_muon_adjust;
 
 typedef struct tr_muon_hyper {
@@ -17,7 +18,8 @@ typedef struct tr_muon_hyper {
     int32_t steps; // of Newton-Schulz
     tr_muon_adjust adjust;
     bool nesterov;
-    bool bf16; // results of the products are rounded
+    bool gram;     // iterations on the short side alone
+    tr_dtype type; // to which results of the products are rounded
 } tr_muon_hyper;
 
 _Static_assert(sizeof(tr_muon_hyper) <= TR_HYPER_BYTES, "they fit in tr_hyper.own");
