@@ -121,7 +121,7 @@ if HAS_TORCH:
 
         def __init__(self, draw: random.Random, layers: list[Any]) -> None:
             super().__init__()
-            self.table = nn.Embedding(7, 8)
+            self.table = nn.Embedding(7, 8, draw.choice([None, 3]))
             self.places = nn.Embedding(5, 8) if draw.random() < 0.5 else None
             self.layers = nn.Sequential(*layers)
             self.head = nn.Linear(8, 7, bias=False)

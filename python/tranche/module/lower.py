@@ -399,18 +399,11 @@ class Lowering(Shaping):
         return key
 
     def ids(self, lookup: Any) -> Value:
-        """Numbers of rows; that of a row without a gradient becomes one of none."""
-        rows, padding = int(lookup.table.meta["val"].shape[0]), lookup.padding
-        if padding is None and lookup.data in self.traced.inputs:
+        """Numbers of rows of a table."""
+        if lookup.data in self.traced.inputs:
             return self.data(lookup.data)
-        if padding is None:
-            return self.prepared("ids", lookup.data, lambda ids: ids, below=rows)
-
-        def finish(ids: Any) -> Any:
-            moved = ids + (ids >= rows)  # so that a wrong one stays wrong
-            return torch.where(ids == padding, rows, moved)
-
-        return self.prepared("ids", lookup.data, finish, below=rows + 1)
+        rows = int(lookup.table.meta["val"].shape[0])
+        return self.prepared("ids", lookup.data, lambda ids: ids, below=rows)
 
     def prepared(
         self, name: str, node: Any, finish: Any, below: int | None = None
