@@ -69,6 +69,10 @@ class Reading:
     def is_parameter(self, node: Any) -> bool:
         return node in self.traced.parameters
 
+    def is_of_batch(self, node: Any) -> bool:
+        """Are values of the batch in it?"""
+        return node in self._of_batch
+
     def is_of_batch_alone(self, node: Any) -> bool:
         """Are there no parameters in it, and nothing drawn?"""
         found = Region.of(node)
