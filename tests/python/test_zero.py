@@ -86,7 +86,8 @@ large = made(128)
 print((told("VmRSS") - before) >> 20)
 before = told("VmRSS")
 engine = trained(made(16))
-ledger = sum(row.bytes for row in engine.plan.ledger if row.space in ("device", "host"))
+rows = [row for row in engine.plan.ledger if row.category == "total"]
+ledger = sum(row.bytes for row in rows if row.space != "nvme")
 print((told("VmHWM") - before - ledger) >> 20)
 """
 
