@@ -34,9 +34,6 @@ def size() -> int:
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_world_size())
-    if not _is_told():
-        told = slurm.place() if importlib.util.find_spec("torch") else None
-        os.environ.update(told or {})
     return int(os.environ["WORLD_SIZE"]) if _is_told() else 1
 
 
@@ -47,8 +44,13 @@ def _is_told() -> bool:
 def leads(launcher: str) -> bool:
     """Are the ranks PyTorch's, although another launcher has left its traces? torchrun
     runs inside of srun, and srun alone connects nobody."""
-    torchrun = "TORCHELASTIC_RUN_ID" in os.environ and _is_told()
-    return torchrun or (launcher == "srun" and size() > 1)
+    if "TORCHELASTIC_RUN_ID" in os.environ and _is_told():
+        return True
+    if launcher != "srun":  # mpirun's daemons may be a step of srun's
+        return False
+    if size() == 1 and importlib.util.find_spec("torch"):
+        os.environ.update(slurm.place() or {})
+    return size() > 1
 
 
 class Group:

@@ -168,6 +168,20 @@ class Torchrun(InFolder):
         self.assertIn("rank 1 of 2", done.stdout)
         run_program("diff", "torch", "slurm")
 
+    @needs_mpi
+    def test_ranks_of_mpirun_inside_of_a_step(self) -> None:
+        """Its daemons may be other tasks, of which each rank is told."""
+        step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "5"}
+        os.environ.update(step, SLURM_STEP_NODELIST="localhost")
+        try:
+            told = "import tranche; print('ranks', tranche.rank_count())"
+            done = self.start([*MPIRUN], told)
+        finally:
+            for name in (*step, "SLURM_STEP_NODELIST"):
+                del os.environ[name]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ranks 2", done.stdout)
+
     def test_hosts_of_slurm(self) -> None:
         for nodes, first in (
             ("node7", "node7"),
