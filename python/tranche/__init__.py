@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tranche import comm as comm
+    from tranche import zero as zero
     from tranche.callbacks import Callback, Evaluation, StepResult
     from tranche.engine import Engine, checkpoint_bytes, train
     from tranche._initialize import add_config_arguments, init_distributed, initialize
@@ -79,8 +80,6 @@ _ABSENT = {
     "ops": "the config's optimizer has what DeepSpeed's optimizers have",
     "pipe": "tranche.initialize takes the module as it is: a plan places its layers",
     "tp_model_init": "set tensor_parallel in a run file",
-    "zero": "make the module as usual; its parameters are views of the engine's "
-    "memory, and engine.whole() has them whole",
 }
 
 
@@ -95,8 +94,8 @@ def __getattr__(name: str) -> Any:
         return (
             f"{TRANCHE_VERSION_MAJOR}.{TRANCHE_VERSION_MINOR}.{TRANCHE_VERSION_PATCH}"
         )
-    if name == "comm":
-        return importlib.import_module("tranche.comm")
+    if name in ("comm", "zero"):
+        return importlib.import_module(f"tranche.{name}")
     if name in _ABSENT:
         told = f"DeepSpeed's {name} is not supported: {_ABSENT[name]}"
         raise Error(Status.USAGE, told)

@@ -1,10 +1,11 @@
-"""Ranks that torchrun, or another launcher of PyTorch's, has started: they exchange by
+"""Ranks that torchrun, another launcher of PyTorch's, or srun has started: they exchange by
 messages of torch.distributed, over gloo. Who sends what to whom, and the order of
 additions, are the library's, so results have the bits of MPI's ranks."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from tranche import _declarations as c
+from tranche import slurm
 from tranche._handle import field_type, sized
 from tranche._library import check, library
 from tranche.error import Error, Status
@@ -32,8 +34,23 @@ def size() -> int:
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_world_size())
-    told = all(os.environ.get(name) for name in _SET)
-    return int(os.environ["WORLD_SIZE"]) if told else 1
+    return int(os.environ["WORLD_SIZE"]) if _is_told() else 1
+
+
+def _is_told() -> bool:
+    return all(os.environ.get(name) for name in _SET)
+
+
+def leads(launcher: str) -> bool:
+    """Are the ranks PyTorch's, although another launcher has left its traces? torchrun
+    runs inside of srun, and srun alone connects nobody."""
+    if "TORCHELASTIC_RUN_ID" in os.environ and _is_told():
+        return True
+    if launcher != "srun":  # mpirun's daemons may be a step of srun's
+        return False
+    if size() == 1 and importlib.util.find_spec("torch"):
+        os.environ.update(slurm.place() or {})
+    return size() > 1
 
 
 class Group:

@@ -1,5 +1,5 @@
-"""A strategy for Lightning's Trainer: loops, callbacks, loggers, schedulers and checkpoints
-are Lightning's, and the steps are the engine's.
+"""Strategies for Lightning's Trainer: loops, callbacks, loggers, schedulers and
+checkpoints are Lightning's, and the steps are the engine's.
 
     trainer = lightning.Trainer(strategy=tranche.lightning.Strategy(), accelerator="cpu")
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-from lightning.pytorch.strategies import SingleDeviceStrategy
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from lightning.pytorch.utilities.model_helpers import is_overridden
 
 from tranche import ranks
@@ -45,18 +45,14 @@ def _places(module: Any) -> list[Any]:
         found.append(inner[0])
 
 
-class Strategy(SingleDeviceStrategy):
-    """Trains a LightningModule by a plan, in one process on the CPU. config: keys of run
-    files (execution, memory, zero_optimization, bf16, ...); sizes of the batch,
-    clipping, optimizer and rates are the Trainer's and the module's. fallback: as
-    tranche.initialize has it."""
+class _Steps:
+    """What a strategy of Lightning's does by an engine: all that is in its steps."""
 
-    strategy_name = "tranche"
+    lightning_module: Any
+    optimizers: Any
+    precision_plugin: Any
 
-    def __init__(
-        self, config: Mapping[str, Any] | None = None, *, fallback: str = "torch"
-    ) -> None:
-        super().__init__("cpu")
+    def _begin_with(self, config: Mapping[str, Any] | None, fallback: str) -> None:
         self.engine: ModuleEngine | None = None
         self._config = dict(config or {})
         self._fallback = fallback
@@ -73,7 +69,7 @@ class Strategy(SingleDeviceStrategy):
     # ---- setting up
 
     def setup(self, trainer: Any) -> None:
-        super().setup(trainer)
+        super().setup(trainer)  # type: ignore[misc]
         if trainer.state.fn != "fit":
             return
         self._check(trainer)
@@ -83,10 +79,6 @@ class Strategy(SingleDeviceStrategy):
 
     def _check(self, trainer: Any) -> None:
         module = self._own
-        if ranks.count() > 1:
-            raise _usage(
-                "several ranks are not supported: tranche.initialize trains on them"
-            )
         if not module.automatic_optimization or len(self.optimizers) != 1:
             raise _usage("one optimizer and automatic optimization are supported")
         if str(trainer.precision) != "32-true":
@@ -144,7 +136,7 @@ class Strategy(SingleDeviceStrategy):
             **self._config,
             "train_micro_batch_size_per_gpu": rows,
             "gradient_accumulation_steps": count,
-            "train_batch_size": rows * count,
+            "train_batch_size": rows * count * ranks.count(),
             "gradient_clipping": float(trainer.gradient_clip_val or 0),
         }
         (optimizer,) = self.optimizers
@@ -197,15 +189,15 @@ class Strategy(SingleDeviceStrategy):
 
     def validation_step(self, *given: Any, **named: Any) -> Any:
         with self._whole():
-            return super().validation_step(*given, **named)
+            return super().validation_step(*given, **named)  # type: ignore[misc]
 
     def test_step(self, *given: Any, **named: Any) -> Any:
         with self._whole():
-            return super().test_step(*given, **named)
+            return super().test_step(*given, **named)  # type: ignore[misc]
 
     def predict_step(self, *given: Any, **named: Any) -> Any:
         with self._whole():
-            return super().predict_step(*given, **named)
+            return super().predict_step(*given, **named)  # type: ignore[misc]
 
     def teardown(self) -> None:
         for module, _ in self._forwards:
@@ -214,17 +206,17 @@ class Strategy(SingleDeviceStrategy):
         if self.engine is not None:
             self.engine.destroy()
         self.engine = self._trained = None
-        super().teardown()
+        super().teardown()  # type: ignore[misc]
 
     # ---- checkpoints: Lightning's own, with torch's names of the states
 
     def lightning_module_state_dict(self) -> dict[str, Any]:
         with self._whole():
-            state = super().lightning_module_state_dict()
+            state = super().lightning_module_state_dict()  # type: ignore[misc]
             return {name: values.clone() for name, values in state.items()}
 
     def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
-        found: dict[str, Any] = super().optimizer_state(optimizer)
+        found: dict[str, Any] = super().optimizer_state(optimizer)  # type: ignore[misc]
         engine = self.engine
         if engine is None or not engine.begun:
             return found
@@ -269,3 +261,51 @@ class Strategy(SingleDeviceStrategy):
                     states.setdefault(part, {})[name] = values
         self._states = None
         return Saved({}, states, updates, 0, 0, None, {})
+
+
+class Strategy(_Steps, SingleDeviceStrategy):
+    """Trains a LightningModule by a plan, in one process on the CPU. config: keys of run
+    files (execution, memory, zero_optimization, bf16, ...); sizes of the batch,
+    clipping, optimizer and rates are the Trainer's and the module's. fallback: as
+    tranche.initialize has it."""
+
+    strategy_name = "tranche"
+
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, *, fallback: str = "torch"
+    ) -> None:
+        super().__init__("cpu")
+        self._begin_with(config, fallback)
+
+    def _check(self, trainer: Any) -> None:
+        if ranks.count() > 1:
+            raise _usage("it is of one process: RanksStrategy trains on several ranks")
+        super()._check(trainer)
+
+
+class RanksStrategy(_Steps, DDPStrategy):
+    """The same on several ranks, which Lightning, torchrun or srun has started, over
+    gloo: each has its share of the rows, as with Lightning's DDPStrategy."""
+
+    strategy_name = "tranche_ranks"
+
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, *, fallback: str = "torch"
+    ) -> None:
+        super().__init__(process_group_backend="gloo")
+        self._begin_with(config, fallback)
+
+    def configure_ddp(self) -> None:
+        """The module stays as it is; all ranks begin with rank 0's values."""
+        for values in self._own.state_dict().values():
+            torch.distributed.broadcast(values, 0)
+
+    def _check(self, trainer: Any) -> None:
+        if self.root_device.type != "cpu":
+            raise _usage('ranks compute on the CPU: say accelerator="cpu"')
+        if ranks.count() != self.world_size:
+            raise _usage(
+                f"Lightning has {self.world_size} ranks, and {ranks.count()} have been "
+                f"started"
+            )
+        super()._check(trainer)

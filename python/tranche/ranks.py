@@ -24,7 +24,8 @@ def comm() -> int | None:
     global _joined
     if _joined is not None:
         return _joined
-    if library().tr_comm_launcher():
+    launcher = library().tr_comm_launcher()
+    if launcher and not group.leads(launcher.decode()):
         _joined = _open_mpi()
     elif group.size() > 1:
         _joined = group.join()

@@ -34,8 +34,8 @@ static void linear(tr_graph *g, const tr_call_given *c, tr_value *out) {
 }
 
 static void embedding(tr_graph *g, const tr_call_given *c, tr_value *out) {
-    *out = tr_embedding_slice(g, c->in[0], c->in[1], (int64_t)c->value[0], c->in[2],
-                              c->in[3]);
+    *out = tr_embedding_padded(g, c->in[0], c->in[1], (int64_t)c->value[0],
+                               (int64_t)c->value[1], c->in[2], c->in[3]);
 }
 
 static void layer_norm(tr_graph *g, const tr_call_given *c, tr_value *out) {
@@ -245,7 +245,7 @@ static const tr_call_row rows[] = {
      {"ids", "table", "positions", "before"},
      2,
      1,
-     {COUNT("first", 0)},
+     {COUNT("first", 0), COUNT("padding", -1)},
      embedding},
     {"layer_norm",
      {"x", "weight", "bias"},

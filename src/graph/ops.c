@@ -79,7 +79,12 @@ tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_value wpe)
 
 tr_value tr_embedding_slice(tr_graph *graph, tr_value ids, tr_value wte, int64_t first,
                             tr_value wpe, tr_value before) {
-    tr_embedding_attr attr = {.first = first};
+    return tr_embedding_padded(graph, ids, wte, first, -1, wpe, before);
+}
+
+tr_value tr_embedding_padded(tr_graph *graph, tr_value ids, tr_value wte, int64_t first,
+                             int64_t padding, tr_value wpe, tr_value before) {
+    tr_embedding_attr attr = {.first = first, .padding = padding < 0 ? 0 : padding + 1};
     tr_value places = wpe == TR_NO_VALUE ? TR_NO_VALUE : positions_of(graph);
     return tr_graph_op(graph, &tr__op_embedding, &attr,
                        (tr_value[]){ids, wte, wpe, before, places},

@@ -28,6 +28,7 @@ static tr_vocabulary_tensors vocabulary_of(const tr_llama_config *c) {
                                    .tokens = c->vocab_size,
                                    .width = c->hidden_size,
                                    .slices = c->vocabulary_slices,
+                                   .padding = c->padding,
                                    .init = tr__init_normal(c->initializer_range)};
 }
 
@@ -36,7 +37,8 @@ static void build_embedding(tr_graph *g, const void *config) {
     tr_vocabulary_tensors v = vocabulary_of(config);
     tr_value ids = tr_graph_data(g, "input_ids");
     tr_value tokens = tr__vocabulary_first(g, &v);
-    tr_value x = tr_embedding(g, ids, tokens, TR_NO_VALUE);
+    tr_value x =
+        tr_embedding_padded(g, ids, tokens, 0, v.padding - 1, TR_NO_VALUE, TR_NO_VALUE);
     tr_graph_output(g, tr__vocabulary_rest(g, &v, ids, x));
 }
 

@@ -10,6 +10,7 @@
 
 typedef struct tr_llama_config {
     int64_t num_hidden_layers, hidden_size, intermediate_size, vocab_size;
+    int64_t padding; // 1 + the token whose look-ups train no row (padding_idx); 0: none
     int64_t num_attention_heads, num_key_value_heads, head_dim;
     int64_t max_position_embeddings;
     int64_t window; // keys that a query sees in the layers that have one; 0: none has

@@ -107,6 +107,19 @@ static tr_status read_bool(const tr_model_keys *keys, const char *name, bool *va
     return TR_OK;
 }
 
+// transformers makes the embedding with padding_idx = pad_token_id, which counts from
+// the end where it is negative.
+static tr_status read_padding(const tr_model_keys *keys, tr_llama_config *c,
+                              tr_error *err) {
+    const json_t *given = json_object_get(keys->object, "pad_token_id");
+    int64_t token = -1;
+    const tr_model_field field = {"pad_token_id", -LARGEST, LARGEST, &token, NULL};
+    tr_status status = tr__fields_read(keys, &field, 1, err);
+    token += token < 0 ? c->vocab_size : 0;
+    c->padding = given && !json_is_null(given) && token >= 0 ? token + 1 : 0;
+    return status;
+}
+
 // All that the families have in common, and with `strict` that there are no other keys
 // than these and the family's own.
 static tr_status read_common(const tr_model_keys *keys, const char *const *own,
@@ -135,6 +148,7 @@ static tr_status read_common(const tr_model_keys *keys, const char *const *own,
     }
     status = status == TR_OK ? set_defaults(keys, c, err) : status;
     status = status == TR_OK ? check_shape(keys, c, err) : status;
+    status = status == TR_OK ? read_padding(keys, c, err) : status;
     status = status == TR_OK ? read_bool(keys, "tie_word_embeddings", &c->tied, err)
                              : status;
     return status == TR_OK

@@ -30,7 +30,8 @@ tr_value tr__vocabulary_rest(tr_graph *graph, const tr_vocabulary_tensors *v,
     for (int k = 1; k < slices_of(v); k++) {
         tr_graph_segment(graph);
         tr_value tokens = slice(graph, v, v->embedding, k);
-        x = tr_embedding_slice(graph, ids, tokens, slice_begin(v, k), TR_NO_VALUE, x);
+        x = tr_embedding_padded(graph, ids, tokens, slice_begin(v, k), v->padding - 1,
+                                TR_NO_VALUE, x);
     }
     return x;
 }

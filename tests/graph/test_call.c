@@ -83,6 +83,7 @@ static void by_functions(tr_graph *g) {
                                   .scope = TR_MICRO_BATCH};
     tr_value n;
     tr_value e = tr_embedding_slice(g, o.ids, o.table, 2, o.places, TR_NO_VALUE);
+    e = tr_embedding_padded(g, o.ids, o.table, 0, 3, TR_NO_VALUE, e);
     tr_value x = tr_residual(g, o.x, e, 0.25f);
     x = tr_residual_norm(g, x, e, 0.5f, o.vector, o.vector, 1e-4f, &n);
     n = tr_layer_norm(g, n, o.vector, o.vector, 1e-5f);
@@ -118,6 +119,7 @@ static void by_names(tr_graph *g) {
     tr_value out[2];
     tr_value none = TR_NO_VALUE;
     tr_value e = CALL("embedding", "{\"first\": 2}", o.ids, o.table, o.places);
+    e = CALL("embedding", "{\"padding\": 3}", o.ids, o.table, none, e);
     tr_value x = CALL("residual", "{\"dropout\": 0.25}", o.x, e);
     tr_graph_call(g, "residual_norm", "{\"dropout\": 0.5, \"epsilon\": 1e-4}",
                   (tr_value[]){x, e, o.vector, o.vector}, 4, out, 2);

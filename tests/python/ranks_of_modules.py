@@ -205,6 +205,27 @@ def short() -> None:
     assert abs(found - both.of_plain(batch).item()) < 1e-5
 
 
+def drawn() -> None:
+    """A module of zero.Init: all ranks draw the same, whatever random numbers each has."""
+    torch.manual_seed(tranche.rank())
+    for stage in (1, 3):
+        with tranche.zero.Init():
+            module = nn.Sequential(nn.Linear(6, 160), nn.Linear(160, 160), nn.Linear(160, 4))
+        for small in (module[0], module[2]):
+            nn.init.constant_(small.weight, 0.1)
+            nn.init.zeros_(small.bias)
+        nn.init.zeros_(module[1].bias)
+        zero = {"stage": stage}
+        config = {"train_batch_size": 2 * MICRO, "zero_optimization": zero}
+        engine = tranche.initialize(model=module, config=config, loss=CLASSES)[0]
+        engine.train_batch(iter([vectors(MICRO)]))
+        whole = engine.module.state_dict()["1.weight"]
+        told = int(whole.double().sum() * 1e9)
+        assert tranche.ranks.most(told) == -tranche.ranks.most(-told) == told
+        engine.destroy()
+    torch.manual_seed(1)
+
+
 def checkpoints() -> None:
     again = classifier()
     both = Both(copy.deepcopy(again), CLASSES, zero_optimization={"stage": 3})

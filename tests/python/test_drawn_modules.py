@@ -121,7 +121,7 @@ if HAS_TORCH:
 
         def __init__(self, draw: random.Random, layers: list[Any]) -> None:
             super().__init__()
-            self.table = nn.Embedding(7, 8)
+            self.table = nn.Embedding(7, 8, draw.choice([None, 3]))
             self.places = nn.Embedding(5, 8) if draw.random() < 0.5 else None
             self.layers = nn.Sequential(*layers)
             self.head = nn.Linear(8, 7, bias=False)
@@ -138,10 +138,10 @@ if HAS_TORCH:
         width = draw.choice([5, 8])
         layers: list[Any] = []
         for _ in range(draw.randint(1, 4)):
-            kind = draw.randrange(4)
             inner = nn.Sequential(nn.Linear(width, width), draw.choice(ELEMENTS)())
+            norms = [nn.LayerNorm(width), nn.BatchNorm1d(width)]
             layers.append(
-                [inner, nn.LayerNorm(width), Gate(width), Residual(inner, 0.7)][kind]
+                draw.choice([inner, *norms, Gate(width), Residual(inner, 0.7)])
             )
         return nn.Sequential(*layers, nn.Linear(width, 3)), (width,)
 
@@ -187,6 +187,21 @@ if HAS_TORCH:
         return nn.Sequential(body, nn.Linear(wide, 3)), (channels, *sides)
 
 
+    def waves(draw: random.Random) -> tuple[Any, Any]:
+        channels, length = 4, draw.randint(7, 12)
+        layers: list[Any] = []
+        for _ in range(draw.randint(1, 3)):
+            groups = draw.choice([1, 2, channels])
+            kernel, dilation = draw.choice([1, 2, 3]), draw.choice([1, 2])
+            layers.append(
+                nn.Conv1d(channels, channels, kernel, 1, 1, dilation, groups)
+            )
+            layers.append(draw.choice([nn.BatchNorm1d(channels), nn.Identity()]))
+            layers.append(draw.choice(ELEMENTS)())
+        body = nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten())
+        return nn.Sequential(body, nn.Linear(channels, 3)), (channels, length)
+
+
 def cut(draw: random.Random) -> dict[str, Any]:
     """How the step is cut, what is sharded, and where it lies."""
     host = {"device": "cpu"}
@@ -217,7 +232,7 @@ class Drawn(Modules):
         for seed in range(COUNT):
             draw = random.Random(seed)
             torch.manual_seed(seed)
-            kind = draw.choice([rows, sequences, images, functions, texts])
+            kind = draw.choice([rows, sequences, images, waves, functions, texts])
             module, shape = kind(draw)
             batches = [batch(draw, shape) for _ in range(2)]
             with self.subTest(seed=seed):

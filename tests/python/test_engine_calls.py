@@ -214,8 +214,8 @@ class Calls(Modules):
         self.assertFalse(comm.is_initialized())
         with self.refused(USAGE, "all_reduce", "torch.distributed"):
             comm.all_reduce(torch.zeros(1))
-        with self.refused(USAGE, "zero", "engine.whole()"):
-            tranche.zero.Init()
+        with self.refused(USAGE, "zero.TiledLinear", "Init"):
+            tranche.zero.TiledLinear(1, 2)
 
     @needs_mpi
     def test_ranks_of_mpi(self) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
+import subprocess
+import sys
 import unittest
 import warnings
+from pathlib import Path
 from typing import Any
 
 from common import HAS_TORCH, InFolder
+from test_torchrun import TORCHRUN
 
 import tranche
 
@@ -94,8 +99,7 @@ def trainer(strategy: Any, **given: Any) -> Any:
     return lightning.Trainer(
         strategy=strategy,
         accelerator="cpu",
-        devices=1,
-        **{"max_epochs": 3, **quiet, **given},
+        **{"devices": 1, "max_epochs": 3, **quiet, **given},
     )
 
 
@@ -212,6 +216,68 @@ class Refusals(InFolder):
                 trainer(tranche.lightning.Strategy()).fit(
                     module(through=through), data()
                 )
+
+
+# Compares losses and weights with those of Lightning's DDPStrategy.
+ON_RANKS = """
+import logging, sys, warnings
+warnings.simplefilter("ignore")
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning, torch
+from test_lightning import SaveAtEnd, data, module, trainer
+from tranche.lightning import RanksStrategy
+
+def trained(strategy, path):
+    given = {"accumulate_grad_batches": 2, "gradient_clip_val": 0.1}
+    one = module()
+    many = trainer(strategy, devices=2, callbacks=[SaveAtEnd(path)], **given)
+    many.fit(one, data(), data())
+    return one, many
+
+one, many = trained(RanksStrategy({"zero_optimization": {"stage": 3}}), "ours")
+if sys.argv[1] == "beside":
+    other, others = trained("ddp", "theirs")
+    assert many.global_step == others.global_step
+    assert len(one.losses) == len(other.losses)
+    apart = [abs(a - b) for a, b in zip(one.losses, other.losses)]
+    apart += [(a - b).abs().max().item() for a, b in zip(one.parameters(), other.parameters())]
+    assert max(apart) < 1e-5, apart
+open(f"done-{many.global_rank}", "w").write(f"{many.world_size} {many.global_step}")
+"""
+
+
+@needs_lightning
+class Ranks(InFolder):
+    def start(self, launcher: list[str], how: str) -> None:
+        Path("script.py").write_text(ON_RANKS)
+        done = subprocess.run(
+            [*launcher, "script.py", how],
+            capture_output=True,
+            text=True,
+            timeout=200,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for rank in range(2):
+            self.assertEqual(Path(f"done-{rank}").read_text(), "2 6")
+
+    def test_of_torchrun(self) -> None:
+        self.start(TORCHRUN, "beside")
+        found, wanted = (
+            torch.load(name, weights_only=False) for name in ("ours", "theirs")
+        )
+        for name, values in wanted["state_dict"].items():
+            torch.testing.assert_close(found["state_dict"][name], values)
+        (mine,), (theirs,) = found["optimizer_states"], wanted["optimizer_states"]
+        for place, states in theirs["state"].items():
+            for part, values in states.items():
+                torch.testing.assert_close(
+                    mine["state"][place][part], values, atol=1e-5, rtol=1e-4
+                )
+
+    def test_of_lightning(self) -> None:
+        """It starts the second rank itself."""
+        self.start([sys.executable], "alone")
 
 
 if __name__ == "__main__":

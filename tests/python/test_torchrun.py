@@ -12,6 +12,8 @@ from pathlib import Path
 
 from common import InFolder, config, needs_mpi, needs_torch, run_program
 
+from tranche import slurm
+
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 MPIRUN = [sys.executable, "-m", "tranche", "launch", "-n", "2"]
 # Each launcher's agents listen where they like, so that tests do not meet.
@@ -131,6 +133,64 @@ class Torchrun(InFolder):
         )
         self.assertEqual(done.returncode, 1)
         self.assertIn("the ranks of PyTorch do not find each other", done.stderr)
+
+    def slurm(self, rank: int, out: str) -> subprocess.Popen[str]:
+        """A rank as srun starts it."""
+        told = {
+            "SLURM_PROCID": str(rank),
+            "SLURM_LOCALID": str(rank),
+            "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_STEP_NODELIST": "localhost",
+            "SLURM_JOB_ID": str(os.getpid()),
+            "SLURM_STEP_ID": "3",
+        }
+        return subprocess.Popen(
+            [sys.executable, "script.py", out],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **told},
+        )
+
+    def test_ranks_of_srun(self) -> None:
+        Path("script.py").write_text(TRAINS)
+        started = [self.slurm(rank, "slurm") for rank in range(2)]
+        for rank, each in enumerate(started):
+            told, _ = each.communicate(timeout=100)
+            self.assertEqual(each.returncode, 0, told)
+            self.assertIn(f"rank {rank} of 2", told)
+        os.environ.update(SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="3")
+        try:  # srun has started an agent of torchrun on each node
+            done = self.start(TORCHRUN, TRAINS, "torch")
+        finally:
+            del os.environ["SLURM_PROCID"], os.environ["SLURM_STEP_NUM_TASKS"]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("rank 1 of 2", done.stdout)
+        run_program("diff", "torch", "slurm")
+
+    @needs_mpi
+    def test_ranks_of_mpirun_inside_of_a_step(self) -> None:
+        """Its daemons may be other tasks, of which each rank is told."""
+        step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "5"}
+        os.environ.update(step, SLURM_STEP_NODELIST="localhost")
+        try:
+            told = "import tranche; print('ranks', tranche.rank_count())"
+            done = self.start([*MPIRUN], told)
+        finally:
+            for name in (*step, "SLURM_STEP_NODELIST"):
+                del os.environ[name]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ranks 2", done.stdout)
+
+    def test_hosts_of_slurm(self) -> None:
+        for nodes, first in (
+            ("node7", "node7"),
+            ("login,node[1-2]", "login"),
+            ("node[03-05,08],login1", "node03"),
+            ("rack[2-3]n[10,12]", "rack2n10"),
+            ("a[4]-ib,b1", "a4-ib"),
+        ):
+            self.assertEqual(slurm.first_host(nodes), first)
 
     def ends(self, how: str) -> str:
         endless = {**self.given, "steps": 10**7, "out": "out", "evaluation": {}}

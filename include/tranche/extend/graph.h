@@ -48,6 +48,11 @@ TR_API tr_value tr_embedding(tr_graph *graph, tr_value ids, tr_value wte, tr_val
 // S, C] is the sum over the slices so far, TR_NO_VALUE: none.
 TR_API tr_value tr_embedding_slice(tr_graph *graph, tr_value ids, tr_value wte,
                                    int64_t first, tr_value wpe, tr_value before);
+// The same, where the look-ups of one id, `padding`, give its row no gradient (the
+// padding_idx of PyTorch's embeddings); negative: each row takes some.
+TR_API tr_value tr_embedding_padded(tr_graph *graph, tr_value ids, tr_value wte,
+                                    int64_t first, int64_t padding, tr_value wpe,
+                                    tr_value before);
 TR_API tr_value tr_layer_norm(tr_graph *graph, tr_value x, tr_value weight,
                               tr_value bias, float epsilon);
 // y = r + dropout(x); the normalized y goes to `*norm`.

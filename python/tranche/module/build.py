@@ -15,7 +15,8 @@ from tranche._calls import Raised
 from tranche._handle import field_type, sized
 from tranche._library import library
 from tranche.error import Error, Status
-from tranche.module.lower import Lowering, Tensor
+from tranche.module.ending import Tensor
+from tranche.module.lower import Lowering
 from tranche.module.steps import Step, Unit
 
 _ANY = (1 << 31) - 1

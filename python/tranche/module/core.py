@@ -13,7 +13,7 @@ from tranche.data import Field
 from tranche.engine import Engine
 from tranche.error import Error, Status
 from tranche.module import config as configs
-from tranche.module import deepspeed, native, optimizers
+from tranche.module import deepspeed, deferred, native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
@@ -137,6 +137,7 @@ class Core(Queries):
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
     ) -> None:
         """Plan, memory and weights, as soon as a batch shows the shapes."""
+        deferred.take(self.module)
         taken = native.find(self.module, self.loss, batch, parts)
         if taken is None or not self._begin_native(taken):
             self._begin_exported(batch, named, parts)

@@ -131,7 +131,7 @@ def _check_module(module: torch.nn.Module) -> None:
             raise Error(
                 Status.USAGE,
                 f"{name} is on the meta device and has no values: make the module on "
-                f"the CPU, or load its weights first",
+                f"the CPU or inside of tranche.zero.Init, or load its weights first",
             )
         if tensor.device.type != "cpu":
             raise Error(

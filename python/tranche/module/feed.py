@@ -13,11 +13,11 @@ from tranche import ranks
 from tranche.data import Field, Source
 from tranche.error import Error, Status
 from tranche.module.build import role
-from tranche.module.lower import Lowering, Tensor
+from tranche.module.ending import PRESENCE, PRESENT, Tensor
+from tranche.module.lower import Lowering
 
 # The tensors of a batch [count, ...] as the library takes them.
 Columns = Callable[[Mapping[str, Any], int], list[Any]]
-PRESENT = "tranche.present"  # a target where the loss compares with none
 
 
 class Feed(Source):
@@ -96,7 +96,7 @@ def targets_first(lowering: Lowering) -> list[Tensor]:
     inputs = [t for t in found if not t.target]
     targets = [t for t in found if t.target]
     if not targets:
-        targets = [Tensor(PRESENT, None, (), False, False, True)]
+        targets = [PRESENCE]
     return inputs + targets
 
 

@@ -12,32 +12,14 @@ from tranche import _declarations as c
 from tranche._calls import Raised
 from tranche.error import Error, Status
 from tranche.module import losses
+from tranche.module.ending import Ending, Tensor
 from tranche.module.export import operator, refuse, where
 from tranche.module.read import Emitted, Reading
-from tranche.module.regions import (
-    Function,
-    LossFunction,
-    Operand,
-    Region,
-    check_rows,
-)
+from tranche.module.regions import Function, Operand, Region, check_rows
 from tranche.module.shapes import count, is_float, is_size
-from tranche.module.shaping import Shaping
 from tranche.module.steps import Step, Unit, Value
-from tranche.module.table import argument
 
 _IMAGES = ("conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "batch_norm")
-
-
-class Tensor(NamedTuple):
-    """A tensor of the batch as the library takes it."""
-
-    name: str
-    node: Any
-    shape: tuple[int, ...]
-    whole: bool
-    channels_last: bool
-    target: bool
 
 
 class InTorch(NamedTuple):
@@ -47,7 +29,7 @@ class InTorch(NamedTuple):
     line: str
 
 
-class Lowering(Shaping):
+class Lowering(Ending):
     """The units of a graph. fallback: "refuse" makes operators that the library lacks
     an error, and "torch" runs them there. parts: the caller computes the loss, of what
     the units hand out."""
@@ -76,25 +58,6 @@ class Lowering(Shaping):
         self._emitted = reading.emitted(*self._ends())
         self._images = self._read_as_images()
         self.units = self._build()
-
-    def _ends(self) -> tuple[Any, list[Any]]:
-        """The node that PyTorch computes at the end, if it does, and those that have to
-        lie in the plan."""
-        if self.end is None:
-            outputs = list(self.traced.outputs)
-            alone = len(outputs) == 1 and outputs[0].meta["val"].ndim == 0
-            return (outputs[0], []) if alone else (None, outputs)
-        if self.end.elements is not None:
-            return None, [self.end.elements[0]]
-        if self.end.logits is not None:
-            return None, [self.end.logits]
-        if self.end.product is None:
-            return self.end.node, []
-        return None, list(self._product().operands)
-
-    def _product(self) -> Any:
-        assert self.end is not None
-        return self.reading.natives[self.end.product]
 
     def _read_as_images(self) -> set[Any]:
         """Tensors of the batch that ops for images read: they come channels last."""
@@ -208,158 +171,6 @@ class Lowering(Shaping):
             for operand in region.operands
         )
 
-    # ---- the end
-
-    def _finish(self) -> None:
-        if self.end is None:
-            self._hand_out()
-            return
-        if self.end.product is not None:
-            self._finish_with_product()
-            return
-        if self.end.elements is not None:
-            self._finish_with_elements(*self.end.elements)
-            return
-        if self.end.logits is not None:
-            self._finish_with_logits(self.end.node, self.end.logits)
-            return
-        region = self._region_of(self.end.node)
-        parts = {}
-        if self.end.targets is not None:
-            logits, targets = self.end.node.args[:2]
-            operands = region.operands
-            parts["logits"] = Region(self.traced, self.shapes, logits, operands)
-            parts["targets"] = Region(self.traced, self.shapes, targets, operands)
-            for part in parts.values():
-                self._check_part(part)
-        else:
-            for node in self.end.node.all_input_nodes:
-                if node not in {operand.node for operand in region.operands}:
-                    self._check_part(self._region_of(node))
-        self._tell(region)
-        if len(region.operands) >= c.TR_FUNCTION_INPUTS:
-            raise refuse(self.end.node, "the loss takes too many tensors at once")
-        counted = losses.measure(self.reading, self.end, parts)
-        function = LossFunction(region, self._raised, "loss", counted)
-        inputs = self._inputs(region)
-        self._unit.add(Step("function", "loss", inputs, function=function))
-
-    def _hand_out(self) -> None:
-        """What the caller computes the loss of are outputs of the last unit."""
-        loss, nodes = self._ends()
-        if loss is not None:
-            self.outside = self._region_of(loss)
-            lies = {made.node for made in self._emitted}
-            nodes = [o.node for o in self.outside.operands if o.node in lies]
-            if any(not operand.rows for operand in self.outside.operands):
-                raise refuse(loss, "a loss with parameters of its own needs loss=")
-        for node in nodes:
-            value = self.plain(node) if loss is None else self.value(node)
-            if value.index in self._unit.outputs or self._comes_in(value):
-                value = self.copy(value)
-            self._unit.outputs.append(value.index)
-            self.handed.append((node, value))
-        if not nodes:
-            raise refuse(self.traced.outputs[0], "no output is made of the batch")
-
-    def _comes_in(self, value: Value) -> bool:
-        return self._unit.steps[value.index].kind not in ("op", "function")
-
-    def _check_part(self, part: Region) -> None:
-        if any(operand.node is part.output for operand in part.operands):
-            return
-        if any(operand.rows for operand in part.operands):
-            check_rows(self.traced, self.shapes, part, self._examples)
-
-    def _region_of(self, node: Any) -> Region:
-        lies = {made.node for made in self._emitted}
-        operands = self.reading.operands_of(node, lies)
-        return Region(
-            self.traced, self.shapes, node, [self._operand(each) for each in operands]
-        )
-
-    def _finish_with_product(self) -> None:
-        """The product and the cross-entropy behind it are one op."""
-        steps = len(self._unit.steps)
-        made = self._product().build(self)
-        linear = self._unit.steps.pop()
-        assert made.index == len(self._unit.steps) >= steps
-        x, weight, *bias = linear.inputs
-        assert self.end is not None
-        targets = self._targets(made.shape[:-1])
-        self._unit.add(
-            Step(
-                "op",
-                "linear_cross_entropy",
-                (x, weight, targets, *bias),
-                linear.attributes,
-            )
-        )
-
-    def _finish_with_logits(self, loss: Any, logits: Any) -> None:
-        """Classes come last, with a target for each row of them."""
-        shape = self.shapes.sample(logits) or ()
-        several = logits.meta["val"].ndim == len(shape)  # [k * rows, classes, ...]
-        given = self._classes_last(logits, shape if several else (1, *shape))
-        assert self.end is not None
-        lead = self.shapes.sample(self.end.targets) or ()
-        lead = lead if len(lead) < 3 else (count(lead),)
-        given = self.reshape(given, (*lead, given.shape[-1]))
-        inputs = [given.index, self._targets(lead)]
-        weight = argument(loss, 2, "weight")
-        if weight is not None:
-            values = self.reading.constant(weight)
-            inputs.append(self.numbers(values.float()))
-        smoothing = float(argument(loss, 5, "label_smoothing", 0.0))
-        self._unit.op("cross_entropy", inputs, smoothing=smoothing)
-
-    def _classes_last(self, logits: Any, shape: tuple[int, ...]) -> Value:
-        """shape: [k, classes, ...] a sample."""
-        value, inner = self.value(logits), count(shape[2:])
-        if value.channels_last and value.shape[-1] == shape[1]:
-            plain = replace(value, channels_last=False)
-            return self.reshape(plain, (shape[0] * inner, shape[1]))
-        given = self.plain(logits)
-        if inner == 1:
-            return self.reshape(given, (shape[0], shape[1]))
-        made = self.transposed(given, shape[0], shape[1], inner)
-        return self.reshape(made, (shape[0] * inner, shape[1]))
-
-    def _finish_with_elements(self, x: Any, targets: Any, kind: str) -> None:
-        shape = self.shapes.sample(x) or ()
-        given = self.whole(x)
-        wanted = self.data(targets, target=True)
-        if given.shape != wanted.shape:
-            given = self.reshape(given, wanted.shape)
-        assert count(shape) == count(wanted.shape)
-        self._unit.add(
-            Step("op", "element_loss", (given.index, wanted.index), f'{{"kind": "{kind}"}}')
-        )
-
-    def _targets(self, lead: tuple[int, ...]) -> int:
-        """The tensor of the batch that the loss compares with, or one that is made of
-        the batch before it comes to the library."""
-        assert self.end is not None
-        node = self.reading.base(self.end.targets)
-        ignored = argument(self.end.node, 4, "ignore_index", c.TR_NO_TARGET)
-        usual = ignored == c.TR_NO_TARGET
-        if usual and node in self.traced.inputs and self.shapes.sample(node) == lead:
-            return self.data(node, target=True).index
-        if self.end.targets in self.traced.inputs:
-            operands = [Operand(self.end.targets, False, True)]
-            region = Region(self.traced, self.shapes, self.end.targets, operands)
-        else:
-            region = self._region_of(self.end.targets)
-        region.finish = lambda found: found.masked_fill(found == ignored, c.TR_NO_TARGET)
-        if not all(o.rows and o.node in self.traced.inputs for o in region.operands):
-            raise refuse(self.end.node, "its targets are not made of the batch alone")
-        check_rows(self.traced, self.shapes, region, self._examples)
-        self.reading.prepared["targets"] = region
-        self.batch["targets"] = Tensor(
-            "targets", self.end.targets, lead, True, False, True
-        )
-        return self._unit.once("data", "targets")
-
     @property
     def whole_batches(self) -> bool:
         """Does an op look at all rows of the effective batch?"""
@@ -399,18 +210,11 @@ class Lowering(Shaping):
         return key
 
     def ids(self, lookup: Any) -> Value:
-        """Numbers of rows; that of a row without a gradient becomes one of none."""
-        rows, padding = int(lookup.table.meta["val"].shape[0]), lookup.padding
-        if padding is None and lookup.data in self.traced.inputs:
+        """Numbers of rows of a table."""
+        if lookup.data in self.traced.inputs:
             return self.data(lookup.data)
-        if padding is None:
-            return self.prepared("ids", lookup.data, lambda ids: ids, below=rows)
-
-        def finish(ids: Any) -> Any:
-            moved = ids + (ids >= rows)  # so that a wrong one stays wrong
-            return torch.where(ids == padding, rows, moved)
-
-        return self.prepared("ids", lookup.data, finish, below=rows + 1)
+        rows = int(lookup.table.meta["val"].shape[0])
+        return self.prepared("ids", lookup.data, lambda ids: ids, below=rows)
 
     def prepared(
         self, name: str, node: Any, finish: Any, below: int | None = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tranche.module.read import Reading
 
 
-def _may_be_absent(reading: Reading, *parameters: Any) -> bool:
+def may_be_absent(reading: Reading, *parameters: Any) -> bool:
     return all(p is None or reading.is_parameter(p) for p in parameters)
 
 
@@ -25,18 +25,18 @@ def layer_norm(reading: Reading, node: Any) -> Native | None:
     epsilon = argument(node, 4, "eps", 1e-5)
     if len(shape) != 1 or not rows_in(reading, x) or x.meta["val"].ndim < 2:
         return None
-    if not _may_be_absent(reading, weight, bias):
+    if not may_be_absent(reading, weight, bias):
         return None
 
     def build(to: Lowering) -> Value:
         given = to.rows_of(x, shape[0])
-        inputs = [given.index, *_scale_and_shift(to, weight, bias, shape[0])]
+        inputs = [given.index, *scale_and_shift(to, weight, bias, shape[0])]
         return Value(to.op("layer_norm", inputs, epsilon=epsilon), given.shape)
 
     return Native([x], build)
 
 
-def _scale_and_shift(to: Lowering, weight: Any, bias: Any, width: int) -> list[int]:
+def scale_and_shift(to: Lowering, weight: Any, bias: Any, width: int) -> list[int]:
     """Parameters, or ones and zeros in their place."""
     return [
         to.vector(width, 1.0) if weight is None else to.parameter(weight),
@@ -53,14 +53,14 @@ def group_norm(reading: Reading, node: Any) -> Native | None:
     sample = reading.shapes.sample(x) if rows_in(reading, x) else None
     if sample is None or x.meta["val"].ndim != len(sample) + 1:
         return None
-    if not _may_be_absent(reading, weight, bias):
+    if not may_be_absent(reading, weight, bias):
         return None
     channels, wide = sample[0], count(sample) // groups
     each = (channels, *(1,) * (len(sample) - 1))
 
     def build(to: Lowering) -> Value:
         given = to.shaped(x, (groups, wide))
-        inputs = [given.index, *_scale_and_shift(to, None, None, wide)]
+        inputs = [given.index, *scale_and_shift(to, None, None, wide)]
         made = Value(to.op("layer_norm", inputs, epsilon=epsilon), (groups, wide))
         shape = sample if len(sample) < 4 else (count(sample),)
         made = to.reshape(made, shape)

@@ -13,7 +13,8 @@ from tranche.callbacks import StepResult
 from tranche.engine import Engine
 from tranche.error import Error, Status
 from tranche.module.feed import columns
-from tranche.module.lower import Lowering, Tensor
+from tranche.module.ending import Tensor
+from tranche.module.lower import Lowering
 
 
 class _Bridge(torch.autograd.Function):

@@ -69,16 +69,9 @@ class Reading:
     def is_parameter(self, node: Any) -> bool:
         return node in self.traced.parameters
 
-    def is_shared(self, node: Any) -> bool:
-        """Is the parameter used more than once, by any of its names?"""
-        mine = self.traced.constants[node].data_ptr()
-        users = [
-            user
-            for other in self.traced.parameters
-            if self.traced.constants[other].data_ptr() == mine
-            for user in other.users
-        ]
-        return len(users) > 1
+    def is_of_batch(self, node: Any) -> bool:
+        """Are values of the batch in it?"""
+        return node in self._of_batch
 
     def is_of_batch_alone(self, node: Any) -> bool:
         """Are there no parameters in it, and nothing drawn?"""

@@ -240,13 +240,16 @@ class Function:
                 _shape(told.output_desc),
             )
             gradient = gradient.reshape(result.shape).to(result.dtype)
-            _put(told, inputs, wanted, result, gradient)
+            found = _gradients(result, inputs, wanted, gradient)
+            _put(told, inputs, wanted, found)
         return True
 
 
 class LossFunction(Function):
-    """A mean at the end of the graph, as the sum over its targets. count: how many the
-    values have; right: how many of them the best guess got right."""
+    """A mean at the end of the graph, as the sum over its targets. measure: how many the
+    values have, and how many of them the best guess got right. Behind the region's
+    operands may come a number for each row that is there, and NaN for those that are
+    not, which stand at the end; without it, labels of such rows are none."""
 
     def __init__(
         self,
@@ -263,7 +266,8 @@ class LossFunction(Function):
         told = call.contents
         with torch.no_grad():
             rows, inputs = self._there(told)
-            self._add(told, rows, inputs, self.region.run(rows, inputs))
+            if rows:
+                self._add(told, rows, inputs, self.region.run(rows, inputs))
         return True
 
     def backward(self, _: object, call: Any) -> bool:
@@ -271,22 +275,26 @@ class LossFunction(Function):
         with torch.enable_grad():
             rows, inputs = self._there(told)
             leaves, wanted = _leaves(told, inputs)
-            result = self.region.run(rows, leaves)
-            count = self._add(told, rows, inputs, result.detach())
-            seed = torch.full_like(result, told.loss_seed * count)
-            if count == 0:
-                result = result.nan_to_num(0.0) * 0
-            _put(told, leaves, wanted, result, seed)
+            count = 0.0
+            if rows:
+                result = self.region.run(rows, leaves)
+                count = self._add(told, rows, inputs, result.detach())
+            if count:
+                seed = torch.full_like(result, told.loss_seed * count)
+                _put(told, leaves, wanted, _gradients(result, leaves, wanted, seed))
+            else:
+                _put(told, leaves, wanted, [None] * len(wanted))
         return True
 
     def _there(self, told: Any) -> tuple[int, list[Any]]:
         """Without the rows that are missing."""
-        rows = told.rows
+        rows, given = int(told.rows), _inputs(told)
+        if len(given) > len(self.region.operands):
+            present = given.pop()
+            rows = min(rows, int((present == present).sum()))
         inputs = [
             value[:rows] if operand.rows else value
-            for operand, value in zip(
-                self.region.operands, _inputs(told), strict=True
-            )
+            for operand, value in zip(self.region.operands, given, strict=True)
         ]
         return rows, inputs
 
@@ -312,7 +320,7 @@ def _inputs(told: Any) -> list[Any]:
 
 def _leaves(told: Any, inputs: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """The inputs, those whose gradient is wanted as leaves, and their numbers."""
-    wanted = [i for i in range(told.input_count) if told.input_gradient[i]]
+    wanted = [i for i in range(len(inputs)) if told.input_gradient[i]]
     leaves = [
         value.detach().float().requires_grad_() if i in wanted else value
         for i, value in enumerate(inputs)
@@ -320,13 +328,17 @@ def _leaves(told: Any, inputs: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return leaves, wanted
 
 
+def _gradients(
+    result: Any, leaves: Sequence[Any], wanted: Sequence[int], seed: Any
+) -> Sequence[Any]:
+    given = [leaves[i] for i in wanted]
+    return torch.autograd.grad(result, given, seed, allow_unused=True)
+
+
 def _put(
-    told: Any, leaves: Sequence[Any], wanted: Sequence[int], result: Any, seed: Any
+    told: Any, leaves: Sequence[Any], wanted: Sequence[int], found: Sequence[Any]
 ) -> None:
-    """Writes the gradients, or adds them, where they belong."""
-    found = torch.autograd.grad(
-        result, [leaves[i] for i in wanted], seed, allow_unused=True
-    )
+    """Writes the gradients, or adds them, where they belong; None: zeros."""
     for i, gradient in zip(wanted, found, strict=True):
         full = [told.input_gradient_dtype[i], list(leaves[i].shape)]
         shape = _shape(told.input_desc[i])

@@ -23,12 +23,13 @@ _SAME = (
 
 class Lookup(NamedTuple):
     """Rows of a table. data: the tensor of the batch with their numbers; None: `ids`
-    [length] are the same for each sample. padding: an id whose row has no gradient."""
+    [length] are the same for each sample. padding: an id whose row has no gradient of
+    its look-ups; -1: none."""
 
     table: Any
     data: Any
     ids: Any
-    padding: int | None
+    padding: int
 
 
 def _lookup(reading: Reading, node: Any) -> Lookup | None:
@@ -40,14 +41,7 @@ def _lookup(reading: Reading, node: Any) -> Lookup | None:
     table, ids = node.args[:2]
     if not reading.is_parameter(table):
         return None
-    padding = argument(node, 2, "padding_idx", -1)
-    if padding is not None and padding >= 0:
-        # No gradient, and so zeros for good: nothing else may train the row.
-        values = reading.traced.constants[table]
-        if bool(values[padding].any()) or reading.is_shared(table):
-            return None
-    else:
-        padding = None
+    padding = int(argument(node, 2, "padding_idx", -1))
     base = reading.base(ids)
     if base in reading.traced.inputs:
         if len(reading.shapes.sample(base) or ()) != 1:
@@ -94,7 +88,11 @@ def _sum(reading: Reading, node: Any, lookups: list[Lookup]) -> Native | None:
         if each.data in reading.traced.inputs:
             reading.limit_ids(each.data, int(each.table.meta["val"].shape[0]))
     rest = [each for each in lookups if each.data is None]
-    places = [each for each in rest if torch.equal(each.ids, torch.arange(length))]
+    places = [
+        each
+        for each in rest
+        if each.padding < 0 and torch.equal(each.ids, torch.arange(length))
+    ]
 
     def build(to: Lowering) -> Value:
         made = -1
@@ -107,7 +105,8 @@ def _sum(reading: Reading, node: Any, lookups: list[Lookup]) -> Native | None:
             inputs = [ids.index, to.parameter(each.table), positions, made]
             while inputs[-1] < 0:
                 inputs.pop()
-            made = to.op("embedding", inputs)
+            padding = {"padding": each.padding} if each.padding >= 0 else {}
+            made = to.op("embedding", inputs, **padding)
         return Value(made, (length, width))
 
     return Native([], build)

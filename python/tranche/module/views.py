@@ -236,22 +236,52 @@ def adaptive(write: Writer, node: Any) -> Any:
     return write(aten.avg_pool2d.default, x, kernel, kernel)
 
 
-def _pair(sizes: Any) -> list[int]:
-    return [sizes] * 2 if isinstance(sizes, int) else list(sizes) * (2 // len(sizes))
+def _each(sizes: Any, count: int) -> list[int]:
+    given = [sizes] if isinstance(sizes, int) else list(sizes)
+    return given * (count // len(given))
 
 
-@WORDS.of("conv2d.padding")
+def _windows(write: Writer, x: Any, kernel: int) -> Any:
+    """The means of as many places as the last dimension has windows."""
+    whole = size(x, -1) or 0
+    count = whole // kernel
+    x = x if count * kernel == whole else write.slice(x, ndim(x) - 1, 0, count * kernel)
+    apart = write(aten.unflatten.int, x, ndim(x) - 1, [count, kernel])
+    return write(aten.mean.dim, apart, [-1])
+
+
+@WORDS.of("adaptive_avg_pool1d.default")
+def adaptive_of_sequences(write: Writer, node: Any) -> Any:
+    before, after = size(node.args[0], -1), size(node, -1)
+    if before is None or after is None or before % after:
+        return None
+    return _windows(write, node.args[0], before // after)
+
+
+@WORDS.of("avg_pool1d.default")
+def average_of_sequences(write: Writer, node: Any) -> Any:
+    """Of windows that stand side by side, none of them beyond the end."""
+    x, kernel = node.args[0], list(node.args[1])
+    stride = argument(node, 2, "stride") or kernel
+    padding, beyond = argument(node, 3, "padding", [0]), argument(node, 4, "ceil_mode")
+    if list(stride) != kernel or any(padding) or beyond or not size(x, -1):
+        return None
+    return _windows(write, x, kernel[0])
+
+
+@WORDS.of("conv1d.padding", "conv2d.padding")
 def padded(write: Writer, node: Any) -> Any:
     """Of a size that padding keeps, and none."""
     x, weight = node.args[:2]
     stride, padding = argument(node, 3, "stride", 1), argument(node, 4, "padding", "valid")
     dilation, groups = argument(node, 5, "dilation", 1), argument(node, 6, "groups", 1)
-    both = _pair(dilation)
     kernel = weight.meta["val"].shape[2:]
+    both = _each(dilation, len(kernel))
     whole = [d * (int(k) - 1) for d, k in zip(both, kernel, strict=True)]
     if padding == "same" and any(each % 2 for each in whole):
         return None
     sides = [each // 2 if padding == "same" else 0 for each in whole]
     bias = argument(node, 2, "bias")
-    given = (_pair(stride), sides, both, groups)
-    return write(aten.conv2d.default, x, weight, bias, *given)
+    given = (_each(stride, len(kernel)), sides, both, groups)
+    plain = aten.conv1d.default if len(kernel) == 1 else aten.conv2d.default
+    return write(plain, x, weight, bias, *given)

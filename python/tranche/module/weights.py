@@ -14,6 +14,7 @@ import torch
 from tranche import ranks
 from tranche.engine import Engine
 from tranche.error import Error
+from tranche.module import deferred
 from tranche.module.build import canonical
 from tranche.tensors import Array
 
@@ -54,7 +55,7 @@ class Weights:
 
     def _write(self) -> None:
         for name, parameter in self._own():
-            self._tensors[name].write(parameter.detach().float())
+            self._tensors[name].write(deferred.values(parameter).float())
         for name in self._buffers:
             self._tensors[name].write(self._module.get_buffer(name))
 
@@ -74,6 +75,7 @@ class Weights:
             else:
                 parameter.data = self._borrowed(name)
             parameter.grad = None
+            deferred.done(parameter)
 
     def _borrowed(self, name: str) -> Any:
         try:

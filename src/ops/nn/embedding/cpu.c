@@ -102,7 +102,7 @@ static void scatter_columns(const tr_op_desc *desc, const tr_launch *launch,
     int64_t tokens = desc->in[2].shape.dim[0], count = columns.end - columns.begin;
     for (int64_t row = 0; count > 0 && row < rows; row++) {
         const tr_real *from = dy + row * width + columns.begin;
-        int64_t token = tr__embedding_row(desc, tokens, ids[row]);
+        int64_t token = tr__embedding_trained(desc, tokens, ids[row]);
         if (dwte && token >= 0) {
             float *to = dwte + token * width + columns.begin;
             tr_v_add_to(from, to, count, true);

@@ -27,6 +27,7 @@ static tr_cuda_embedding embedding_of(const tr_op_desc *desc, const tr_launch *l
         .width = table.dim[1],
         .tokens = table.dim[0],
         .first = attr.first,
+        .padding = attr.padding,
         .positions = placed ? desc->in[ids + 2].shape.dim[0] : 0,
         .position = launch->run->position,
         .ids = launch->in[ids],
@@ -128,6 +129,7 @@ static void add_to_positions(const tr_launch *launch,
         args.of.ids = args.of.places;
         args.of.tokens = args.of.positions;
         args.of.first = 0;
+        args.of.padding = 0;
         add_by_id(launch, args);
         return;
     }

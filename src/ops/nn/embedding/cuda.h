@@ -6,6 +6,7 @@
 typedef struct tr_cuda_embedding {
     int64_t rows, length, width; // rows: of all samples; length: of one
     int64_t tokens, first;       // rows of the table; id of its first
+    int64_t padding;             // 1 + an id without a gradient; 0: none
     int64_t positions, position; // rows of wpe; of the first token of each sample
     const int32_t *ids;          // [rows]
     const int32_t *places;       // [rows] of wpe, or NULL: one after the other

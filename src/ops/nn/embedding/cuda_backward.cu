@@ -54,7 +54,7 @@ static __device__ void add_tokens(const tr_cuda_embed_backward_args &a) {
     TR_CUDA_LOOP(v, e.rows * (e.width / N)) {
         int64_t at = v / (e.width / N), c = v % (e.width / N) * N;
         tr_cuda_embed_run run = a.runs[at];
-        int64_t token = row_of(e, e.ids[(uint32_t)order[at]]);
+        int64_t token = trained_row(e, e.ids[(uint32_t)order[at]]);
         if (token < 0 || (at - run.first) % PART != 0) {
             continue;
         }
@@ -93,7 +93,7 @@ static __device__ void join_parts(const tr_cuda_embed_backward_args &a) {
     TR_CUDA_LOOP(v, e.rows * (e.width / N)) {
         int64_t at = v / (e.width / N), c = v % (e.width / N) * N;
         tr_cuda_embed_run run = a.runs[at];
-        int64_t token = row_of(e, e.ids[(uint32_t)a.order[at]]);
+        int64_t token = trained_row(e, e.ids[(uint32_t)a.order[at]]);
         if (token < 0 || at != run.first || run.end - at <= PART) {
             continue;
         }

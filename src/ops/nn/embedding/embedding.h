@@ -13,6 +13,8 @@ typedef struct tr_embedding_attr {
     // 1: wpe is not added, because another part of a sum over ranks adds it. Its
     // gradient is what it always is.
     int64_t positions_elsewhere;
+    // 1 + the id of a row of wte that takes no gradient; 0: each row takes some.
+    int64_t padding;
 } tr_embedding_attr;
 
 // Real tensors are all of one type: f32, bf16 or f16.

@@ -28,7 +28,7 @@ static void embedding(const tr_op_desc *desc, void *state, const tr_launch *laun
     }
 }
 
-// The sum of dy[row, c] over the rows whose id is that of row `token` of the table.
+// The sum of dy[row, c] over the rows whose id trains row `token` of the table.
 static double sum_of_token(const tr_op_desc *desc, const tr_launch *launch,
                            int64_t token, int64_t c) {
     const float *dy = launch->in[0];
@@ -37,7 +37,7 @@ static double sum_of_token(const tr_op_desc *desc, const tr_launch *launch,
     int64_t tokens = desc->in[2].shape.dim[0], width = desc->in[2].shape.dim[1];
     double sum = 0;
     for (int64_t row = 0; row < rows; row++) {
-        bool same = tr__embedding_row(desc, tokens, ids[row]) == token;
+        bool same = tr__embedding_trained(desc, tokens, ids[row]) == token;
         sum += same ? (double)dy[row * width + c] : 0;
     }
     return sum;

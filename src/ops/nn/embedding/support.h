@@ -16,6 +16,14 @@ static inline int64_t tr__embedding_row(const tr_op_desc *desc, int64_t rows,
     return row >= 0 && row < rows ? row : -1;
 }
 
+// The row that the gradient of an id is added to, -1: none.
+static inline int64_t tr__embedding_trained(const tr_op_desc *desc, int64_t rows,
+                                            int32_t id) {
+    tr_embedding_attr attr;
+    memcpy(&attr, desc->attr, sizeof attr);
+    return (int64_t)id + 1 == attr.padding ? -1 : tr__embedding_row(desc, rows, id);
+}
+
 // Does this part of a sum over ranks add the positions?
 static inline bool tr__embedding_adds_positions(const tr_op_desc *desc) {
     tr_embedding_attr attr;
