@@ -10,8 +10,7 @@ typedef struct tr_vocabulary_tensors {
     bool tied;                      // they are one
     int64_t tokens, width;          // [tokens, width] each
     int slices;                     // 0: 1
-    int64_t
-        padding; // 1 + a token that does not train its row of the embedding; 0: none
+    int64_t padding; // 1 + a token that trains no row of the embedding; 0: none
     tr_init init;
 } tr_vocabulary_tensors;
 
