@@ -119,11 +119,12 @@ install_packages() {
     # What only the trials need is there before, and stays; so is adduser, which packages
     # of Debian's bring and apt does not take away with them.
     roots_run "$to/$system" sh -euc "$apt
-        install adduser man-db gcc libc6-dev pkg-config" || return 1
+        install adduser man-db gcc libc6-dev pkg-config python3" || return 1
     list_files "$system" >"$to/$system.before"
     mkdir -p "$to/$system/srv/new/old"
     cp "$to/$suite-build"/srv/a/*.deb "$to/$system/srv/new/" || return 1
     cp -R debian/tests "$to/$system/srv/tests"
+    cp tools/check_site.py "$to/$system/srv/"
     old_version "$to/$system/srv/new" || return 1
     cat >"$to/$system/srv/try.sh" <<'TRY'
 work=$(mktemp -d)
@@ -140,6 +141,7 @@ install $(ls /srv/new/*.deb | grep -v -e -dev_ -e dbgsym)
 dpkg-query -W tranche libtranche0.1 tranche-doc
 ! dpkg-query -W tranche libtranche0.1 tranche-doc | grep 0.0.9
 as_user sh /srv/tests/program
+python3 -B /srv/check_site.py /usr/share/doc/tranche/html
 install $(ls /srv/new/*.deb | grep -e -dev_)
 as_user sh /srv/tests/library
 apt-get -q -y purge --autoremove -o APT::AutoRemove::RecommendsImportant=false \

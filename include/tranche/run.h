@@ -207,12 +207,13 @@ typedef struct tr_run_key {
     // Of a key that works and that DeepSpeed has, too: "same", or "differs: " and how.
     // NULL: DeepSpeed has no such key.
     const char *deepspeed;
+    const char *since; // the first version that has the key: "0.1.0"
 } tr_run_key;
 
 #define TR_RUN_KEY_INIT                                                                \
     {                                                                                  \
         sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false,   \
-            "", NULL                                                                   \
+            "", NULL, NULL                                                             \
     }
 
 // Writes a key of run files into `out`, which says its size: the one with this number,
