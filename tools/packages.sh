@@ -9,7 +9,7 @@
 #     source     the archive of `make dist` builds without git by `make install`, trains,
 #                and `make uninstall` leaves no file behind
 #     image      the steps of the Containerfile
-#     wheel      python/dist/tranche-*.whl, where `make wheel` has left one (Debian 12)
+#     wheel      python/dist/tranche-*.whl, where `make wheel` has left one
 #
 # Minutes: no part of `make test`. The systems are made once, in build-packages; each try
 # has a copy of its own. Needs root and mmdebstrap; without them everything is skipped.
@@ -257,9 +257,7 @@ try_suite() {
             fi
             ;;
         wheel)
-            if [ "$suite" != bookworm ]; then
-                continue
-            elif ls python/dist/tranche-*.whl >/dev/null 2>&1; then
+            if ls python/dist/tranche-*.whl >/dev/null 2>&1; then
                 attempt "$suite-wheel" install_wheel
             else
                 left_out "$suite-wheel" "make wheel has left none"
