@@ -8,14 +8,15 @@
 #                file behind
 #     source     the archive of `make dist` builds without git by `make install`, trains,
 #                and `make uninstall` leaves no file behind
-#     image      the steps of the Containerfile
+#     image      the steps of the Containerfile; its packages have the bytes of those above
 #     wheel      python/dist/tranche-*.whl, where `make wheel` has left one
 #
 # Minutes: no part of `make test`. The systems are made once, in build-packages; each try
 # has a copy of its own. Needs root and mmdebstrap; without them everything is skipped.
 #
 #   WAYS="packages source image wheel"   only some of them
-#   ONCE=1                               one build of the packages, which is not compared
+#   ONCE=1                               one build of the packages, compared with the
+#                                        image's alone
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tree=$PWD
@@ -24,6 +25,7 @@ ways=${WAYS:-packages source image wheel}
 [ $# -gt 0 ] || set -- bookworm trixie
 . tools/roots.sh
 passed=0 failed=0 skipped=0
+built= # the system whose packages have been built
 mkdir -p "$to"
 
 # attempt NAME COMMAND...: counts whether the command succeeds; what it says is in a file.
@@ -82,10 +84,11 @@ build() {
         dpkg-buildpackage -us -uc -b"
 }
 
-same_bytes() {
+# cmp_packages FOLDER: the packages there are those of the first build, byte by byte.
+cmp_packages() {
     count=0
     for file in "$to/$suite-build"/srv/a/*.deb; do
-        cmp "$file" "$to/$suite-build/srv/elsewhere/b/${file##*/}" || return 1
+        cmp "$file" "$1/${file##*/}" || return 1
         sha256sum "$file"
         count=$((count + 1))
     done
@@ -201,6 +204,10 @@ build_image() {
     steps 1 >"$to/$suite-image/srv/steps.sh"
     roots_run "$to/$suite-image" sh -euxc 'cd /src/tranche && . /srv/steps.sh' || return 1
     mv "$to/$suite-image"/src/*.deb "$to/$suite-image/packages/" || return 1
+    # They were built in another folder than those of this system's packages.
+    if [ "$built" = "$suite" ]; then
+        cmp_packages "$to/$suite-image/packages" || return 1
+    fi
     mv "$to/$suite-image/packages" "$to/$suite-image.packages"
     fresh "$suite-image" || return 1
     mv "$to/$suite-image.packages" "$to/$suite-image/packages"
@@ -241,11 +248,13 @@ try_suite() {
                 ! attempt "$suite-build" build "$suite-build" /srv/a :; then
                 continue
             fi
+            built=$suite
             if [ -z "${ONCE:-}" ]; then
                 attempt "$suite-build-again" build "$suite-build" /srv/elsewhere/b \
                     'export TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANG=C.UTF-8
                     umask 027' &&
-                    attempt "$suite-same-bytes" same_bytes
+                    attempt "$suite-same-bytes" cmp_packages \
+                        "$to/$suite-build/srv/elsewhere/b"
             fi
             attempt "$suite-lintian" has_no_tag
             attempt "$suite-packages" install_packages
