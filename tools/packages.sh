@@ -8,14 +8,15 @@
 #                file behind
 #     source     the archive of `make dist` builds without git by `make install`, trains,
 #                and `make uninstall` leaves no file behind
-#     image      the steps of the Containerfile
-#     wheel      python/dist/tranche-*.whl, where `make wheel` has left one (Debian 12)
+#     image      the steps of the Containerfile; its packages have the bytes of those above
+#     wheel      python/dist/tranche-*.whl, where `make wheel` has left one
 #
 # Minutes: no part of `make test`. The systems are made once, in build-packages; each try
 # has a copy of its own. Needs root and mmdebstrap; without them everything is skipped.
 #
 #   WAYS="packages source image wheel"   only some of them
-#   ONCE=1                               one build of the packages, which is not compared
+#   ONCE=1                               one build of the packages, compared with the
+#                                        image's alone
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tree=$PWD
@@ -24,6 +25,7 @@ ways=${WAYS:-packages source image wheel}
 [ $# -gt 0 ] || set -- bookworm trixie
 . tools/roots.sh
 passed=0 failed=0 skipped=0
+built= # the system whose packages have been built
 mkdir -p "$to"
 
 # attempt NAME COMMAND...: counts whether the command succeeds; what it says is in a file.
@@ -82,10 +84,11 @@ build() {
         dpkg-buildpackage -us -uc -b"
 }
 
-same_bytes() {
+# cmp_packages FOLDER: the packages there are those of the first build, byte by byte.
+cmp_packages() {
     count=0
     for file in "$to/$suite-build"/srv/a/*.deb; do
-        cmp "$file" "$to/$suite-build/srv/elsewhere/b/${file##*/}" || return 1
+        cmp "$file" "$1/${file##*/}" || return 1
         sha256sum "$file"
         count=$((count + 1))
     done
@@ -119,11 +122,12 @@ install_packages() {
     # What only the trials need is there before, and stays; so is adduser, which packages
     # of Debian's bring and apt does not take away with them.
     roots_run "$to/$system" sh -euc "$apt
-        install adduser man-db gcc libc6-dev pkg-config" || return 1
+        install adduser man-db gcc libc6-dev pkg-config python3" || return 1
     list_files "$system" >"$to/$system.before"
     mkdir -p "$to/$system/srv/new/old"
     cp "$to/$suite-build"/srv/a/*.deb "$to/$system/srv/new/" || return 1
     cp -R debian/tests "$to/$system/srv/tests"
+    cp tools/check_site.py "$to/$system/srv/"
     old_version "$to/$system/srv/new" || return 1
     cat >"$to/$system/srv/try.sh" <<'TRY'
 work=$(mktemp -d)
@@ -140,6 +144,7 @@ install $(ls /srv/new/*.deb | grep -v -e -dev_ -e dbgsym)
 dpkg-query -W tranche libtranche0.1 tranche-doc
 ! dpkg-query -W tranche libtranche0.1 tranche-doc | grep 0.0.9
 as_user sh /srv/tests/program
+python3 -B /srv/check_site.py /usr/share/doc/tranche/html
 install $(ls /srv/new/*.deb | grep -e -dev_)
 as_user sh /srv/tests/library
 apt-get -q -y purge --autoremove -o APT::AutoRemove::RecommendsImportant=false \
@@ -199,6 +204,10 @@ build_image() {
     steps 1 >"$to/$suite-image/srv/steps.sh"
     roots_run "$to/$suite-image" sh -euxc 'cd /src/tranche && . /srv/steps.sh' || return 1
     mv "$to/$suite-image"/src/*.deb "$to/$suite-image/packages/" || return 1
+    # They were built in another folder than those of this system's packages.
+    if [ "$built" = "$suite" ]; then
+        cmp_packages "$to/$suite-image/packages" || return 1
+    fi
     mv "$to/$suite-image/packages" "$to/$suite-image.packages"
     fresh "$suite-image" || return 1
     mv "$to/$suite-image.packages" "$to/$suite-image/packages"
@@ -239,11 +248,13 @@ try_suite() {
                 ! attempt "$suite-build" build "$suite-build" /srv/a :; then
                 continue
             fi
+            built=$suite
             if [ -z "${ONCE:-}" ]; then
                 attempt "$suite-build-again" build "$suite-build" /srv/elsewhere/b \
                     'export TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANG=C.UTF-8
                     umask 027' &&
-                    attempt "$suite-same-bytes" same_bytes
+                    attempt "$suite-same-bytes" cmp_packages \
+                        "$to/$suite-build/srv/elsewhere/b"
             fi
             attempt "$suite-lintian" has_no_tag
             attempt "$suite-packages" install_packages
@@ -255,9 +266,7 @@ try_suite() {
             fi
             ;;
         wheel)
-            if [ "$suite" != bookworm ]; then
-                continue
-            elif ls python/dist/tranche-*.whl >/dev/null 2>&1; then
+            if ls python/dist/tranche-*.whl >/dev/null 2>&1; then
                 attempt "$suite-wheel" install_wheel
             else
                 left_out "$suite-wheel" "make wheel has left none"

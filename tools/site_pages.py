@@ -53,31 +53,33 @@ def keys() -> str:
         "Made of the tables that the reader of run files works by;"
         " [run files](../../docs/run-file.md) explains them by subject.",
         "",
-        "The last column says what the key means in a DeepSpeed config.",
+        "Since: the first version of Tranche that has the key.",
         "",
-        "| key | meaning | in DeepSpeed |",
-        "|---|---|---|",
+        "| key | takes | default | in Tranche | in DeepSpeed | since |",
+        "|---|---|---|---|---|---|",
     ]
     key, index, without = c.tr_run_key(ctypes.sizeof(c.tr_run_key)), 0, []
     while library().tr_run_key_at(index, ctypes.byref(key)):
         index += 1
+        since = words(key.since)
         if not key.works:
-            without.append(f"| `{key.path.decode()}` | {words(key.doc)} |")
+            without.append(f"| `{key.path.decode()}` | {words(key.doc)} | {since} |")
             continue
-        row = f"| `{key.path.decode()}` | {words(key.doc)}. Takes {words(key.takes)}"
-        if key.fallback:
-            row += f"; default `{key.fallback.decode()}`"
+        fallback = f"`{key.fallback.decode()}`" if key.fallback else "none"
+        meaning = words(key.doc)
         if key.where_key:
-            row += f". Only where `{key.where_key.decode()}` is {listed(key.where)}"
-        text.append(f"{row}. | {words(key.deepspeed) or 'no such key'} |")
+            meaning += f". Only where `{key.where_key.decode()}` is {listed(key.where)}"
+        cells = [f"`{key.path.decode()}`", words(key.takes), fallback, meaning]
+        cells += [words(key.deepspeed) or "no such key", since]
+        text.append(f"| {' | '.join(cells)} |")
     text += [
         "",
         "## Keys without an effect",
         "",
         "DeepSpeed has these keys. Tranche accepts them, and names those that a file has.",
         "",
-        "| key | why |",
-        "|---|---|",
+        "| key | why | since |",
+        "|---|---|---|",
         *without,
     ]
     return "\n".join(text) + "\n"

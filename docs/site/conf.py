@@ -43,12 +43,15 @@ nitpicky = True
 smartquotes = False
 html_theme = "furo" if importlib.util.find_spec("furo") else "alabaster"
 html_title = f"Tranche {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_last_updated_fmt = None
 # What a page is found by, and the order in which pages are read.
 CONTENTS = {
-    "Begin": ["docs/install", "docs/tutorial", "docs/run-file", "docs/models"],
+    "Begin": ["docs/install", "docs/tutorial", "docs/coming-from", "docs/run-file"]
+    + ["docs/models"],
     "Train": ["docs/batch", "docs/memory", "docs/precision", "docs/distributed"]
     + ["docs/parallelism"]
     + ["docs/planner", "docs/plan", "docs/simulate", "docs/fine-tuning", "docs/encoders"],

@@ -138,7 +138,7 @@ typedef struct tr_diff_state {
 // The structs in its lists keep their size. A later version of the library puts further
 // members into lists of their own, behind these.
 typedef struct tr_diff {
-    size_t size; // of this struct: what a newer header has behind it is not there
+    size_t size; // of this struct; the library fills no more
     char *a, *b; // the paths compared
     tr_diff_tensor *tensors;
     size_t count;

@@ -33,7 +33,7 @@ typedef struct tr_dataset_source {
     // any order and may repeat. Writes tensor i of `tensors` to rows[i]: all of [count,
     // ...] of its type and shape, packed. The memory is valid during the call. A
     // reading thread makes the calls, one at a time for each dataset. If two datasets
-    // share a source, it must bear two calls at the same time. An error says where in
+    // share a source, it must allow two calls at the same time. An error says where in
     // the data it is. on_calling_thread: the thread that is in tr_engine_step,
     // tr_engine_train or tr_engine_evaluate makes the calls instead, for each
     // micro-batch when its turn comes. The step waits for it.
@@ -188,10 +188,10 @@ typedef struct tr_data_options {
     const char *eos_token; // text: the token between documents; jsonl: that behind
                            // texts and completions; NULL: the one that ends a text by
                            // the tokenizer's folder
-    const char *loss_on;   // jsonl: "all", "completion", "assistant" (what the template
-                           // marks, or the messages of this role); NULL: "completion"
-                           // where there is one, else "all"
-    tr_data_fields fields; // jsonl
+    // jsonl: "all", "completion", "assistant" (the text that the template marks, or the
+    // messages of this role); NULL: "completion" if records have one, else "all"
+    const char *loss_on;
+    tr_data_fields fields;     // jsonl
     const char *chat_template; // jsonl: a file, in place of the folder's template
     const char *date; // jsonl: "2026-11-22", what strftime_now of a template shows
     const char *document_separator; // text: what separates documents within a file
@@ -243,8 +243,9 @@ typedef struct tr_data_options {
     // features. Rows of csv and random data have this layout already. npy files are [N,
     // C, H, W], [N, H, W, C] or, with one channel, [N, H, W].
     int64_t image_height, image_width, image_channels;
-    const char *image_layout; // npy: "channels_first", "channels_last"; NULL: as the
-                              // sides say, where both could be channels_first
+    // npy: "channels_first", "channels_last"; NULL: the dimensions decide; if both
+    // would fit, channels_first
+    const char *image_layout;
     // npy images: each value becomes (value - mean) / std of its channel. One number
     // for all channels, or one for each; none: 0 and 1.
     const double *image_mean, *image_std;
@@ -378,7 +379,7 @@ TR_API tr_status tr_tokenizer_load(const char *path, tr_tokenizer **out, tr_erro
 // Accepts NULL.
 TR_API void tr_tokenizer_destroy(tr_tokenizer *tokenizer);
 
-// One more than the greatest id.
+// One more than the largest id.
 TR_API int64_t tr_tokenizer_vocabulary(const tr_tokenizer *tokenizer);
 // The id of a token as it is written in the file, -1: there is none.
 TR_API int32_t tr_tokenizer_find(const tr_tokenizer *tokenizer, const char *token);
@@ -452,8 +453,9 @@ typedef struct tr_text_pair {
     const char *first, *second; // second: NULL, there is one text
     size_t first_bytes, second_bytes;
     bool plain_special; // as in tr_encode_options
-    // Tokens at most, special ones included: one text loses its end, of two the longer
-    // one first (Hugging Face's "longest_first"). 0: no limit.
+    // The largest number of tokens, special ones included. A longer text loses its end;
+    // in a pair, the longer text loses tokens first (Hugging Face's "longest_first").
+    // 0: no limit.
     size_t most;
 } tr_text_pair;
 

@@ -217,9 +217,9 @@ TR_API tr_status tr_engine_stop_when(tr_engine *engine, bool (*stop)(void *user)
 // "optimizer.groups", in their order, then one of all other parameters.
 TR_API size_t tr_engine_groups(const tr_engine *engine);
 // Sets the learning rate of a group, counted from 0, for all further updates. It
-// replaces what the run file's rate, schedule and rules give. NAN: these hold again.
-// Checkpoints do not keep the rate. All ranks set the same. TR_USAGE: no such group, or
-// a rate that is below 0 or infinite.
+// replaces the rate that the run file's rate, schedule and rules give. NAN: these hold
+// again. Checkpoints do not keep the rate. All ranks set the same. TR_USAGE: no such
+// group, or a rate that is below 0 or infinite.
 TR_API tr_status tr_engine_set_rate(tr_engine *engine, size_t group, double rate,
                                     tr_error *err);
 // Sets how many updates the weights and states have had that the caller has written
@@ -355,8 +355,8 @@ TR_API tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
 typedef struct tr_tensor_info {
     size_t size;      // of this struct: TR_TENSOR_INFO_INIT fills it
     const char *name; // owned by the engine
-    // Of the elements as tr_engine_read gives them: F32, whatever the run computes in;
-    // of a state of the model its own type, F32 or I64.
+    // The type of the elements that tr_engine_read gives: F32, whatever the run
+    // computes in; for a state of the model its own type, F32 or I64.
     tr_dtype dtype;
     tr_shape shape;
     bool trained;  // it has a gradient and the optimizer's states: it is not frozen
@@ -372,8 +372,8 @@ typedef struct tr_tensor_info {
             TR_SPACE_DEVICE, TR_SPACE_DEVICE, TR_SPACE_DEVICE                          \
     }
 
-// The number of tensors; and what there is to say of one, by its number from 0.
-// TR_USAGE: there is no such tensor, or a struct of an unknown size. Not collective.
+// The number of tensors, and the description of one by its number from 0. TR_USAGE:
+// there is no such tensor, or a struct of an unknown size. Not collective.
 TR_API size_t tr_engine_tensors(const tr_engine *engine);
 TR_API tr_status tr_engine_tensor(const tr_engine *engine, size_t index,
                                   tr_tensor_info *info, tr_error *err);
@@ -434,15 +434,15 @@ typedef struct tr_check_cut {
     char name[TR_CHECK_TEXT];    // in words: "micro-batches of 3"
     char skipped[TR_CHECK_TEXT]; // why this cut was left out; "": it was made
     bool same_bits;              // no bit may differ
-    double tolerance; // the distance allowed to all tensors; 0: to each its own, which
-                      // was measured, because something is in 16 or 8 bits
+    double tolerance; // the distance allowed for all tensors; 0: each has its own,
+                      // which was measured, because something is in 16 or 8 bits
     double loss, grad_norm;
     double loss_allowed; // |loss - that of the first cut|
     double *distance;    // [tensors of the check]
     double *allowed;     // [tensors of the check] the largest that rounding explains
     size_t undecided;    // tensors with more than TR_CHECK_DECIDED allowed
-    size_t worst;        // the tensor farthest off, measured by what it is allowed
-    bool passed;         // all distances, and the loss, are within what is allowed
+    size_t worst; // the tensor whose distance is the largest part of the allowed one
+    bool passed;  // all distances, and the loss, are within what is allowed
 } tr_check_cut;
 
 // An op of the model that is not the library's. tr_op_check has tried it, in f32, on
@@ -459,7 +459,7 @@ typedef struct tr_check_op {
 // The structs in its lists keep their size. A later version of the library puts further
 // members into lists of their own, behind these.
 typedef struct tr_check {
-    size_t size;      // of this struct: what a newer header has behind it is not there
+    size_t size;      // of this struct; the library fills no more
     tr_check_op *ops; // each with its attributes and shapes once
     size_t op_count;
     tr_check_tensor *tensors;

@@ -103,17 +103,17 @@ enum { TR_FUNCTION_INPUTS = 6 };
 
 // What a function is called with. Pointers are to memory of the plan and valid during
 // the call. Shapes have the rows of the micro-batch in the place of TR_BATCH. Numbers
-// are F32, also where the run computes in 16 bits, ids I32.
+// are F32, even if the run computes in 16 bits; ids are I32.
 typedef struct tr_function_call {
     size_t size;  // of this struct
     int64_t rows; // of the micro-batch that are there; those after them are missing
     int input_count;
     tr_tensor_desc input_desc[TR_FUNCTION_INPUTS], output_desc;
     const void *input[TR_FUNCTION_INPUTS]; // NULL: left out
-    void *output; // written whole, a loss's is added to. NULL in `backward` of others
-    // Of `backward`: the gradient of the output (a loss has none), and where that of
-    // each input goes, NULL: nobody wants it. Where bit i of `adds` is set, input i's
-    // is added to what is there, else it is written whole.
+    void *output; // written whole; a loss adds to it. NULL in `backward` of others
+    // Of `backward`: the gradient of the output (a loss has none), and where the
+    // gradient of each input goes; NULL: it is not needed. If bit i of `adds` is set,
+    // that of input i is added to the values there; otherwise it is written whole.
     const void *output_gradient;
     void *input_gradient[TR_FUNCTION_INPUTS];
     tr_dtype input_gradient_dtype[TR_FUNCTION_INPUTS]; // TR_F32
@@ -155,10 +155,10 @@ TR_API tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
                                   const tr_value *inputs, int input_count);
 
 // Adds y = f(x) of each element of x, in the shape of x: `value` is f, `slope` its
-// derivative. Both give the same number for the same x, whichever thread asks, at any
-// time until the run is destroyed. They run on the host, in F32 also where the run
-// computes in 16 bits: a plan on another device has no kernel for them. TR_USAGE, as
-// the graph's error: a function that is NULL, or x is no value of real numbers.
+// derivative. Both give the same number for the same x on any thread, until the run is
+// destroyed. They run on the host, in F32 even if the run computes in 16 bits. A plan
+// on another device has no kernel for them. TR_USAGE, as the graph's error: a function
+// that is NULL, or x is no value of real numbers.
 TR_API tr_value tr_graph_map(tr_graph *graph, tr_value x, float (*value)(float x),
                              float (*slope)(float x));
 
@@ -210,8 +210,8 @@ typedef struct tr_model {
     // `classes`). Rows from `classes` on are zeros that nothing reads.
     const char *const *token_tensors;
     int64_t padded_classes;
-    bool classifier; // accuracy is worth telling
-    // The numbers of the embedding that inference gives for each text in place of
+    bool classifier; // accuracy has a meaning
+    // How many numbers the embedding of a text has, which inference gives in place of
     // logits. 0: it gives logits.
     int64_t embedding_width;
     // If the model gives each text labels: their kind, how many there are, and their
@@ -220,13 +220,12 @@ typedef struct tr_model {
     tr_label_kind label_kind;
     int64_t labels;
     const char *const *label_names;
-    // Rows that say what stands in the place of ops of its units
-    // (tranche/extend/rewrite.h), the last one without a function; they come before the
-    // library's own. NULL: none.
+    // Rewrites of ops of its units (tranche/extend/rewrite.h), which come before the
+    // library's own. The last row has no function. NULL: none.
     const struct tr_rewrite *rewrites;
-    int rewrites_version; // TRANCHE_EXTEND_VERSION, where there are rewrites
-    // What linear layers have beside them: the library's, for models of the run key
-    // "adapter". A caller leaves it NULL.
+    int rewrites_version; // TRANCHE_EXTEND_VERSION, if there are rewrites
+    // Adapters beside linear layers. The library sets it for the run key "adapter"; a
+    // caller leaves it NULL.
     const struct tr_adapter *adapter;
     const char *config_json; // written to checkpoints as config.json; NULL: {}
     void *owned;             // the maker's; freed by `release`

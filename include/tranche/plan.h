@@ -55,11 +55,12 @@ typedef struct tr_ledger {
 // tr_run_make_plan makes one.
 TR_API void tr_plan_destroy(tr_plan *plan); // NULL-safe
 
-// Of NULL, the functions that return numbers give 0, and this one NULL. Owned by the
-// plan.
+// Without a plan (NULL), the functions that return numbers give 0, and this one NULL.
+// Owned by the plan.
 TR_API const tr_ledger *tr_plan_ledger(const tr_plan *plan);
-// Has this machine the memory that the plan needs? TR_BUDGET: it has less; the message
-// begins with `what`, "sampling from this model". TR_OK also where nobody knows.
+// Checks whether this machine has the memory that the plan needs. TR_BUDGET: it has
+// less; the message begins with `what`, "sampling from this model". If the machine's
+// memory is not known, the status is TR_OK.
 TR_API tr_status tr_plan_check_memory(const tr_plan *plan, const char *what,
                                       tr_error *err);
 TR_API const char *tr_ledger_name(tr_ledger_category category);
@@ -82,7 +83,7 @@ typedef struct tr_model_flops {
 // Those of a training plan's step. NULL: all are 0.
 TR_API tr_model_flops tr_plan_model_flops(const tr_plan *plan);
 
-// Prints the plan as a text in which repeated steps stand once, or the whole plan as
+// Prints the plan as a text in which repeated steps appear once, or the whole plan as
 // one JSON object. TR_IO: `to` takes no more. TR_MEMORY.
 TR_API tr_status tr_plan_print(const tr_plan *plan, const tr_sink *to, tr_error *err);
 TR_API tr_status tr_plan_print_json(const tr_plan *plan, const tr_sink *to,
@@ -90,23 +91,24 @@ TR_API tr_status tr_plan_print_json(const tr_plan *plan, const tr_sink *to,
 
 // ---- where the bytes of a step lie, and when
 //
-// Of the training step, or of the step of a plan for inference. Steps are counted from
-// 0, in the order in which they are issued. Texts are the plan's.
+// These functions are about the training step, or the step of a plan for inference.
+// Steps are counted from 0, in the order in which they are issued. The plan owns all
+// texts.
 
 // A step, in words: "reduce", "gradients", "h.3".
 typedef struct tr_planned_step {
-    size_t size; // of this struct: what a newer header has behind it is not there
+    size_t size; // of this struct; the library fills no more
     const char *kind;
-    const char *what;    // of its subject; NULL: nothing has to be said
+    const char *what;    // what of its subject; NULL: the kind says it
     const char *subject; // a unit or a flat buffer; NULL: it is of none
     const char *stream;
     int64_t micro_batch; // -1: it is of none
 } tr_planned_step;
 
-// A buffer: bytes [offset, offset + bytes) of the arena of its space are its own from
-// the step `first` to the step `last`, both included.
+// A buffer: it has the bytes [offset, offset + bytes) of its space's arena from the
+// step `first` to the step `last`, both included.
 typedef struct tr_planned_buffer {
-    size_t size; // of this struct: what a newer header has behind it is not there
+    size_t size; // of this struct; the library fills no more
     tr_space space;
     tr_ledger_category category;
     int64_t offset, bytes;
@@ -119,8 +121,8 @@ typedef struct tr_planned_buffer {
     int64_t reader;      // the last one that reads it; -1: none does
 } tr_planned_buffer;
 
-// Hands each step to `take`, in their order, or each buffer; `take` reads it during the
-// call. Not collective. TR_USAGE: an argument is NULL. TR_MEMORY.
+// Calls `take` for each step, in their order, or for each buffer. What it gets is valid
+// during the call. Not collective. TR_USAGE: an argument is NULL. TR_MEMORY.
 TR_API tr_status tr_plan_steps(const tr_plan *plan,
                                void (*take)(void *user, const tr_planned_step *step),
                                void *user, tr_error *err);
@@ -145,17 +147,18 @@ TR_API tr_status tr_machine_print(const tr_machine *machine, const tr_sink *to,
                                   tr_error *err);
 
 // The prediction for one optimizer step. All ranks of a stage run the same plan on
-// equal machines, so its first one stands for all: no other has longer parts of the
-// flat buffers. If a pipeline has several stages, they are simulated together. Except
-// for the step's seconds, all times are then means over one rank of each stage.
-// planned_bytes has, for each space, those of the stage that takes the most.
+// equal machines. So its first rank, which has the longest shards of the flat buffers,
+// is simulated in place of all. If a pipeline has several stages, they are simulated
+// together. Except for the step's seconds, all times are then means over one rank of
+// each stage. planned_bytes has, for each space, those of the stage that takes the
+// most.
 typedef struct tr_simulation {
-    size_t size;    // of this struct: what a newer header has behind it is not there
-    double seconds; // of the step
+    size_t size;            // of this struct; the library fills no more
+    double seconds;         // of the step
     double compute_seconds; // the kernels alone
     double slowed_seconds;  // added because copies and messages take memory bandwidth
-    // Compute waits for messages of other ranks, for copies between device and host,
-    // and for NVMe (exposed); and how long each of these was at work in all.
+    // How long computing waits for messages of other ranks, for copies between device
+    // and host, and for NVMe (exposed), and how long each of these works in all.
     double exposed_seconds, exposed_copy_seconds, exposed_nvme_seconds;
     double communication_seconds, copy_seconds, nvme_seconds;
     double samples_per_second; // all ranks together
@@ -166,7 +169,7 @@ typedef struct tr_simulation {
     double model_utilisation;
     int64_t gather_bytes, reduce_bytes; // sent by this rank
     int64_t copied_bytes, stored_bytes; // between its device and host; NVMe, both ways
-    // Compute waits for the host's processors, and how long these were at work. 0 where
+    // How long computing waits for the host's processors, and how long these work. 0 if
     // the host's processors are the device.
     double exposed_host_seconds, host_seconds;
     // Memory of one rank in the plan, and that of the machine (0: its file says none).
@@ -180,29 +183,29 @@ typedef struct tr_simulation {
     // Model FLOPs utilisation, of the machine's operations a second in the run's type:
     // attention in full, causal; and with what is recomputed (hardware FLOPs).
     double mfu, mfu_causal, hfu, hfu_causal;
-    // Of computing, the update; it is not in other_seconds. And what this rank waits
-    // for slower ones, because the times of kernels vary, before their messages begin;
-    // it is not in exposed_seconds.
+    // The update, as a part of computing that is not in other_seconds. And how long
+    // this rank waits for slower ones before messages begin, because the times of
+    // kernels vary; this is not in exposed_seconds.
     double update_seconds, slower_seconds;
     int64_t
-        between_bytes; // of those in gathers and reductions, what goes to other nodes
-    // Waits for other stages of the pipeline, which have not come yet to what both
-    // exchange; it is in none of the above. 0 where there is one stage.
+        between_bytes; // the part of gathers and reductions that goes to other nodes
+    // How long this rank waits for stages of the pipeline that have not reached an
+    // exchange yet; it is in none of the above. 0 if there is one stage.
     double bubble_seconds;
 } tr_simulation;
 
 typedef struct tr_simulated tr_simulated; // the prediction and its timeline
 
-// Walks the plan of a training step; allocates no tensors. `plan` and `machine` must
-// outlive *out, which the caller destroys. Not collective. TR_USAGE: the plan is for
-// inference; TR_MEMORY.
+// Simulates the plan of a training step; allocates no tensors. `plan` and `machine`
+// must outlive *out, which the caller destroys. Not collective. TR_USAGE: the plan is
+// for inference; TR_MEMORY.
 TR_API tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                              tr_simulated **out, tr_error *err);
 TR_API void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
 TR_API const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
 
-// What is printed of the plan then has how long each stage of its pipeline waits. Does
-// nothing for a plan of one stage, and where an argument is NULL. Not collective.
+// From now on the printed plan says how long each stage of its pipeline waits. Does
+// nothing for a plan of one stage, or if an argument is NULL. Not collective.
 TR_API void tr_plan_note_times(tr_plan *plan, const tr_simulated *simulated);
 
 // Prints a table, one JSON object, or a trace for ui.perfetto.dev. TR_IO: `to` takes no

@@ -21,7 +21,7 @@ typedef struct tr_messages {
     void *user;
 } tr_messages;
 
-// What a program gives a run that is no text. Begin with TR_RUN_PARTS_INIT, then set
+// What a program gives a run beside text. Begin with TR_RUN_PARTS_INIT, then set
 // members. NULL: not given.
 typedef struct tr_run_parts {
     size_t size;          // of this struct
@@ -44,9 +44,9 @@ typedef struct tr_run_parts {
 #define TR_RUN_PARTS_INIT                                                              \
     { sizeof(tr_run_parts), NULL, NULL, NULL, NULL, NULL, {NULL, NULL}, NULL, NULL }
 
-// A run is made in steps. Until it is resolved, the caller says what it is to be, in
-// any order. A call that fails changes nothing, and the run stays usable. Not
-// collective, but for tr_run_resolve.
+// A run is made in steps. Until it is resolved, the caller sets it up, in any order. A
+// call that fails changes nothing, and the run stays usable. Not collective, but for
+// tr_run_resolve.
 //
 //     tr_run_create -> tr_run_load_file, tr_run_set, tr_run_give ... -> tr_run_resolve
 //
@@ -64,26 +64,26 @@ TR_API tr_status tr_run_load_text(tr_run *run, const char *text, tr_error *err);
 
 // Sets a key ("zero_optimization.stage") to a value, over what the file says. The last
 // value of a key counts. The value is JSON ("3", "[0.9, 0.95]", "true"), or plain text
-// if it is not JSON ("gpt2"); "null" leaves the key out. Keys of the call (docs/
-// run-file.md: resume, ranks, plan_only, ...) are set here and stand in no file. The
-// value is checked when the run is resolved. TR_USAGE: there is no such key, and the
-// message names the nearest; or the run is resolved. TR_MEMORY.
+// if it is not JSON ("gpt2"); "null" leaves the key out. Keys of the call
+// (docs/run-file.md: resume, ranks, plan_only, ...) are set here and are errors in a
+// file. The value is checked when the run is resolved. TR_USAGE: there is no such key,
+// and the message names the nearest; or the run is resolved. TR_MEMORY.
 TR_API tr_status tr_run_set(tr_run *run, const char *key, const char *value,
                             tr_error *err);
-// The same of "KEY.PATH=VALUE", as `tranche --set` takes it.
+// The same for "KEY.PATH=VALUE", as `tranche --set` takes it.
 TR_API tr_status tr_run_assign(tr_run *run, const char *assignment, tr_error *err);
 // As tr_run_set; the value is text even where it looks like JSON: a path, a name.
 TR_API tr_status tr_run_set_text(tr_run *run, const char *key, const char *text,
                                  tr_error *err);
-// Adds a text to a list (data.train). The first call begins the list anew, as does the
-// first one after the key has been set.
+// Adds a text to a list (data.train). The first call begins a new list, as does the
+// first call after the key has been set.
 TR_API tr_status tr_run_add_text(tr_run *run, const char *key, const char *text,
                                  tr_error *err);
 // Names the source of the values that are set from now on ("command line"). Messages
 // and run.json use this name. At first it is "set". TR_MEMORY.
 TR_API tr_status tr_run_name_source(tr_run *run, const char *source, tr_error *err);
 
-// Gives the run what cannot be said as text; the members are copied. A second call
+// Gives the run what text cannot express; the members are copied. A second call
 // replaces all that the first one gave. TR_USAGE: a struct of an unknown size, a model
 // whose rewrites were compiled with the headers of another version, or the run is
 // resolved.
@@ -97,13 +97,13 @@ TR_API tr_status tr_run_give(tr_run *run, const tr_run_parts *parts, tr_error *e
 TR_API tr_status tr_run_get(tr_run *run, const char *key, const char **value,
                             const char **origin, tr_error *err);
 
-// Resolves what was said: reads model and data, and lets the planner choose what is
-// open; rank 0 chooses for all ranks. Once it has returned TR_OK, the run changes no
-// more. After an error the caller may set other values and call it again. Collective if
-// the run has ranks: all get the error of one. TR_USAGE: all that is wrong, a line
-// each, with file and key. TR_BUDGET: no plan fits the budgets; the message has the
-// nearest plans. TR_DATA, TR_IO: the data or the model's folder cannot be used.
-// TR_INTERRUPTED, TR_MEMORY, TR_COMM.
+// Resolves the run: reads model and data, and lets the planner choose what is open;
+// rank 0 chooses for all ranks. Once it has returned TR_OK, the run no longer changes.
+// After an error the caller may set other values and call it again. Collective if the
+// run has ranks: all get the error of one. TR_USAGE: all that is wrong, a line each,
+// with file and key. TR_BUDGET: no plan fits the budgets; the message has the nearest
+// plans. TR_DATA, TR_IO: the data or the model's folder cannot be used. TR_INTERRUPTED,
+// TR_MEMORY, TR_COMM.
 TR_API tr_status tr_run_resolve(tr_run *run, tr_error *err);
 
 // A resolved run in one call: of the text of a run file (NULL: none), settings over it
@@ -114,7 +114,7 @@ TR_API tr_status tr_run_resolve(tr_run *run, tr_error *err);
 TR_API tr_status tr_run_open(const char *text, const char *const *settings,
                              const tr_run_parts *parts, tr_run **out, tr_error *err);
 
-// What follows is of resolved runs. Of another run, functions that return a status
+// The functions below need a resolved run. Without one, those that return a status
 // return TR_USAGE, the others 0 or NULL.
 
 // Makes the plan of the run's steps. As tr_plan_make: it takes no tensor memory, the
@@ -133,7 +133,7 @@ TR_API tr_status tr_run_check_memory(const tr_run *run, const tr_plan *plan,
 // A row of tr_run_compare: what the run's step would take with another ZeRO stage,
 // other places of its states, and another wave.
 typedef struct tr_compared {
-    size_t size; // of this struct: what a newer header has behind it is not there
+    size_t size; // of this struct; the library fills no more
     int stage;
     // Where the optimizer's states and the parameters live.
     tr_space optimizer, parameters;
@@ -142,7 +142,7 @@ typedef struct tr_compared {
     bool possible;            // there is such a plan
     int64_t bytes[TR_SPACES]; // of its ledger
     double seconds;           // of a step, predicted; NAN: not known
-    const char *over;         // whose memory it exceeds, "over the disk"; NULL: none
+    const char *over;         // which memory it exceeds, "over the disk"; NULL: none
     const char *why;          // why there is no such plan, or no time; ""
 } tr_compared;
 
@@ -160,9 +160,9 @@ TR_API tr_status tr_run_compare(const tr_run *run, const tr_machine *machine,
 // fixed figures of a typical machine. The caller closes *out. Collective. TR_MEMORY,
 // TR_COMM, and the errors of tr_plan_make.
 TR_API tr_status tr_run_machine(const tr_run *run, tr_machine **out, tr_error *err);
-// The same, measured anew whatever the cache has and though the run be reproducible;
-// what is measured goes into the cache. The caller closes *out. Collective. TR_MEMORY,
-// TR_COMM, and the errors of tr_plan_make.
+// The same, but always measures, even if the cache has figures or the run is
+// reproducible. The result goes into the cache. The caller closes *out. Collective.
+// TR_MEMORY, TR_COMM, and the errors of tr_plan_make.
 TR_API tr_status tr_run_calibrate(const tr_run *run, tr_machine **out, tr_error *err);
 
 TR_API const tr_model *tr_run_model(const tr_run *run);
@@ -186,8 +186,8 @@ TR_API const char *tr_run_tokenizer(const tr_run *run);
 // the ranks' runs, plans or data differ.
 TR_API tr_status tr_run_begin(tr_run *run, const tr_plan *plan, tr_error *err);
 
-// What a run file may say: a key, as the tables have it that read the file. Begin with
-// TR_RUN_KEY_INIT. All texts are the library's and stay.
+// A key that a run file may have, from the tables that the reader of run files uses.
+// Begin with TR_RUN_KEY_INIT. The library owns all texts, which never change.
 enum { TR_RUN_KEY_TAKES_MAX = 1024 };
 typedef struct tr_run_key {
     size_t size;      // of this struct
@@ -196,8 +196,8 @@ typedef struct tr_run_key {
     const char *fallback; // its default as JSON; NULL: none
     // The texts that it takes, NULL behind the last; NULL: any, or it takes no text.
     const char *const *choices;
-    // There is such a key only where the text of the key `where_key` is one of `where`,
-    // NULL behind the last; NULL: everywhere. Another row may have the same path.
+    // The key exists only if the text of the key `where_key` is one of `where`, NULL
+    // behind the last; NULL: always. Another row may have the same path.
     const char *where_key;
     const char *const *where;
     bool works;                       // false: the key is accepted and has no effect
@@ -207,17 +207,18 @@ typedef struct tr_run_key {
     // Of a key that works and that DeepSpeed has, too: "same", or "differs: " and how.
     // NULL: DeepSpeed has no such key.
     const char *deepspeed;
+    const char *since; // the first version that has the key: "0.1.0"
 } tr_run_key;
 
 #define TR_RUN_KEY_INIT                                                                \
     {                                                                                  \
         sizeof(tr_run_key), NULL, NULL, NULL, NULL, NULL, NULL, false, false, false,   \
-            "", NULL                                                                   \
+            "", NULL, NULL                                                             \
     }
 
-// Writes a key of run files into `out`, which says its size: the one with this number,
-// in the order of run.json. false: there are no more, or the size is unknown. May be
-// called at any time.
+// Writes key number `index` of run files, in the order of run.json, into `out`, whose
+// size is set. false: there are no more, or the size is unknown. May be called at any
+// time.
 TR_API bool tr_run_key_at(size_t index, tr_run_key *out);
 
 #ifdef __cplusplus

@@ -32,8 +32,8 @@ typedef struct tr_sampler_options {
     // Of a folder with an adapter: where its base is; NULL: where adapter_config.json
     // says.
     const char *base;
-    // Are told, by notes, how far the weights and a long prompt have been read, where
-    // that takes more than a second: by tr_sampler_open, and by tr_sampler_logits.
+    // Gets notes on how far tr_sampler_open has read the weights, and tr_sampler_logits
+    // a long prompt, if that takes more than a second.
     tr_messages messages;
 } tr_sampler_options;
 
@@ -66,8 +66,8 @@ TR_API bool tr_sampler_ends(const tr_sampler *sampler, int32_t token);
 TR_API const tr_plan *tr_sampler_prompt_plan(const tr_sampler *sampler);
 TR_API const tr_plan *tr_sampler_token_plan(const tr_sampler *sampler);
 
-// Computes the logits [vocabulary] f32 of the token after tokens [count]; of these,
-// only the last ones that fit the context count. The sampler owns *logits, which are
+// Computes the logits [vocabulary] f32 of the token after tokens [count]. If these do
+// not fit the context, only the last ones count. The sampler owns *logits, which are
 // valid until the next call. Leading tokens that are the same as in the call before are
 // not computed again. If the context is full, every new token shifts all others, and
 // the whole context is computed. TR_USAGE: count is 0, a token is outside of the
@@ -95,7 +95,7 @@ TR_API tr_status tr_dialog_add(tr_dialog *dialog, const char *role, const char *
 TR_API tr_status tr_dialog_prompt(tr_dialog *dialog, const char **text, size_t *bytes,
                                   tr_error *err);
 // The token that ends a message by the template's folder; -1: it names none. TR_IO,
-// TR_DATA: the folder's files are damaged, or name what is no token.
+// TR_DATA: the folder's files are damaged, or name something that is not a token.
 TR_API tr_status tr_dialog_eos(const tr_dialog *dialog, const tr_tokenizer *tokenizer,
                                int32_t *id, tr_error *err);
 

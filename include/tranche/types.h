@@ -103,7 +103,7 @@ TR_API bool tr_shape_equal(tr_shape a, tr_shape b);
 // of m samples holds, for each tensor, m rows of the shape that one sample has, one
 // behind the other.
 
-// A target that is none: its loss does not count.
+// The value of a missing target: its loss does not count.
 enum { TR_NO_TARGET = -100 };
 
 enum {
@@ -175,7 +175,7 @@ TR_API tr_batch_tensors tr_batch_packed(int64_t length);
 TR_API tr_batch_tensors tr_batch_texts(int64_t length, int64_t texts);
 // What the labels of texts are.
 typedef enum tr_label_kind {
-    TR_LABELS_NONE, // there are none: a text's number in the data stands in their place
+    TR_LABELS_NONE,  // there are none: a text's number in the data is in their place
     TR_LABELS_CLASS, // one of several classes
     TR_LABELS_SET,   // any of several classes: of each 0 or 1, or a share between
     TR_LABELS_VALUE, // numbers

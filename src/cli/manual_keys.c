@@ -25,7 +25,7 @@ static void print_key(FILE *to, const tr_run_key *key) {
         fputs("; default ", to);
         cli_roff_text(to, key->fallback);
     }
-    fputs(".\n.br\n", to);
+    fprintf(to, ".\nSince %s.\n.br\n", key->since);
     cli_roff_text(to, key->doc);
     fputs(".\n", to);
     print_condition(to, key);

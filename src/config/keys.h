@@ -63,6 +63,7 @@ typedef struct tr_key {
     // reason `why`. NULL: it always has one.
     bool (*idle)(const void *object);
     const char *why;
+    const char *since; // the first version that has it; NULL: 0.1.0, the first of all
 } tr_key;
 
 // A name that other programs have for something: by which key it is said here (NULL:

@@ -250,6 +250,7 @@ static void test_keys(void **state) {
         }
     }
     assert_true(works >= KEYS_MIN);
+    assert_says(page, "\nSince 0.1.0.\n");
     assert_says(page, "\nIn DeepSpeed: same.\n");
     assert_says(page, "\nIn DeepSpeed: differs: ");
     assert_line(all, ":open");

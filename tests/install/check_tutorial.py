@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_tutorial.py PAGE PROGRAM: runs every command of a page ("    $ tranche ...") in
 one folder, in their order, and compares what they say with what the page says. Numbers
-may be others, and "..." stands for any lines."""
+may be others, and "..." stands for any lines. A block whose first line is "// NAME" is a
+file of that name for the commands behind it."""
 
 from __future__ import annotations
 
@@ -28,6 +29,12 @@ def commands(page: Path) -> list[tuple[int, str, list[str]]]:
     return found
 
 
+def files(page: Path) -> dict[str, str]:
+    """The files that the page shows whole, by their names."""
+    blocks = re.findall(r"(?m)^    // (\S+)\n((?:    .*\n|\n)+)", page.read_text())
+    return {name: text.split("\n    $ ")[0] for name, text in blocks}
+
+
 def plain(line: str) -> str:
     """The line without what differs between machines."""
     line = re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "0", line)
@@ -51,6 +58,8 @@ def main() -> int:
     all_commands, failed = commands(page), 0
     with tempfile.TemporaryDirectory() as folder:
         environment["XDG_CACHE_HOME"] = folder + "/cache"
+        for name, text in files(page).items():
+            (Path(folder) / name).write_text(text)
         for number, command, wanted in all_commands:
             run = subprocess.run(
                 ["sh", "-c", command],

@@ -2,11 +2,13 @@
 #include "run/keys/beside_deepspeed.h"
 
 #include <tranche/run.h>
+#include <tranche/version.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,12 +92,31 @@ static void a_row_may_be_of_one_type(void **state) {
     assert_true(begins(key.deepspeed, "differs: "));
 }
 
+// Each key has a first version, of three numbers, which is none that is yet to come.
+static void every_key_says_since_when(void **state) {
+    (void)state;
+    tr_run_key key = TR_RUN_KEY_INIT;
+    size_t count = 0;
+    for (size_t i = 0; tr_run_key_at(i, &key); i++, count++) {
+        int major = 0, minor = 0, patch = 0, end = 0;
+        if (sscanf(key.since, "%d.%d.%d%n", &major, &minor, &patch, &end) != 3 ||
+            key.since[end] != '\0' ||
+            major * 1000000 + minor * 1000 + patch > TRANCHE_VERSION_NUMBER) {
+            fail_msg("%s: since \"%s\"", key.path, key.since);
+        }
+    }
+    assert_true(count > 200);
+    assert_true(find("train_batch_size", NULL, &key));
+    assert_string_equal(key.since, "0.1.0");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_of_a_key_that_works),
         cmocka_unit_test(texts_say_same_or_differs),
         cmocka_unit_test(groups_of_deepspeed_have_rows),
         cmocka_unit_test(a_row_may_be_of_one_type),
+        cmocka_unit_test(every_key_says_since_when),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

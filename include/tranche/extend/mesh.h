@@ -22,8 +22,8 @@ typedef enum tr_axis {
     TR_AXES
 } tr_axis;
 
-// A rank's place in the mesh. Ranks are numbered as Megatron numbers them: neighbours
-// differ on the tensor axis, then on the data axis, then on the pipeline axis:
+// A rank's place in the mesh. Ranks are numbered as in Megatron-LM: first along the
+// tensor axis, then along the data axis, then along the pipeline axis:
 //     rank = tensor + tensor_size * (data + data_size * pipeline)
 typedef struct tr_mesh {
     int64_t size[TR_AXES]; // ranks along each axis, 1 or more

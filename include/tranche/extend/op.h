@@ -1,12 +1,12 @@
 // One op: its shape rule, its backward rule as data, and its kernels.
 //
 // An op is a constant table (`tr_op`). A model's graph holds nodes: each is an op with
-// attributes and operands. The graph derives the backward from the rules of its ops.
-// What stands in an op's place in evaluation, in inference or in 8 bits says a row of
-// another table (tranche/extend/rewrite.h). A backend finds the kernel of an op; the
-// op's table itself has only the reference, which defines what the op does. The plan
-// asks the chosen kernel for its cost and its workspace; the executor only launches it.
-// A kernel does not allocate, wait or fail while it is launched: errors belong into
+// attributes and operands. The graph derives the backward from the rules of its ops. A
+// row of another table (tranche/extend/rewrite.h) says which ops replace it in
+// evaluation, in inference or in 8 bits. A backend finds the kernel of an op; the op's
+// table itself has only the reference, which defines what the op does. The plan asks
+// the chosen kernel for its cost and its workspace; the executor only launches it. A
+// kernel does not allocate, wait or fail while it is launched: errors belong into
 // `supports` or `prepare`. (For libraries that fail see tr_launch.failed.)
 //
 // For those who write ops, models of ops in C, planners or backends. It may change with
@@ -40,7 +40,7 @@ typedef struct tr_op_desc {
     tr_tensor_desc in[TR_OP_IN_MAX];   // dtype TR_NONE: an optional operand left out
     tr_tensor_desc out[TR_OP_OUT_MAX]; // dtype TR_NONE: a result nobody wants
     // Bit i of `fresh`: out[i] may be asked for as `out = ...`; bit i of `accumulate`:
-    // as `out += ...`. Both bits are set where a launch decides (weight gradients: the
+    // as `out += ...`. If both bits are set, each launch decides (weight gradients: the
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
     bool inference;   // the plan is one of inference
@@ -91,10 +91,10 @@ typedef struct tr_cost {
     // Of products of matrices, all of one shape: [rows, columns], over a sum of `depth`
     // terms. 0: there are none, or their shape is not told.
     double rows, columns, depth;
-    // Operations as the literature counts those of a model: products alone, and of
+    // Operations as the literature counts those of a model: products alone, and for
     // attention's backward twice those of its forward, over the pairs that are seen.
-    // `unseen`: of the other pairs, which are counted, too, where attention is counted
-    // in full.
+    // `unseen`: those of the other pairs, which also count if attention is counted in
+    // full.
     double model, unseen;
 } tr_cost;
 
@@ -107,9 +107,9 @@ typedef struct tr_kernel {
     // Plan time. `*state` is the kernel's own, freed by `release`.
     tr_status (*prepare)(const tr_op_desc *desc, void **state, tr_error *err);
     size_t (*workspace)(const tr_op_desc *desc, const void *state); // bytes
-    // Bytes of what the kernel makes of the op's parameter (tr_op.packed_input), in an
-    // order or a type of its own, where desc->packs. Parameters stay as they are for
-    // many micro-batches: the first launch writes it, and later ones read it.
+    // With desc->packs: the bytes of the op's parameter (tr_op.packed_input) in the
+    // kernel's own order or type. Parameters do not change for many micro-batches, so
+    // the first launch writes this copy, and later ones read it.
     size_t (*packed)(const tr_op_desc *desc, const void *state);
     void (*launch)(const tr_op_desc *desc, void *state, const tr_launch *launch);
     void (*release)(void *state); // NULL-safe
@@ -180,7 +180,7 @@ typedef enum tr_recompute_class {
                                       // no op says so, it follows from the graph
     TR_RECOMPUTE_PRODUCT = 32,        // products with a weight
     TR_RECOMPUTE_ALL = 63,
-    TR_RECOMPUTE_ALWAYS = 64, // never kept: weights made of those in few bits
+    TR_RECOMPUTE_ALWAYS = 64, // never kept: weights made from those in few bits
 } tr_recompute_class;
 
 // In how many bits weights that are not trained are kept (base/quantized.h).
@@ -196,10 +196,10 @@ enum {
                     // out and the first backward rule computes sums and gradients at
                     // once
     TR_OP_FP8 = 2,  // its arithmetic is on numbers of 8 bits
-    // Output 0 becomes, where it lies, its sum over the ranks of a group of the mesh:
-    // the plan exchanges it behind the kernel. The attributes begin with the axes of
-    // the group (a uint32_t, a bit for each tr_axis). A kernel writes it and never adds
-    // to it.
+    // Output 0 becomes, in place, its sum over the ranks of a group of the mesh: the
+    // plan exchanges it after the kernel. The attributes begin with the axes of the
+    // group (a uint32_t, a bit for each tr_axis). A kernel writes it and never adds to
+    // it.
     TR_OP_EXCHANGE = 4,
     // With TR_OP_EXCHANGE, and a group of more than one rank: half of a sum. Either
     // each rank gets its part of the elements' sum, and the rest means nothing; or each
@@ -213,16 +213,16 @@ enum {
 
 enum { TR_CUT_BLOCKS_MAX = 4 };
 
-// How a tensor lies on the ranks of a group: cut along one dimension, which is blocks
-// side by side. Each block is cut into as many parts as there are ranks, and each rank
-// has one part of every block, in the order of ranks. Parts differ by one element at
-// most, and the first ranks have the larger ones.
+// How a tensor is divided among the ranks of a group: cut along one dimension, which
+// consists of blocks. Each block is cut into as many parts as there are ranks, and each
+// rank has one part of every block, in the order of ranks. Parts differ by one element
+// at most, and the first ranks have the larger ones.
 typedef struct tr_cut {
     int dim; // -1: every rank has all of the tensor
-    // Along the tokens, which are dimension 1, in one block that all ranks have as much
-    // of: each has so many tokens of the micro-batch as they lie in memory, those of
-    // one sample behind those of the sample before. So a part is a run of the tensor's
-    // elements, and its shape is that of fewer tokens a sample.
+    // Along the tokens, which are dimension 1, in one block with equal parts. A rank's
+    // part is a number of consecutive tokens of the micro-batch in memory, where one
+    // sample follows the other. So it is a range of the tensor's elements, and its
+    // shape is that of fewer tokens a sample.
     bool tokens;
     // 0: those of the other tensors of the split with 0 here: all of them have the same
     // blocks.

@@ -1,4 +1,4 @@
-// What a plan is asked for, and what it may recompute.
+// The request for a plan, and what a plan may recompute.
 //
 // For those who write ops, models of ops in C, planners or backends. It may change with
 // every version of the library: compile again what includes it (extend/version.h).
@@ -27,17 +27,18 @@ typedef enum tr_measure {
     TR_MEASURE_ALWAYS
 } tr_measure;
 
-// Products of 8 bits, of the linear layers of a model's blocks, which are the units
-// that have one before the head. Operands are rounded to E4M3, and gradients in the
-// backward to E5M2, with a power of two as the scale of each tensor, which follows from
-// the tensor's largest absolute value. They are summed in f32. All else stays as in
-// bf16.
+// Products of 8 bits in the linear layers of a model's blocks. Blocks are the units
+// with linear layers, the head left out. Operands are rounded to E4M3, and gradients in
+// the backward to E5M2, with a power of two as the scale of each tensor, which follows
+// from the tensor's largest absolute value. They are summed in f32. All else stays as
+// in bf16.
 typedef struct tr_plan_fp8 {
     bool enabled; // only with compute bf16
     // The first and the last so many blocks multiply in bf16.
     int64_t first_blocks_bf16, last_blocks_bf16;
-    // Weights are rounded for every micro-batch. Else what they are rounded to is kept
-    // for all micro-batches of the step, or of a wave where weights come and go.
+    // Weights are rounded for every micro-batch. Otherwise the rounded weights are kept
+    // for all micro-batches of the step, or of a wave if weights are gathered or
+    // fetched.
     bool repack;
 } tr_plan_fp8;
 
@@ -57,7 +58,7 @@ typedef struct tr_plan_request {
     int64_t train_batch_size;   // T
     int64_t micro_batch;        // m
     int64_t accumulation_steps; // g
-    tr_mesh mesh; // whose plan this is. Ranks along the data and the tensor axis only
+    tr_mesh mesh;               // of the rank whose plan this is
     // Ranks of the tensor axis do not share the work of layers: all of them do all of
     // it.
     bool tensor_ranks_alike;
@@ -66,11 +67,12 @@ typedef struct tr_plan_request {
     // TR_PIPELINE_ZERO_BUBBLE, any number with TR_PIPELINE_BREADTH_FIRST.
     int64_t virtual_stages;
     tr_pipeline_order pipeline_order;
-    // What lies between the layers' products is cut along the tokens over the ranks of
-    // the tensor axis (sequence parallelism: Korthikanti et al., arXiv 2205.05198);
-    // else each of them has all of it. No effect on one such rank, and in an inference.
+    // The ops between the layers' products are cut along the tokens over the ranks of
+    // the tensor axis (sequence parallelism: Korthikanti et al., arXiv 2205.05198).
+    // Otherwise each rank computes all of them. No effect with one such rank, or in an
+    // inference.
     bool sequence_parallel;
-    int64_t wave; // 1..g; 0: 1, or g where an op needs the whole wave
+    int64_t wave; // 1..g; 0: 1, or g if an op needs the whole wave
     // How often the units below the last one run forward, if the last unit alone has an
     // op over all micro-batches of the step. With 2, the first forward keeps only what
     // that op needs. The second one runs wave by wave, before each backward. In other
@@ -107,29 +109,28 @@ typedef struct tr_plan_request {
                                   // TR_RECOMPUTE_DEFAULT in the others; 0: in all
     // Where the inputs of recomputed units wait between forward and backward.
     tr_space boundary_placement;
-    // Where what the other units save for their backwards waits meanwhile.
+    // Where saved activations of the other units wait between forward and backward.
     tr_space saved_placement;
-    // What the optimizer keeps of each trained parameter: [optimizer_states] rows. Rows
-    // of zeros are nameless and of f32.
+    // The optimizer's states of each trained parameter: [optimizer_states] rows. A row
+    // of zeros has no name and is f32.
     int optimizer_states;
     tr_optimizer_state states[TR_STATE_ROWS];
-    // Of the parameters that are kept apart: [apart_state_count] rows.
+    // The states of parameters that are kept apart: [apart_state_count] rows.
     tr_apart apart;
     int apart_state_count;
     tr_optimizer_state apart_states[TR_STATE_ROWS];
     // With TR_APART_NO_MATRIX: [apart_rule_count]; they must outlive the plan.
     const tr_apart_rule *apart_rules;
     size_t apart_rule_count;
-    bool matrices; // the update takes the other parameters, all matrices, as wholes
-                   // (Muon)
+    bool matrices; // the update needs whole matrices of the other parameters (Muon)
     // Parameters that are not trained (frozen): patterns (* and ?) of their names in
     // files, [frozen_count]. The patterns must outlive the plan. Frozen parameters have
     // no gradient, no state and no update. A pattern may match nothing, but together
     // they must not match every parameter.
     const char *const *frozen;
     size_t frozen_count;
-    // What of these is trained all the same (adapters): patterns, NULL at the end.
-    // NULL: nothing.
+    // Exceptions from these, which are trained (adapters): patterns, NULL at the end.
+    // NULL: none.
     const char *const *unfrozen;
     // Only in 16 bits. true: the values of frozen parameters are exact in the type
     // `compute`, and the plan keeps them in that type alone. false: it also keeps f32
@@ -138,9 +139,9 @@ typedef struct tr_plan_request {
     // With frozen_half: values that the type does not hold exactly are rounded to it
     // when they are set. Else they are an error.
     bool frozen_rounds;
-    // How the weights of linear layers that match `frozen` are kept, except those of
-    // the last unit: in few bits, from which each product makes them anew. No f32
-    // values of them are kept. An inference keeps the same weights in this way.
+    // In how many bits the weights of linear layers that match `frozen` are kept,
+    // except those of the last unit. Each product dequantizes its weight, and no f32
+    // values are kept. An inference keeps the same weights in this way.
     tr_quantization quantization;
     tr_dtype compute; // of weights, activations and their gradients: f32 (also
                       // TR_NONE), bf16 or f16. The weights that the update changes
@@ -174,15 +175,16 @@ typedef struct tr_plan_request {
     // The ranks' devices, which are discrete, exchange by themselves, in a queue of
     // theirs.
     bool peers;
-    // Ranks on each node, which follow each other: between two nodes messages are slow.
-    // 0: all are on one.
+    // Ranks on each node, with consecutive numbers. Messages between nodes are slow. 0:
+    // all are on one node.
     int64_t node_ranks;
-    // Groups of ranks on several nodes, as many on each, exchange on their nodes first,
-    // and then once between nodes; else every member exchanges with every other. Where
-    // the run is reproducible, floating-point sums of ranks are not made so.
+    // Groups of ranks with equal numbers on several nodes exchange on their nodes
+    // first, and then once between nodes. Otherwise every member exchanges with every
+    // other. Reproducible runs do not make floating-point sums of ranks in this way.
     bool hierarchical;
-    bool elsewhere;         // planned for another machine, not to be run: what the
-                            // backend cannot run yet is planned, too
+    // planned for another machine, and not to be run: it may have what the backend
+    // cannot run yet
+    bool elsewhere;
     int threads;            // workers of the backend; 0: those of the machine
     int level_limit;        // 0: no limit; else 1 + the best level (tr_target) to use
     bool reference_kernels; // only the plain ones: slow, for tests

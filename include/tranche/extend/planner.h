@@ -52,13 +52,13 @@ TR_API const char *tr_dimension_word(tr_dimension_name dimension);
 struct tr_planner_lever;
 
 typedef struct tr_planner_request {
-    tr_plan_request plan;      // what is not free is taken from here
+    tr_plan_request plan;      // values of what is not free
     unsigned free;             // bit d: dimension d is to be chosen
     const tr_machine *machine; // the cost model of predictions
     int64_t budget[TR_SPACES]; // bytes on one rank, or TR_UNLIMITED. The process itself
                                // takes TR_PROCESS_BYTES of the host's
     int64_t together;          // budget of device and host in all, the process included
-    bool total; // the user gave `together`, so what is said of a budget is said of it
+    bool total; // the user gave `together`, so messages about a budget name it
     int64_t vocabulary_slices; // that plan.model has now
     tr_model *sliced;          // plan.model, if the planner may change its vocabulary
                                // slices; NULL: it may not
@@ -74,7 +74,7 @@ typedef struct tr_planner_request {
     size_t (*levers)(void *user, const struct tr_planner_request *request,
                      struct tr_planner_lever *out);
     void *lever_user;
-    // Is told how many plans have been made, after each of them. NULL: nobody.
+    // Called after each plan, with the number of plans so far. NULL: no call.
     void (*tell)(void *user, size_t plans);
     void *tell_user;
 } tr_planner_request;

@@ -8,8 +8,9 @@
 // (tr_model.rewrites).
 //
 // Each variant is one walk over the nodes, in the order of tr_rewrite_variant. A node
-// gets the first row that names its op and the variant: of the model's, else of the
-// library's. What a row writes is seen by the variants that follow, and not by its own.
+// gets the first row that names its op and the variant, of the model's rows or else of
+// the library's. The variants that follow see what a row writes; its own variant does
+// not.
 //
 // For those who write ops, models of ops in C, planners or backends. It may change with
 // every version of the library: compile again what includes it (extend/version.h).
@@ -57,11 +58,11 @@ typedef struct tr_rewrite_node {
     // prefix completes a name, unless the parameter is tied. If several parameters lie
     // in one tensor, it is the name of the first.
     const char *param[TR_OP_IN_MAX];
-    // What linear layers have beside them (the run's "adapter"), for the library's own
-    // row; NULL: nothing.
+    // The adapters beside linear layers (the run's "adapter"), for the library's own
+    // row; NULL: none.
     const struct tr_adapter *adapter;
     // TR_REWRITE_QUANTIZED, for the library's own row: how weights are kept, and
-    // whether the one of this name is of those that are.
+    // whether the weight of this name is kept so.
     tr_quantization quantization;
     bool (*quantizes)(const void *request, const struct tr_rewrite_node *node,
                       const char *param);
@@ -72,17 +73,17 @@ typedef struct tr_rewrite_node {
     int64_t ranks, rank; // TR_REWRITE_SPLIT: those that share the work, and this one
 } tr_rewrite_node;
 
-// Writes nodes in the node's place by the functions of tranche/extend/graph.h, and what
-// stands for the node's outputs into results [node->out_count]: results of nodes that
-// it wrote, of the same types and shapes. TR_NO_VALUE (which they are before the call):
-// the output is gone, and nothing may read it. Returns false if the node stays, and has
-// written nothing then. Errors become the graph's (tr_graph_fail).
+// Writes nodes in the node's place by the functions of tranche/extend/graph.h. Sets
+// results [node->out_count] to the values that replace the node's outputs, of the same
+// types and shapes. TR_NO_VALUE (their value before the call): the output no longer
+// exists, and nothing may read it. Returns false, and writes nothing, if the node
+// stays. Errors become the graph's (tr_graph_fail).
 //
 // The nodes are in the node's segment, and each rank and micro-batch has the same.
 // Units of one kind may be rewritten differently. What the row adds (tr_graph_param,
 // tr_graph_state) is the unit's, as if the model's code had asked for it. Random draws
-// of these nodes have numbers of their own: those of other nodes stay as they are,
-// whatever is written. At most 8 draws stand in the place of one node.
+// of these nodes have numbers of their own, so they do not change those of other nodes.
+// At most 8 draws replace one node.
 typedef bool tr_rewrite_function(tr_graph *graph, const tr_rewrite_node *node,
                                  tr_value *results);
 
@@ -101,8 +102,8 @@ TR_API bool tr_rewrite_as(tr_graph *graph, const tr_rewrite_node *node, const tr
                           const void *attr, tr_value *results);
 
 // TR_REWRITE_SPLIT: x [...], of a real type, summed over the ranks that share the
-// node's work. All of them have the result, and the gradient of x is that of it: what
-// follows is the same on all ranks.
+// node's work. All of them have the result, and the gradient of x is the gradient of
+// the result, because all ranks compute the same from there on.
 TR_API tr_value tr_graph_sum_over_ranks(tr_graph *graph, tr_value x);
 
 // TR_REWRITE_CACHE: a tensor of the unit that lives from step to step, with room for
@@ -110,7 +111,7 @@ TR_API tr_value tr_graph_sum_over_ranks(tr_graph *graph, tr_value x);
 // replace the earliest.
 TR_API tr_value tr_graph_cache(tr_graph *graph, tr_tensor_desc desc, int64_t positions);
 // The output `made` of a node that the row wrote, which reads the cache, is the cache
-// as it is from then on: both are one memory.
+// from then on: both share one memory.
 TR_API void tr_graph_cache_after(tr_graph *graph, tr_value cache, tr_value made);
 
 #ifdef __cplusplus

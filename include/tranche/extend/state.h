@@ -38,13 +38,13 @@ typedef enum tr_apart {
     TR_APART_NO_MATRIX, // of other than two dimensions; tables, and the output layer
 } tr_apart;
 
-// Decides for some parameters whether they are apart, if their tensor permits that. The
-// first rule counts that has a pattern (* and ?) which matches the parameter's name in
-// files.
+// Decides whether some parameters are kept apart, if their tensor permits that. The
+// first rule with a pattern (* and ?) that matches the parameter's name in files
+// counts.
 typedef struct tr_apart_rule {
     const char *const *patterns; // [count]
     size_t count;
-    bool says, apart; // says false: what its tensor is decides
+    bool says, apart; // says false: the kind of its tensor decides
 } tr_apart_rule;
 
 #ifdef __cplusplus

@@ -6,6 +6,8 @@
 
 #include <tranche/run.h>
 
+#define FIRST_VERSION "0.1.0"
+
 // Is it a key of files, which has to be known to whoever writes one?
 static bool is_shown(const tr_key *key) {
     return key->status == TR_KEY_WORKS || key->status == TR_KEY_NO_MEANING;
@@ -43,7 +45,8 @@ bool tr_run_key_at(size_t index, tr_run_key *out) {
                       .works = key->status == TR_KEY_WORKS,
                       .takes_bool = (key->types & TR_KEY_BOOL) != 0,
                       .takes_auto = key->allow_auto,
-                      .deepspeed = tr__key_beside_deepspeed(key)};
+                      .deepspeed = tr__key_beside_deepspeed(key),
+                      .since = key->since ? key->since : FIRST_VERSION};
     tr__config_show_wanted(key, row.takes, sizeof row.takes);
     tr__give_sized(out, &row);
     return true;

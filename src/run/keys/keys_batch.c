@@ -50,9 +50,8 @@ static const tr_key keys[] = {
      .types = TR_KEY_BOOL,
      .allow_auto = true,
      .fallback = "\"auto\"",
-     .doc =
-         "measure the gradient noise scale; \"auto\": where it costs about a hundredth "
-         "of the time or less"},
+     .doc = "measure the gradient noise scale; \"auto\": if it costs about a hundredth "
+            "of the time or less"},
     {.path = "noise_scale.smoothing",
      SETTING(noise_keep),
      .idle = tr__idle_no_noise,
@@ -61,7 +60,7 @@ static const tr_key keys[] = {
      .fallback = "0.99",
      .max = 1,
      .max_excluded = true,
-     .doc = "what the steps before weigh against the newest"},
+     .doc = "weight of earlier steps against the newest"},
     {.path = "spike_guard.action",
      SETTING(guard.action),
      .types = TR_KEY_TEXT,
@@ -100,7 +99,7 @@ static const tr_key keys[] = {
      .fallback = "0.5",
      .min = 1e-6,
      .max = 1,
-     .doc = "what a rollback multiplies the learning rate by"},
+     .doc = "the factor of the learning rate after each rollback"},
     {.path = "spike_guard.warmup_steps",
      SETTING(guard.warmup_steps),
      .idle = tr__idle_no_rollback,

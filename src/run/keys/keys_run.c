@@ -25,13 +25,12 @@ static const tr_key keys[] = {
     {.path = "task",
      .types = TR_KEY_TEXT,
      .choices = tasks,
-     .doc = "what the model is for; left out: what the class of its file says"},
+     .doc = "what the model is for; left out: the class in its file decides"},
     {.path = "pooling",
      .types = TR_KEY_TEXT,
      .choices = poolings,
-     .doc =
-         "embeddings: which tokens stand for a text; left out: as the model's folder "
-         "says, else mean"},
+     .doc = "embeddings: which tokens stand for a text; left out: the model's folder "
+            "decides, else mean"},
     {.path = "contrastive.temperature",
      .types = TR_KEY_NUMBER,
      .fallback = "0.05",
@@ -39,7 +38,7 @@ static const tr_key keys[] = {
      .max = 1e6,
      .idle = tr__idle_no_embeddings,
      .why = "it is of \"task\": \"contrastive\"",
-     .doc = "contrastive: what products of embeddings are divided by"},
+     .doc = "contrastive: the number by which products of embeddings are divided"},
     {.path = "contrastive.learned",
      .types = TR_KEY_BOOL,
      .fallback = "false",
@@ -58,8 +57,8 @@ static const tr_key keys[] = {
      .choices = duplicates,
      .idle = tr__idle_no_embeddings,
      .why = "it is of \"task\": \"contrastive\"",
-     .doc = "contrastive: whether equal texts are each other's negatives (keep), or "
-            "not (mask)"},
+     .doc =
+         "contrastive: equal texts are each other's negatives (keep), or not (mask)"},
     {.path = "contrastive.passes",
      .types = TR_KEY_INT,
      .allow_auto = true,
@@ -68,8 +67,8 @@ static const tr_key keys[] = {
      .max = 2,
      .idle = tr__idle_one_pass,
      .why = "it is of \"task\": \"contrastive\" with several micro-batches a step",
-     .doc = "contrastive: 2: texts run forward twice, so that activations of all "
-            "micro-batches need not be there at once"},
+     .doc = "contrastive: 2: texts run forward twice, and memory holds the activations "
+            "of only one wave"},
     {.path = "mlm.probability",
      .types = TR_KEY_NUMBER,
      .fallback = "0.15",
@@ -77,7 +76,7 @@ static const tr_key keys[] = {
      .max = 1,
      .idle = tr__idle_no_masks,
      .why = "it is of \"task\": \"masked_lm\" on texts",
-     .doc = "masked_lm: the share of tokens that are chosen to be told"},
+     .doc = "masked_lm: the share of tokens that the model has to predict"},
     {.path = "mlm.mask",
      .types = TR_KEY_NUMBER,
      .fallback = "0.8",
@@ -91,7 +90,7 @@ static const tr_key keys[] = {
      .max = 1,
      .idle = tr__idle_no_masks,
      .why = "it is of \"task\": \"masked_lm\" on texts",
-     .doc = "of these: the share that becomes any token; the rest stays"},
+     .doc = "of these: the share that becomes a random token; the rest stays"},
     {.path = "mlm.whole_words",
      .types = TR_KEY_BOOL,
      .fallback = "false",
@@ -113,12 +112,12 @@ static const tr_key keys[] = {
             "list of patterns"},
     {.path = "adapter.path",
      .types = TR_KEY_TEXT,
-     .doc = "the folder of an adapter to go on from, in place of the other keys"},
+     .doc = "the folder of an adapter to begin with, in place of the other keys"},
     {.path = "adapter.type",
      .types = TR_KEY_TEXT,
      .choices = adapters,
-     .doc = "trains an adapter of this kind beside linear layers of the model, which "
-            "stays as it is; the keys below are PEFT's"},
+     .doc = "trains only an adapter of this kind beside linear layers of the model; "
+            "the keys below are PEFT's"},
     {.path = "adapter.r",
      .types = TR_KEY_INT,
      .min = 1,
@@ -132,7 +131,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_NUMBER,
      .max = 1,
      .max_excluded = true,
-     .doc = "of what the adapter reads"},
+     .doc = "dropout of the adapter's input"},
     {.path = "adapter.target_modules",
      .types = TR_KEY_TEXT | TR_KEY_LIST,
      .elements = TR_KEY_TEXT,
@@ -147,23 +146,23 @@ static const tr_key keys[] = {
     {.path = "adapter.modules_to_save",
      .types = TR_KEY_LIST,
      .elements = TR_KEY_TEXT,
-     .doc = "modules of the base that are trained whole, and saved with the adapter"},
+     .doc =
+         "modules of the base that are trained as a whole, and saved with the adapter"},
     {.path = "quantization.base",
      .types = TR_KEY_TEXT,
      .choices = few_bits,
-     .doc = "an adapter's base keeps the weights of its linear layers in few bits: 4 "
-            "(nf4) or 8 (q8_0)"},
+     .doc =
+         "the weights of an adapter's base are kept in few bits: 4 (nf4) or 8 (q8_0)"},
     {.path = "quantization.double",
      .types = TR_KEY_BOOL,
-     .doc =
-         "of nf4: the numbers that blocks are multiplied by are kept in 8 bits, too; "
-         "left out: false"},
+     .doc = "with nf4: the scales of blocks are kept in 8 bits, too; left out: false"},
     {.path = "vocabulary.pad_to_multiple_of",
      .types = TR_KEY_INT,
      .fallback = "1",
      .min = 1,
      .max = TR_KEY_PADDING_MAX,
-     .doc = "rows of the token embedding in checkpoints: zeros fill them up"},
+     .doc = "checkpoints have rows of zeros behind the token embedding, up to a "
+            "multiple of this"},
     {.path = "train_batch_size",
      .types = TR_KEY_INT,
      .allow_auto = true,
@@ -230,7 +229,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_NUMBER,
      .fallback = "10",
      .max = TR_KEY_STEPS_MAX,
-     .doc = "minutes after the last checkpoint until the next one; 0: none by time"},
+     .doc = "minutes between checkpoints; 0: none by time"},
     {.path = "checkpoint.best",
      SETTING(checkpoint_best),
      .types = TR_KEY_BOOL,
@@ -248,22 +247,22 @@ static const tr_key keys[] = {
      .types = TR_KEY_TEXT,
      .fallback = "\"f32\"",
      .choices = stored_types,
-     .doc = "the type of a checkpoint's weights; with \"bf16\" the f32 ones are beside "
-            "the optimizer's state, for resuming"},
+     .doc = "the type of a checkpoint's weights; with \"bf16\" the f32 weights are "
+            "with the optimizer's state, for resuming"},
     {.path = "checkpoint.shard_bytes",
      SETTING(shard_bytes),
      .types = TR_KEY_SIZE,
      .min = 1,
      .max = TR_KEY_STEPS_MAX,
-     .doc = "a checkpoint's weights, and the optimizer's states, are in files of at "
-            "most so "
-            "many bytes, with an index; left out: in one file each"},
+     .doc = "the largest size of a file of a checkpoint's weights, or optimizer "
+            "states; left out: one file each"},
     {.path = "max_skipped_updates",
      SETTING(max_skipped),
      .types = TR_KEY_INT,
      .fallback = "20",
      .max = TR_KEY_COUNT_MAX,
-     .doc = "updates skipped in a row that end the run with status 7; 0: none do"},
+     .doc = "so many skipped updates in a row end the run with status 7; 0: it never "
+            "ends for that"},
     {.path = "log.every_seconds",
      SETTING(log_seconds),
      .idle = tr__idle_prints_by_steps,
@@ -271,16 +270,15 @@ static const tr_key keys[] = {
      .types = TR_KEY_NUMBER,
      .fallback = "5",
      .max = TR_KEY_NUMBER_MAX,
-     .doc = "between progress lines where there is no terminal"},
+     .doc = "seconds between progress lines if output is not a terminal"},
     {.path = "steps_per_print",
      SETTING(log_steps),
      .types = TR_KEY_INT,
      .allow_auto = true,
      .min = 1,
      .max = TR_KEY_STEPS_MAX,
-     .doc =
-         "where there is no terminal: a progress line every so many optimizer steps, "
-         "in place of log.every_seconds"},
+     .doc = "if output is not a terminal: a progress line every so many optimizer "
+            "steps, in place of log.every_seconds"},
     {.path = "execution.wave",
      .types = TR_KEY_INT,
      .allow_auto = true,
@@ -303,9 +301,9 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "\"auto\"",
      .choices = recomputed,
-     .doc = "what units do not keep for their backward but recompute, one or a list: "
-            "tensors by class, or whole units from their input; \"auto\": norms and "
-            "activations, or what the planner chooses"},
+     .doc = "what units recompute in their backward in place of keeping it, one or a "
+            "list: tensors by class, or whole units from their input; \"auto\": norms "
+            "and activations, or what the planner chooses"},
     {.path = "execution.recompute_units",
      .idle = tr__idle_first_units_of_nothing,
      .why = "execution.recompute recomputes nothing in those units, or "
@@ -313,7 +311,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_INT,
      .fallback = "0",
      .max = TR_KEY_COUNT_MAX,
-     .doc = "execution.recompute is of the first so many units only; 0: of all"},
+     .doc = "execution.recompute is for the first so many units only; 0: for all"},
     {.path = "device",
      .types = TR_KEY_TEXT,
      .allow_auto = true,
@@ -328,31 +326,30 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "\"auto\"",
      .choices = exchanges,
-     .doc = "ranks exchange what is on GPUs by \"nccl\", or by way of the \"host\"; "
-            "\"auto\": by NCCL where it is installed and each rank has its own GPU"},
+     .doc = "ranks on GPUs exchange by \"nccl\", or through the \"host\"; \"auto\": by "
+            "NCCL if it is installed and each rank has its own GPU"},
     {.path = "execution.ranks_per_node",
      .types = TR_KEY_INT,
      .allow_auto = true,
      .fallback = "\"auto\"",
      .min = 1,
      .max = TR_KEY_COUNT_MAX,
-     .doc = "ranks on each node, which follow each other; \"auto\": those that share a "
-            "machine, or the machine file's"},
+     .doc = "ranks on each node, with consecutive numbers; \"auto\": those that share "
+            "a machine, or the machine file's"},
     {.path = "execution.hierarchical",
      .types = TR_KEY_BOOL,
      .allow_auto = true,
      .fallback = "\"auto\"",
-     .doc =
-         "ranks exchange on their nodes first, and then once between nodes, in place "
-         "of each with every other; \"auto\": where that is faster"},
+     .doc = "ranks exchange on their nodes first, and then once between nodes, in "
+            "place of each with every other; \"auto\": if that is faster"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,
      .fallback = "\"auto\"",
      .min = 1,
      .max = 4096,
-     .doc = "threads of one rank; \"auto\": as many as pay for the size of the work, "
-            "up to the processor's cores, shared among the ranks of a machine"},
+     .doc = "threads of one rank; \"auto\": as many as the size of the work is worth, "
+            "up to the processor's cores, which the ranks of a machine share"},
     {.path = "execution.reproducible",
      .types = TR_KEY_BOOL,
      .fallback = "false",
@@ -362,8 +359,8 @@ static const tr_key keys[] = {
      .types = TR_KEY_SIZE,
      .allow_auto = true,
      .of_group = true,
-     .doc = "budget of all that one rank's process may take of device and host, with "
-            "96 MiB for the process; \"memory\": \"2GiB\" is the same"},
+     .doc = "budget for one rank's process in all: device, host, and 96 MiB for the "
+            "process itself; \"memory\": \"2GiB\" is the same"},
     {.path = "memory.device",
      .types = TR_KEY_SIZE,
      .allow_auto = true,
@@ -376,13 +373,13 @@ static const tr_key keys[] = {
      .idle = tr__idle_no_nvme,
      .why = "nothing lives on NVMe",
      .types = TR_KEY_TEXT,
-     .doc = "folder for what lives on NVMe: a file for each rank, without a name, gone "
-            "with the run"},
+     .doc = "folder for data on NVMe: each rank has a file there without a name, which "
+            "disappears when the run ends"},
     {.path = "memory.nvme.gradients",
      .types = TR_KEY_BOOL,
      .fallback = "false",
-     .doc = "where optimizer state is on NVMe, complete gradients wait for the update "
-            "there, too, in place of the host's memory"},
+     .doc = "with optimizer state on NVMe: complete gradients wait for the update "
+            "there, too, and not in the host's memory"},
     {.path = "memory.nvme.bytes",
      .idle = tr__idle_no_nvme,
      .why = "nothing lives on NVMe",

@@ -16,19 +16,20 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "0",
      .max = 3,
-     .doc = "1: optimizer state, 2: and gradients, 3: and parameters are sharded"},
+     .doc = "what is divided among ranks: 1: optimizer state, 2: also gradients, 3: "
+            "also parameters"},
     {.path = "zero_optimization.offload_optimizer.device",
      .types = TR_KEY_TEXT,
      .allow_auto = true,
      .fallback = "\"none\"",
      .choices = devices,
-     .doc = "where optimizer state lives: the device, the host's memory, or NVMe. Not "
-            "the device: gradients leave for the host, and the update is there"},
+     .doc = "where optimizer state is: the device, the host's memory, or NVMe. If not "
+            "the device, gradients go to the host, which makes the update"},
     {.path = "zero_optimization.offload_optimizer.nvme_path",
      .idle = tr__idle_no_nvme,
      .why = "nothing lives on NVMe",
      .types = TR_KEY_TEXT,
-     .doc = "folder for what lives on NVMe, where memory.nvme.path names none"},
+     .doc = "folder for data on NVMe, if memory.nvme.path names none"},
     {.path = "zero_optimization.offload_optimizer.pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.buffer_count", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.offload_optimizer.pipeline_read", PLANNED(TR_KEY_BOOL)},
@@ -43,8 +44,9 @@ static const tr_key keys[] = {
      .types = TR_KEY_NUMBER,
      .fallback = "1.0",
      .max = 1,
-     .doc = "least share of the parameters whose state goes to the host; whole units "
-            "of the others, those that forwards use first, are updated on the device"},
+     .doc =
+         "smallest share of the parameters whose state and update are on the host; the "
+         "device updates whole units of the others, those that the forward uses first"},
     {.path = "zero_optimization.offload_optimizer.super_offload", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_optimizer.cpuadam_cores_perc",
      PLANNED(TR_KEY_NUMBER)},
@@ -53,13 +55,13 @@ static const tr_key keys[] = {
      .allow_auto = true,
      .fallback = "\"none\"",
      .choices = devices,
-     .doc = "where parameters live, to be fetched unit by unit: the device, the host's "
+     .doc = "where parameters are, to be fetched unit by unit: the device, the host's "
             "memory, or NVMe (then optimizer state is not on the device either)"},
     {.path = "zero_optimization.offload_param.nvme_path",
      .idle = tr__idle_no_nvme,
      .why = "nothing lives on NVMe",
      .types = TR_KEY_TEXT,
-     .doc = "the same of parameters"},
+     .doc = "the same for parameters"},
     {.path = "zero_optimization.offload_param.pin_memory", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.offload_param.buffer_count", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.offload_param.buffer_size", PLANNED(TR_KEY_INT)},
@@ -81,8 +83,8 @@ static const tr_key keys[] = {
     {.path = "zero_optimization.overlap_comm",
      .types = TR_KEY_BOOL,
      .fallback = "true",
-     .doc = "ranks communicate while they compute; false: they wait, and need less "
-            "memory"},
+     .doc = "ranks communicate while they compute; false: they wait for each exchange, "
+            "and need less memory"},
     {.path = "zero_optimization.reduce_scatter", PLANNED(TR_KEY_BOOL)},
     {.path = "zero_optimization.reduce_bucket_size", PLANNED(TR_KEY_INT)},
     {.path = "zero_optimization.use_multi_rank_bucket_allreduce", PLANNED(TR_KEY_BOOL)},
@@ -186,7 +188,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_BOOL,
      .allow_auto = true,
      .fallback = "false",
-     .doc = "those inputs wait in the host's memory"},
+     .doc = "these inputs are in the host's memory between forward and backward"},
     {.path = "activation_checkpointing.cpu_saved",
      .idle = tr__idle_all_recomputed,
      .why = "all units but the last are recomputed, and save nothing; lower "
@@ -194,7 +196,7 @@ static const tr_key keys[] = {
      .types = TR_KEY_BOOL,
      .allow_auto = true,
      .fallback = "false",
-     .doc = "what the other units save for the backward waits in the host's memory"},
+     .doc = "saved activations of the other units are in the host's memory meanwhile"},
 };
 
 const tr_key_table tr__keys_zero = {.keys = keys, .count = sizeof keys / sizeof *keys};

@@ -10,9 +10,9 @@ static const tr_key keys[] = {
     {TR_OPTIMIZER_NUMBER("eps", types, "1e-10"), .allow_auto = true,
      .doc = "added to the root of the sums of squares"},
     {TR_OPTIMIZER_NUMBER("initial_accumulator_value", types, "0"),
-     .doc = "what the sums of squares begin with"},
+     .doc = "first value of the sums of squares"},
     {TR_OPTIMIZER_NUMBER("lr_decay", types, "0"),
-     .doc = "the rate is divided by 1 + this times the updates before"},
+     .doc = "the rate is divided by 1 + lr_decay times the number of updates so far"},
     TR_OPTIMIZER_AMSGRAD(types),
     TR_OPTIMIZER_F32_STATES(types),
 };

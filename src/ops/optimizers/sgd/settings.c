@@ -10,7 +10,7 @@ static const tr_key keys[] = {
     {TR_OPTIMIZER_SHARE("momentum", types, "0"), .allow_auto = true,
      .doc = "decay of the running sum of gradients"},
     {TR_OPTIMIZER_KEY("dampening", types), .types = TR_KEY_NUMBER, .fallback = "0",
-     .max = 1, .doc = "the share of a gradient that does not enter the momentum"},
+     .max = 1, .doc = "the share of a gradient that is left out of the momentum"},
     {TR_OPTIMIZER_SWITCH("nesterov", types, "false"),
      .doc = "look ahead along the momentum"},
 };
