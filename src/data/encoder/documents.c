@@ -47,7 +47,8 @@ static bool goes_on(const tr_text_reading *r, int32_t id) {
 // Where a text stands in its frame, which is what an empty one has: behind so many of
 // the frame's tokens, of which the others end `whole`.
 static size_t place_in(const tr_token_ids *frame, const tr_token_ids *whole) {
-    for (size_t p = 0; whole->count >= frame->count && p <= frame->count; p++) {
+    bool some = frame->count > 0 && whole->count >= frame->count;
+    for (size_t p = 0; some && p <= frame->count; p++) {
         size_t behind = frame->count - p;
         size_t head = p * sizeof *frame->id, tail = behind * sizeof *frame->id;
         if (memcmp(whole->id, frame->id, head) == 0 &&
