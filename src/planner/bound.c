@@ -134,13 +134,14 @@ static int64_t kept_of(const shape *s, int u, int64_t *boundary) {
     return is_again(s, u) || saved_leave(s, u) ? 0 : unit->saved;
 }
 
-// Forwards of the first stage for which a wave is away on the others.
+// Forwards of the first stage for which a wave is away on the others. (Where gradients
+// of weights come later, a backward may be much shorter than a unit's cost says.)
 static double forwards_away(const shape *s) {
     double forward = 0, others = 0;
     for (int u = 0; u < s->units; u++) {
         const tr_unit_figures *unit = unit_of(s, u);
         forward += is_own(s, u) ? unit->forward_cost : 0;
-        others += is_own(s, u) ? 0 : unit->cost;
+        others += is_own(s, u) ? 0 : s->weights_later ? unit->forward_cost : unit->cost;
     }
     return others / forward;
 }

@@ -67,16 +67,16 @@ int64_t tr__waves_kept(const tr_plan_request *request, int64_t waves, int64_t i,
                        double away) {
     static const double rounding = 0.98; // of times in a schedule
     int64_t most = tr__min_i64(request->mesh.size[TR_AXIS_PIPELINE], waves);
+    int64_t gone = tr__min_i64(most, 1 + (int64_t)fmin(rounding * away, (double)most));
     switch (request->pipeline_order) {
     case TR_PIPELINE_BREADTH_FIRST:
         return waves;
     case TR_PIPELINE_INTERLEAVED:
         return i < request->virtual_stages - 1 ? most : 1;
     case TR_PIPELINE_1F1B:
-        away = fmin(rounding * away, (double)most);
-        return tr__min_i64(most, 1 + (int64_t)away);
-    case TR_PIPELINE_ZERO_BUBBLE: // waves overlap as their times want it
-    case TR_PIPELINE_V:
+    case TR_PIPELINE_ZERO_BUBBLE:
+        return gone;
+    case TR_PIPELINE_V: // waves overlap as their times want it
         break;
     }
     return 1;
