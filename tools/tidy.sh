@@ -61,19 +61,20 @@ tidy() {
 # what these are of.
 alone='src/base/status\.c$|src/comm/alone\.c$'
 header=--extra-arg-before=$PWD/tools/tidy.h
-early="--extra-arg-before=-include $header"
+
+# look LIST N CHECKS: at the sources of a list.
+look() {
+    grep -Ev "$alone" "$1" | tidy "$2" "$3" "--extra-arg-before=-include $header"
+    grep -E "$alone" "$1" | tidy "$2" "$3" ""
+}
 
 # One clang-tidy looks at many sources: to start one takes half as long as a source does. But
 # the checks of va_list keep, from the first source on, the addresses of va_start's name and
 # its kin: in a later source these may be any other name's. So each source that has a
 # va_list is looked at for these by a clang-tidy of its own.
-batch='-clang-analyzer-valist.*'
-single='-*,clang-analyzer-valist.*,-clang-analyzer-valist.Uninitialized'
-grep -Ev "$alone" "$folder/sources" | tidy 12 "$batch" "$early"
-grep -E "$alone" "$folder/sources" | tidy 12 "$batch" ""
+look "$folder/sources" 12 '-clang-analyzer-valist.*'
 xargs grep -lE 'va_(list|start|copy|end)' <"$folder/sources" >"$folder/lists"
-grep -Ev "$alone" "$folder/lists" | tidy 1 "$single" "$early"
-grep -E "$alone" "$folder/lists" | tidy 1 "$single" ""
+look "$folder/lists" 1 '-*,clang-analyzer-valist.*,-clang-analyzer-valist.Uninitialized'
 if [ -e "$folder/failed" ]; then
     echo "tidy: see .clang-tidy for what is asked" >&2
     exit 1

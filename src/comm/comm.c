@@ -139,13 +139,18 @@ static int64_t chunks_bytes(tr_comm_channel channel) {
     return reduces(channel) ? (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK : 0;
 }
 
+static int64_t nodes_bytes(const tr_comm_room *room, tr_comm_channel channel) {
+    return reduces(channel) ? tr__comm_sums_bytes(room) : 0;
+}
+
 // Chunks, sums of nodes, slots.
 static int64_t channel_bytes(const tr_comm_room *room, tr_comm_channel channel) {
     bool there = channel == TR_COMM_RANKS    ? room->ranks > 1
                  : channel == TR_COMM_TENSOR ? room->tensor
                                              : room->pipeline;
-    int64_t sums = reduces(channel) ? tr__comm_sums_bytes(room) : 0;
-    return there ? chunks_bytes(channel) + sums + slots_bytes(room) : 0;
+    return there
+               ? chunks_bytes(channel) + nodes_bytes(room, channel) + slots_bytes(room)
+               : 0;
 }
 
 // One channel's after the other.
@@ -175,11 +180,10 @@ static tr_comm_place place_of(const tr_comm_room *room, tr_comm_channel channel,
         return place;
     }
     char *sums = memory + first + chunks_bytes(channel);
-    bool by_nodes = reduces(channel) && room->by_nodes;
+    int64_t bytes = nodes_bytes(room, channel);
     place.chunks = reduces(channel) ? memory + first : NULL;
-    place.sums = by_nodes ? sums : NULL;
-    place.slots =
-        room->ferries ? sums + (by_nodes ? tr__comm_sums_bytes(room) : 0) : NULL;
+    place.sums = bytes > 0 ? sums : NULL;
+    place.slots = room->ferries ? sums + bytes : NULL;
     return place;
 }
 

@@ -181,7 +181,7 @@ static tr_status check(const span_pairs *p, const tr_data_options *options,
                        "mlm.next_sentence: the second span is of type %d, and the "
                        "model has %lld type%s of tokens (type_vocab_size)",
                        (int)p->frame.part[1].type, (long long)options->token_types,
-                       options->token_types == 1 ? "" : "s");
+                       tr__plural(options->token_types));
     }
     return TR_OK;
 }

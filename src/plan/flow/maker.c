@@ -230,9 +230,6 @@ static void make_half(tr_editor *editor, tr_plan_step step, tr_exchange exchange
         (all.end - all.first) / (int64_t)tr__comm_type_bytes(exchange.type);
     exchange.shard =
         tr__ceil_div(exchange.count, tr__exchange_members(plan, &exchange));
-    bool inside = exchange.part == TR_PART_TENSOR;
-    step.stream = inside ? tr__tensor_stream(plan) : TR_STREAM_COMM;
-    step.guard = TR_GUARD_ALWAYS;
     step.label =
         tr__label_of_part(gathers ? TR_VERB_gather : TR_VERB_reduce, exchange.part);
     tr_region received = gathers ? all : tr__own_part(plan, &exchange, all);

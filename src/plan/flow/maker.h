@@ -79,9 +79,10 @@ tr_region tr__own_part(const tr_plan *plan, const tr_exchange *exchange, tr_regi
 int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                           tr_region send, tr_region recv, bool adds);
 // Sums over the ranks of the exchange what each has in the region, where it lies: each
-// gets its part of the sum, and then all parts are gathered. Other ranks wait for both,
-// so an interruption leaves out neither. Of the exchange are given: what is summed,
-// between whom, and of which type.
+// gets its part of the sum, and then all parts are gathered. Of the exchange are given:
+// what is summed, between whom, and of which type; of the step, whose it is, its stream
+// and its guard. (Where other ranks wait for both halves, no interruption may leave one
+// out.)
 void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                   tr_region all);
 // One half of that alone.

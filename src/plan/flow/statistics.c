@@ -49,7 +49,7 @@ static tr_status lay_statistics(tr_plan *plan, tr_error *err) {
         bool owns = tr__owns(&flat->axes, &plan->request.mesh) && !flat->frozen;
         flat->squares = layout->blocks;
         layout->blocks += flat->frozen ? 0 : tr__ceil_div(most, TR_SHARD_ELEMENTS);
-        layout->runs[layout->run_count++] = (tr_parts_run){
+        layout->runs[f] = (tr_parts_run){
             flat->squares, owns ? tr__ceil_div(flat->own, TR_SHARD_ELEMENTS) : 0,
             TR_NORM_UNMEASURED};
     }

@@ -48,8 +48,7 @@ typedef struct tr_statistics_layout {
     int64_t norm;    // where those of squares do: int64 [TR_NORM_SUMS][TR_EXACT_WORDS]
     int squares;     // buffer: f64 [blocks], of each 1,024 gradients of this rank's
     int64_t blocks;  // parts of the flat buffers
-    tr_parts_run *runs; // [run_count] of the squares that this rank owns, by flat
-    int64_t run_count;
+    tr_parts_run *runs; // [flats] of the squares that this rank owns
 } tr_statistics_layout;
 
 // What a rank measures of its shards of the flat buffers, for the norms of tensors:

@@ -86,9 +86,9 @@
     X(norm)                                                                            \
     X(direction_norms)                                                                 \
     X(tensor_norms)                                                                    \
-    X(update)                                                                          \
-    X(track)                                                                           \
-    X(report) X(decide) X(direction) X(send) X(receive) X(tensor_sums) X(square_sums)
+    X(square_sums)                                                                     \
+    X(tensor_sums)                                                                     \
+    X(update) X(track) X(report) X(decide) X(direction) X(send) X(receive)
 
 typedef enum tr_verb {
 #define TR_VERB_ENUM(name) TR_VERB_##name,

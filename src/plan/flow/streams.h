@@ -11,14 +11,14 @@
 // Steps of the data stream (load, unload, hand_out, report, decide) are done by the
 // thread that issues steps, when it reaches them. Those of the communication stream
 // (gather, reduce), of the tensor stream (the same inside of units), of those of a
-// pipeline's messages (send; receive), of the copy
-// streams (fetch; evict), of the NVMe stream (read, write) and of the host's compute
-// stream (launches on what lives on the host) begin when they are reached, on each
-// stream one after the other, and go on beside what follows, until a step waits for
-// them. Steps of the compute stream do so, too, where the device is discrete
-// (tr_plan_request); else they are done when the next step is issued. Where the ranks'
-// devices exchange by themselves (tr_plan_request.peers), the communication stream is
-// theirs, and what lies on the host is exchanged in the data stream.
+// pipeline's messages (send; receive), of the copy streams (fetch; evict), of the NVMe
+// stream (read, write) and of the host's compute stream (launches on what lives on the
+// host) begin when they are reached, on each stream one after the other, and go on
+// beside what follows, until a step waits for them. Steps of the compute stream do so,
+// too, where the device is discrete (tr_plan_request); else they are done when the next
+// step is issued. Where the ranks' devices exchange by themselves
+// (tr_plan_request.peers), the communication stream is theirs, and what lies on the
+// host is exchanged in the data stream.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,

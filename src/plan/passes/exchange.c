@@ -25,11 +25,14 @@ static void put_exchange(tr_editor *editor, const tr_plan_step *step,
                                   .type = tr__exchange_type(at->desc.out[0].dtype),
                                   .group = program->exchange};
     tr_region all = summed_by(editor->plan, step, at);
+    tr_plan_step put = *step;
+    put.stream = tr__tensor_stream(editor->plan);
+    put.guard = TR_GUARD_ALWAYS; // other ranks wait for both halves
     if (!(at->desc.op->flags & TR_OP_GATHERS)) {
-        tr__make_reduced(editor, *step, exchange, all);
+        tr__make_reduced(editor, put, exchange, all);
     }
     if (!(at->desc.op->flags & TR_OP_REDUCES)) {
-        tr__make_gathered(editor, *step, exchange, all);
+        tr__make_gathered(editor, put, exchange, all);
     }
 }
 

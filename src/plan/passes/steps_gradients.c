@@ -120,7 +120,7 @@ int32_t tr__put_norm(tr_editor *editor, tr_plan_step step) {
 int32_t tr__put_square_sums(tr_editor *editor, tr_plan_step step) {
     const tr_plan *plan = editor->plan;
     const tr_statistics_layout *layout = &plan->statistics;
-    tr_exact_sums_attr attr = {layout->runs, layout->run_count, 1};
+    tr_exact_sums_attr attr = {layout->runs, (int64_t)plan->flat_count, 1};
     tr_op_draft op =
         tr__op_draft(plan, step.stream, &tr__op_exact_sums, &attr, sizeof attr);
     tr__op_input(&op, tr__vector(TR_F64, layout->blocks),

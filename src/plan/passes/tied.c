@@ -24,8 +24,12 @@ static void put_sum(tr_editor *editor, int f) {
         exchange.from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE];
         exchange.to = (int32_t)flat->axes.other_stage;
     }
-    tr__make_sum(editor, (tr_plan_step){.subject = TR_OF_FLAT, .unit = f}, exchange,
-                 sums_of(plan, flat));
+    tr__make_sum(editor,
+                 (tr_plan_step){.subject = TR_OF_FLAT,
+                                .unit = f,
+                                .stream = TR_STREAM_COMM,
+                                .guard = TR_GUARD_ALWAYS},
+                 exchange, sums_of(plan, flat));
 }
 
 static bool is_summed(const tr_plan *plan, const tr_flat *flat) {

@@ -2,7 +2,6 @@
 // Rajbhandari et al., arXiv 1910.02054).
 #include "plan/passes/ways.h"
 
-#include "base/checked.h"
 #include "plan/flow/residency.h"
 #include "plan/flow/work.h"
 #include "plan/passes/steps_gradients.h"
@@ -75,29 +74,15 @@ void tr__put_gather_statistics(tr_ways *ways) {
                                plan->statistics.doubles * (int64_t)sizeof(double)));
 }
 
-// Each gets its part of the sum, and then all parts are gathered.
 void tr__put_sum_norms(tr_ways *ways) {
-    tr_editor *e = &ways->editor;
-    const tr_plan *plan = e->plan;
-    tr_region all = tr__edit_tensor_sums(e);
-    int64_t words = (all.end - all.first) / (int64_t)sizeof(int64_t);
-    tr_exchange exchange = {.part = TR_PART_NORMS,
-                            .kind = TR_COMM_REDUCE,
-                            .type = tr__exchange_type(TR_I64),
-                            .group = tr__norms_group(plan),
-                            .count = words};
-    tr_plan_step step = gather_step(plan, TR_PART_NORMS, 0);
-    exchange.shard = tr__ceil_div(words, tr__exchange_members(plan, &exchange));
-    step.subject = TR_OF_NOBODY;
-    step.stream = tr__exchange_stream(plan, tr__norms_space(plan));
-    step.guard = TR_GUARD_APPLIED;
-    step.label.verb = TR_VERB_reduce;
-    tr__make_exchange(e, step, exchange, all, tr__own_part(plan, &exchange, all),
-                      false);
-    step.label.verb = TR_VERB_gather;
-    exchange.kind = TR_COMM_GATHER;
-    exchange.in_place = true;
-    tr__make_exchange(e, step, exchange, all, all, false);
+    const tr_plan *plan = ways->editor.plan;
+    const tr_exchange exchange = {.part = TR_PART_NORMS,
+                                  .type = tr__exchange_type(TR_I64),
+                                  .group = tr__norms_group(plan)};
+    tr_plan_step step = {.subject = TR_OF_NOBODY,
+                         .stream = tr__exchange_stream(plan, tr__norms_space(plan)),
+                         .guard = TR_GUARD_APPLIED};
+    tr__make_sum(&ways->editor, step, exchange, tr__edit_tensor_sums(&ways->editor));
 }
 
 // ---- reduces

@@ -152,6 +152,11 @@ static tr_bytes find_measures(const tr_proof *p, tr_bytes all, int32_t flat) {
                       end * (int64_t)sizeof(tr_squares)};
 }
 
+// What a rank measures of a flat buffer: elements from first_of on, so many.
+static int64_t first_of(const tr_proof *p, int32_t flat) {
+    return tr__plan_stage(p->plan) > 0 ? p->plan->flats[flat].first : 0;
+}
+
 static int64_t elements_of(const tr_proof *p, int32_t flat) {
     const tr_flat *f = &p->plan->flats[flat];
     return f->frozen ? 0 : tr__plan_stage(p->plan) > 0 ? f->own : f->count;
@@ -179,7 +184,7 @@ void tr__rule_direction_norms(tr_proof *p) {
     }
     const tr_plan_step *step = p->step;
     int64_t *done = &p->walked.measured[step->unit];
-    int64_t first = tr__plan_stage(p->plan) > 0 ? p->plan->flats[step->unit].first : 0;
+    int64_t first = first_of(p, step->unit);
     tr_bytes all = find_all_measures(p, TR_OPERAND_NORMS);
     tr_bytes bytes = find_measures(p, all, step->unit);
     if (step->first != first + *done ||
@@ -224,7 +229,7 @@ static tr_meaning tensor_sums(const tr_proof *p, bool all) {
 static void find_counted(const tr_proof *p, const tr_plan_param *param, int64_t *first,
                          int64_t *end) {
     const tr_flat *flat = &p->plan->flats[param->flat];
-    int64_t begin = tr__plan_stage(p->plan) > 0 ? flat->first : 0;
+    int64_t begin = first_of(p, param->flat);
     bool own = (flat->axes.split & TR_ON_TENSOR) ||
                p->plan->request.mesh.at[TR_AXIS_TENSOR] == 0;
     *first = tr__max_i64(begin, param->offset);
@@ -240,7 +245,7 @@ static void check_tensor_runs(tr_proof *p) {
     for (size_t i = 0; i < p->plan->param_count && p->status == TR_OK; i++) {
         const tr_plan_param *param = &p->plan->params[i];
         const tr_flat *flat = &p->plan->flats[param->flat];
-        int64_t first, end, begin = tr__plan_stage(p->plan) > 0 ? flat->first : 0;
+        int64_t first, end, begin = first_of(p, param->flat);
         find_counted(p, param, &first, &end);
         if (first >= end) {
             continue;
