@@ -1,5 +1,6 @@
 #include "ops/nn/contrastive/cpu_tiles.h"
 
+#include "backend/cpu/parallel.h"
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -94,6 +95,7 @@ tr_status tr__pair_tiles_create(const tr_op_desc *desc, bool backward,
     t->rows = tr__min_i64(x.dim[0], ROWS_MOST);
     t->columns = tr__min_i64(tr__round_up(candidates_most(desc), UNIT), COLUMNS_MOST);
     t->width = x.dim[2];
+    t->workers = desc->target.workers;
     tr_status status = create_products(desc, backward, t, err);
     if (status != TR_OK) {
         tr__pair_tiles_release(t);
@@ -151,18 +153,33 @@ void tr__pair_tile_ask(const tr_pair_tiles *t, const tr_contrastive_batch *b,
     }
 }
 
-static void put(const tr_pair_tiles *t, const tr_contrastive_batch *b,
-                const tr_contrastive_side *side, int64_t candidate,
-                tr_pair_tile *tile) {
+// Notes the candidate in the tile's next column.
+static void note(const tr_contrastive_batch *b, const tr_contrastive_side *side,
+                 int64_t candidate, tr_pair_tile *tile) {
     int64_t each = side->to - side->from, at = tile->columns_there++;
     int64_t g = candidate / each, k = side->from + candidate % each;
-    memcpy(tile->tile + at * t->width, tr__pool_text(b, g, k),
-           (size_t)t->width * sizeof(float));
     tile->group[at] = g;
     tile->place[at] = k;
     if (b->attr.mask_equal) {
         tile->number[at] = tr__pool_number(b, g, k);
         tile->partner[at] = k == side->own ? tr__pool_number(b, g, side->asks) : -1;
+    }
+}
+
+// Copies the candidates that are noted, by all threads: a large pool comes from memory,
+// which one core cannot read at its full rate.
+static void copy_candidates(const tr_pair_tiles *t, const tr_contrastive_batch *b,
+                            tr_pair_tile *tile) {
+    size_t bytes = (size_t)t->width * sizeof(float);
+    int threads = tr__threads_for(t->columns * t->width, 1, t->workers);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int64_t i = 0; i < t->columns; i++) {
+        float *to = tile->tile + i * t->width;
+        if (i < tile->columns_there) {
+            memcpy(to, tr__pool_text(b, tile->group[i], tile->place[i]), bytes);
+        } else {
+            memset(to, 0, bytes);
+        }
     }
 }
 
@@ -173,10 +190,9 @@ bool tr__pair_tile_next(const tr_pair_tiles *t, const tr_contrastive_batch *b,
     tile->columns_there = 0;
     for (; *next < all && tile->columns_there < t->columns; ++*next) {
         if (tr__pool_has(b, *next / each)) {
-            put(t, b, side, *next, tile);
+            note(b, side, *next, tile);
         }
     }
-    memset(tile->tile + tile->columns_there * t->width, 0,
-           (size_t)((t->columns - tile->columns_there) * t->width) * sizeof(float));
+    copy_candidates(t, b, tile);
     return tile->columns_there > 0;
 }

@@ -10,6 +10,7 @@ typedef struct tr_pair_tiles {
     int64_t rows;      // texts of a tile that ask
     int64_t columns;   // candidates of a tile
     int64_t width;     // C
+    int workers;       // threads that copy
     tr_matmul *logits; // [rows, columns] = asks [rows, C] by candidates [columns, C]
     tr_matmul *dasks;  // [rows, C] += dlogits by candidates; NULL without gradients
     tr_matmul *dtile;  // [columns, C] = dlogits^T by asks; likewise
