@@ -6,9 +6,7 @@ checkpoints are Lightning's, and the steps are the engine's.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,50 +14,19 @@ from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from lightning.pytorch.utilities.model_helpers import is_overridden
 
 from tranche import ranks
-from tranche.error import Error, Status
-from tranche.module.build import canonical
-from tranche.module.deepspeed import Saved
-from tranche.module.engine import ModuleEngine
+from tranche._planned import Planned
 
 # Hooks of a LightningModule that would work on gradients, which are the engine's.
 _HOOKS = ("backward", "configure_gradient_clipping", "optimizer_zero_grad")
 
 
-def _usage(why: str) -> Error:
-    return Error(Status.USAGE, f"tranche.lightning.Strategy: {why}")
-
-
-def _places(module: Any) -> list[Any]:
-    """The module, and those inside of it that have all of its parameters: what a
-    training_step may call."""
-    found = [module]
-    everything = {id(p) for p in module.parameters()}
-    while True:
-        inner = [
-            child
-            for child in found[-1].children()
-            if everything and everything == {id(p) for p in child.parameters()}
-        ]
-        if len(inner) != 1:
-            return found
-        found.append(inner[0])
-
-
-class _Steps:
+class _Steps(Planned):
     """What a strategy of Lightning's does by an engine: all that is in its steps."""
 
     lightning_module: Any
     optimizers: Any
     precision_plugin: Any
-
-    def _begin_with(self, config: Mapping[str, Any] | None, fallback: str) -> None:
-        self.engine: ModuleEngine | None = None
-        self._config = dict(config or {})
-        self._fallback = fallback
-        self._trained: Any = None  # the module whose forward is the plan's
-        self._forwards: list[tuple[Any, Callable[..., Any]]] = []
-        self._inside = False
-        self._states: Mapping[str, Any] | None = None  # of a checkpoint, until begun
+    called = "tranche.lightning.Strategy"
 
     @property
     def _own(self) -> Any:
@@ -73,79 +40,33 @@ class _Steps:
         if trainer.state.fn != "fit":
             return
         self._check(trainer)
-        for module in _places(self._own):
-            self._forwards.append((module, module.forward))
-            module.forward = self._hook(module, module.forward)
+        self._hook_all(self._own)
 
     def _check(self, trainer: Any) -> None:
         module = self._own
         if not module.automatic_optimization or len(self.optimizers) != 1:
-            raise _usage("one optimizer and automatic optimization are supported")
+            raise self.refuse("one optimizer and automatic optimization are supported")
         if str(trainer.precision) != "32-true":
-            raise _usage(
+            raise self.refuse(
                 f'precision="{trainer.precision}": leave it out, and say it in the '
                 f'config, as {{"bf16": {{"enabled": True}}}}'
             )
         if trainer.gradient_clip_val and trainer.gradient_clip_algorithm == "value":
-            raise _usage('gradient_clip_algorithm="value" is not supported')
+            raise self.refuse('gradient_clip_algorithm="value" is not supported')
         for hook in _HOOKS:
             if is_overridden(hook, module):
-                raise _usage(f"{hook} of the module would have no effect")
-
-    def _hook(self, module: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(forward)
-        def called(*inputs: Any, **named: Any) -> Any:
-            if self._inside or not self._trains():
-                return forward(*inputs, **named)
-            return self._forward(module, *inputs, **named)
-
-        return called
+                raise self.refuse(f"{hook} of the module would have no effect")
 
     def _trains(self) -> bool:
         module = self.lightning_module
         return module is not None and module.training and torch.is_grad_enabled()
 
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Calls of the module inside are the engine's own."""
-        self._inside = True
-        try:
-            yield
-        finally:
-            self._inside = False
+    def _optimizer(self) -> Any:
+        return self.optimizers[0]
 
-    def _forward(self, module: Any, *inputs: Any, **named: Any) -> Any:
-        with self._at_work():
-            if self.engine is None:
-                self.engine = self._begin(module, [*inputs, *named.values()])
-                self._trained = module
-            if self._trained is not module:
-                raise _usage(
-                    f"training_step calls {type(self._trained).__name__} and "
-                    f"{type(module).__name__}: the plan is of one of them"
-                )
-            return self.engine.forward(*inputs, **named)
-
-    def _begin(self, module: Any, given: list[Any]) -> ModuleEngine:
+    def _sizes(self) -> tuple[int, float]:
         trainer = self._own.trainer
-        rows = next(
-            (len(x) for x in given if isinstance(x, torch.Tensor) and x.ndim), 0
-        )
-        count = trainer.accumulate_grad_batches
-        config = {
-            **self._config,
-            "train_micro_batch_size_per_gpu": rows,
-            "gradient_accumulation_steps": count,
-            "train_batch_size": rows * count * ranks.count(),
-            "gradient_clipping": float(trainer.gradient_clip_val or 0),
-        }
-        (optimizer,) = self.optimizers
-        engine = ModuleEngine(
-            module, config, optimizer=optimizer, fallback=self._fallback
-        )
-        if self._states is not None:
-            engine._saved = self._saved(module, self._states)
-        return engine
+        return trainer.accumulate_grad_batches, float(trainer.gradient_clip_val or 0)
 
     # ---- a step
 
@@ -153,7 +74,7 @@ class _Steps:
         self, closure_loss: Any, optimizer: Any, *given: Any, **named: Any
     ) -> Any:
         if self.engine is None:
-            raise _usage(
+            raise self.refuse(
                 "training_step has to call the module, or the one inside of it that "
                 "has all of its parameters"
             )
@@ -183,10 +104,6 @@ class _Steps:
 
     # ---- beside training
 
-    def _whole(self) -> Any:
-        """The module's weights are whole and current inside."""
-        return self.engine.whole() if self.engine is not None else nullcontext()
-
     def validation_step(self, *given: Any, **named: Any) -> Any:
         with self._whole():
             return super().validation_step(*given, **named)  # type: ignore[misc]
@@ -200,12 +117,7 @@ class _Steps:
             return super().predict_step(*given, **named)  # type: ignore[misc]
 
     def teardown(self) -> None:
-        for module, _ in self._forwards:
-            del module.forward  # the class has it
-        self._forwards = []
-        if self.engine is not None:
-            self.engine.destroy()
-        self.engine = self._trained = None
+        self._end()
         super().teardown()  # type: ignore[misc]
 
     # ---- checkpoints: Lightning's own, with torch's names of the states
@@ -216,52 +128,13 @@ class _Steps:
             return {name: values.clone() for name, values in state.items()}
 
     def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
-        found: dict[str, Any] = super().optimizer_state(optimizer)  # type: ignore[misc]
-        engine = self.engine
-        if engine is None or not engine.begun:
-            return found
-        tensors = engine._working().tensors
-        updates = torch.tensor(float(engine.global_steps - engine.skipped_steps))
-        names, number = self._names(), 0
-        for group in found["param_groups"]:
-            for place in group["params"]:
-                tensor = tensors[names[number]]
-                number += 1
-                if not tensor.trained:
-                    continue
-                states = [p for p in tensors.parts if p not in ("values", "gradient")]
-                found["state"][place] = {"step": updates.clone()} | {
-                    part: torch.from_numpy(tensor.read(part).numpy().copy())
-                    for part in states
-                }
-        return found
-
-    def _names(self) -> list[str]:
-        """The engine's names of the optimizer's parameters, in their order."""
-        known = canonical(self._trained)
-        names = {id(p): known.get(n, n) for n, p in self._trained.named_parameters()}
-        (optimizer,) = self.optimizers
-        return [names[id(p)] for g in optimizer.param_groups for p in g["params"]]
+        return self.with_states(super().optimizer_state(optimizer))  # type: ignore[misc]
 
     def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
         (found,) = checkpoint["optimizer_states"]
         (optimizer,) = self.optimizers
         optimizer.load_state_dict({**found, "state": {}})
         self._states = found
-
-    def _saved(self, module: Any, found: Mapping[str, Any]) -> Saved:
-        self._trained = module
-        states: dict[str, dict[str, Any]] = {}
-        updates, places = 0, [p for g in found["param_groups"] for p in g["params"]]
-        for name, place in zip(self._names(), places, strict=True):
-            for part, values in found["state"].get(place, {}).items():
-                if part == "step":
-                    updates = int(values)
-                elif isinstance(values, torch.Tensor):
-                    states.setdefault(part, {})[name] = values
-        self._states = None
-        return Saved({}, states, updates, 0, 0, None, {})
-
 
 class Strategy(_Steps, SingleDeviceStrategy):
     """Trains a LightningModule by a plan, in one process on the CPU. config: keys of run
@@ -279,7 +152,7 @@ class Strategy(_Steps, SingleDeviceStrategy):
 
     def _check(self, trainer: Any) -> None:
         if ranks.count() > 1:
-            raise _usage("it is of one process: RanksStrategy trains on several ranks")
+            raise self.refuse("it is of one process: RanksStrategy trains on several ranks")
         super()._check(trainer)
 
 
@@ -302,9 +175,9 @@ class RanksStrategy(_Steps, DDPStrategy):
 
     def _check(self, trainer: Any) -> None:
         if self.root_device.type != "cpu":
-            raise _usage('ranks compute on the CPU: say accelerator="cpu"')
+            raise self.refuse('ranks compute on the CPU: say accelerator="cpu"')
         if ranks.count() != self.world_size:
-            raise _usage(
+            raise self.refuse(
                 f"Lightning has {self.world_size} ranks, and {ranks.count()} have been "
                 f"started"
             )

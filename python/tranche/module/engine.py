@@ -128,6 +128,12 @@ class ModuleEngine(Batches, Saving):
         if self._engine is None:
             self._begin(batch, list(named), parts=True)
         assert self._in_parts is not None
+        if self._in_parts.done == self.batch.accumulation:
+            raise Error(
+                Status.USAGE,
+                f"the step has had all of its {self.batch.accumulation} micro-batches, as "
+                f"gradient_accumulation_steps says: call step before the next forward",
+            )
         return self._in_parts.forward(batch, rows)
 
     def _asked(self, *inputs: Any, **named: Any) -> Any:
