@@ -47,6 +47,7 @@ typedef struct tr_cuda_attention {
     float dropout, kept; // probability; what kept elements are multiplied with
     uint32_t draw_id;
     int32_t first_head;   // the number of head 0, by which it is drawn
+    int32_t both;         // a query sees keys behind it, too: of its document
     int32_t whole;        // rows begin at multiples of 16 bytes
     int32_t down, across; // groups of draws of a head's probabilities
     tr_run_context run;

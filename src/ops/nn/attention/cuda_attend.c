@@ -89,6 +89,7 @@ static tr_cuda_attention attention_of(const operands *o, const tr_launch *launch
         .kept = tr__draw_open(launch->run, 0, s->draw_id, s->dropout).scale,
         .draw_id = s->draw_id,
         .first_head = (int32_t)s->first_head,
+        .both = s->both,
         .whole = s->depth * (int64_t)tr_dtype_bytes(o->real) % 16 == 0,
         .down = (int32_t)tr__ceil_div(s->context, TR_DRAW_ROWS),
         .across = (int32_t)tr__ceil_div(s->context, TR_DRAW_LANES),
@@ -198,14 +199,13 @@ static size_t delta_bytes(const tr_op_desc *desc, const void *state) {
     return (size_t)(o.sizes.batch * o.sizes.heads * o.sizes.context) * sizeof(float);
 }
 
-// Places are counted in 32 bits, blocks of a grid along y and z in 16. Both ways there
-// is no kernel.
+// Places are counted in 32 bits, blocks of a grid along y and z in 16.
 static bool fits(const tr_op_desc *desc, int qkv) {
     tr_shape shape = desc->in[qkv].shape;
     operands o = operands_of(desc, qkv);
     int64_t pieces = tr__ceil_div(o.sizes.depth, o.piece);
-    return !o.sizes.both && shape.dim[1] <= INT32_MAX / 2 &&
-           shape.dim[0] <= UINT16_MAX && o.sizes.heads * pieces <= UINT16_MAX;
+    return shape.dim[1] <= INT32_MAX / 2 && shape.dim[0] <= UINT16_MAX &&
+           o.sizes.heads * pieces <= UINT16_MAX;
 }
 
 // lse is f32.

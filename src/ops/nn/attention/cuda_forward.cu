@@ -39,7 +39,7 @@ template <class T, int PIECE, int TILES> struct forward {
         int last = (first + ROWS < a.queries ? first + ROWS : a.queries) - 1;
         tile = tr_oldest(a, h.positions, first) / KEYS + part * args.tiles;
         latest = tr_oldest(a, h.positions, first + ROWS - 1);
-        end = tr_position(a, last) + 1;
+        end = tr_key_end(a, h.positions, last);
         if (cut && (tile + args.tiles) * KEYS < end) {
             end = (tile + args.tiles) * KEYS;
         }
@@ -102,17 +102,24 @@ template <class T, int PIECE, int TILES> struct forward {
         }
     }
 
+    // Do all queries of this warp see all keys of the tile from key k on?
+    __device__ bool all_see(int k) const {
+        int last = k + KEYS - 1;
+        return a.both ? !h.positions && last < a.queries
+                      : k >= latest &&
+                            last <= tr_position(a, first + tr_warp_row<TILES>());
+    }
+
     // The scores of keys that a query does not see.
     __device__ void mask(int k) {
-        if (k >= latest &&
-            k + KEYS - 1 <= tr_position(a, first + tr_warp_row<TILES>())) {
+        if (all_see(k)) {
             return;
         }
         int thread = tr_cuda_thread(), lane = thread % TR_LANES;
         int row = first + thread / TR_LANES * WARP_ROWS + lane / TR_QUAD;
         TR_CUDA_UNROLL
         for (int r = 0; r < R; r++) {
-            int query = row + 8 * r, newest = tr_position(a, query);
+            int query = row + 8 * r, newest = tr_key_end(a, h.positions, query) - 1;
             int oldest = tr_oldest(a, h.positions, query);
             TR_CUDA_UNROLL
             for (int i = 0; i < 2 * N; i++) {
@@ -187,7 +194,8 @@ template <class T, int PIECE, int TILES> struct forward {
     // Does a query of this warp see a key of the tile from key k on?
     __device__ bool any_sees(int k) const {
         int query = first + tr_warp_row<TILES>();
-        return query < a.queries && k <= tr_position(a, query + WARP_ROWS - 1) &&
+        return query < a.queries &&
+               (a.both || k <= tr_position(a, query + WARP_ROWS - 1)) &&
                k + KEYS > tr_oldest(a, h.positions, query);
     }
 

@@ -11,33 +11,42 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
     enum { QUERIES = base::COLUMNS };
     enum { LSE, DELTA, PLACES }; // numbers of a query
 
-    int sample, head; // of the keys
-    int tile, tiles;  // the first of queries, and how many of each head
+    int tile, tiles; // the first of queries, and how many of each head
     float dk[TILES][base::M][4], dv[TILES][base::M][4];
 
     __device__ by_keys(const tr_cuda_attend_backward_args &args_) : base(args_) {
-        sample = blockIdx.z;
-        head = blockIdx.y / pieces;
         first = (int)blockIdx.x * ROWS;
-        tile = first / QUERIES;
+        tile = tr_first_query(a, positions(), first) / QUERIES;
         tiles = tiles_seeing(first + ROWS - 1);
         tr_clear(dk);
         tr_clear(dv);
     }
 
+    // Of the sample's tokens, or NULL.
+    __device__ const int32_t *positions() const {
+        return a.positions ? a.positions + (int64_t)blockIdx.z * a.queries : NULL;
+    }
+
     // Of the tiles from `tile` on: those whose first query sees a key up to `key`. If a
     // query sees none of them, no later one does.
     __device__ int tiles_seeing(int key) const {
-        const int32_t *positions =
-            a.positions ? a.positions + (int64_t)sample * a.queries : NULL;
         int from = tile, to = (a.queries + QUERIES - 1) / QUERIES;
         while (from < to) {
             int middle = (from + to) / 2;
-            bool sees = tr_oldest(a, positions, middle * QUERIES) <= key;
+            bool sees = tr_oldest(a, positions(), middle * QUERIES) <= key;
             from = sees ? middle + 1 : from;
             to = sees ? to : middle;
         }
         return from - tile;
+    }
+
+    // Of the keys: asked for anew each time, because registers are scarce.
+    static __device__ int sample() {
+        return blockIdx.z;
+    }
+
+    __device__ int head() const {
+        return tr_quotient(blockIdx.y, pieces);
     }
 
     __device__ int stages() const {
@@ -45,7 +54,8 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
     }
 
     __device__ int head_of(int stage) const {
-        return head * a.group + (a.group == 1 ? 0 : tr_quotient(stage, pieces) / tiles);
+        return head() * a.group +
+               (a.group == 1 ? 0 : tr_quotient(stage, pieces) / tiles);
     }
 
     __device__ int query(int stage) const {
@@ -60,16 +70,16 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
         if (base::needs_rows(stage)) {
             tr_fetch_tile<T, PIECE, ROWS>(
                 base::rows(WHICH),
-                tr_rows_at<T>(a, rows, sample, head, first, a.queries - first, of));
+                tr_rows_at<T>(a, rows, sample(), head(), first, a.queries - first, of));
         }
         tr_fetch_tile<T, PIECE, QUERIES>(
             base::columns(stage, WHICH),
-            tr_rows_at<T>(a, columns, sample, head_of(stage), q, a.queries - q, of));
+            tr_rows_at<T>(a, columns, sample(), head_of(stage), q, a.queries - q, of));
     }
 
     __device__ void fetch_numbers(int stage) const {
         int q = query(stage) + tr_cuda_thread();
-        int64_t at = ((int64_t)sample * a.heads + head_of(stage)) * a.queries + q;
+        int64_t at = ((int64_t)sample() * a.heads + head_of(stage)) * a.queries + q;
         bool there = q < a.queries;
         if (threadIdx.x >= QUERIES) {
             return;
@@ -79,9 +89,8 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
         tr_cuda_copy4(base::numbers(stage, DELTA) + threadIdx.x,
                       args.delta + (there ? at : 0), there);
         if (a.positions) {
-            tr_cuda_copy4(
-                base::numbers(stage, PLACES) + threadIdx.x,
-                a.positions + (int64_t)blockIdx.z * a.queries + (there ? q : 0), there);
+            tr_cuda_copy4(base::numbers(stage, PLACES) + threadIdx.x,
+                          positions() + (there ? q : 0), there);
         }
     }
 
@@ -94,14 +103,15 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
     // Does a query of the part from query q on see a key of this warp?
     __device__ bool any_sees(int q) const {
         int apart = q - first - tr_warp_row<TILES>();
-        return apart + PART > 0 && apart - WARP_ROWS + 1 < a.window && q < a.queries;
+        bool near = apart + PART > 0 && apart - WARP_ROWS + 1 < a.window;
+        return (a.both || near) && q < a.queries;
     }
 
     // Do all of them see all keys of this warp?
     __device__ bool all_see(int q) const {
         int apart = q - first - tr_warp_row<TILES>();
-        return apart >= WARP_ROWS - 1 && apart + PART <= a.window &&
-               q + PART <= a.queries && !a.positions;
+        bool near = apart >= WARP_ROWS - 1 && apart + PART <= a.window;
+        return (a.both || near) && q + PART <= a.queries && !a.positions;
     }
 
     // The first key that a query sees; none for a query that is not there.
@@ -119,14 +129,14 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
         int thread = tr_cuda_thread(), lane = thread % TR_LANES;
         int key0 = first + thread / TR_LANES * WARP_ROWS + lane / TR_QUAD;
         TR_CUDA_UNROLL
-        for (int i = 0; i < 2 * N; i++) {
-            int at = i / 2 * 8 + lane % TR_QUAD * 2 + i % 2;
-            int from = oldest(q + at, places + at);
+        for (int r = 0; r < R; r++) {
+            int key = key0 + 8 * r, seen = tr_first_query(a, positions(), key);
             TR_CUDA_UNROLL
-            for (int r = 0; r < R; r++) {
-                int key = key0 + 8 * r;
+            for (int i = 0; i < 2 * N; i++) {
+                int at = i / 2 * 8 + lane % TR_QUAD * 2 + i % 2;
                 float *score = &s[r / 2][i / 2][r % 2 * 2 + i % 2];
-                *score = key >= from && key <= q + at ? *score : -INFINITY;
+                bool sees = key >= oldest(q + at, places + at) && seen <= q + at;
+                *score = sees ? *score : -INFINITY;
             }
         }
     }
@@ -164,7 +174,7 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
     template <bool DROPS> __device__ void compute_part(int stage, int from, int q) {
         bool last = base::is_last(stage);
         if (DROPS && last) {
-            draw(tr_head_of(a, sample, head_of(stage)), q);
+            draw(tr_head_of(a, sample(), head_of(stage)), q);
         }
         base::multiply(stage, from);
         if (last) {
@@ -189,10 +199,12 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
 
     __device__ void finish() const {
         int of = piece * PIECE;
-        tr_put_scaled(tr_rows_to<T>(a, a.k, args.dk, sample, head, first, of, args.add),
-                      dk, a.scale);
-        tr_put_scaled(tr_rows_to<T>(a, a.v, args.dv, sample, head, first, of, args.add),
-                      dv, 1);
+        tr_put_scaled(
+            tr_rows_to<T>(a, a.k, args.dk, sample(), head(), first, of, args.add), dk,
+            a.scale);
+        tr_put_scaled(
+            tr_rows_to<T>(a, a.v, args.dv, sample(), head(), first, of, args.add), dv,
+            1);
     }
 };
 } // namespace

@@ -81,6 +81,34 @@ static __device__ inline int tr_oldest(const tr_cuda_attention &a,
     return near > first ? near : first;
 }
 
+// The position of the first query that sees the key at a position: its own or, both
+// ways, that of the first token of its document.
+static __device__ inline int tr_first_query(const tr_cuda_attention &a,
+                                            const int32_t *positions, int key) {
+    if (!a.both) {
+        return key;
+    }
+    return positions && key < a.queries ? key - positions[key] : 0;
+}
+
+// The position behind the last key that query i sees: behind its own or, both ways,
+// behind its document. A query behind the last one counts as the last one.
+static __device__ inline int tr_key_end(const tr_cuda_attention &a,
+                                        const int32_t *positions, int i) {
+    if (!a.both) {
+        return tr_position(a, i) + 1;
+    }
+    i = i < a.queries ? i : a.queries - 1;
+    int from = positions ? i + 1 : a.queries, to = a.queries;
+    while (from < to) { // what is of the document comes first
+        int middle = (from + to) / 2;
+        bool sees = middle - positions[middle] <= i;
+        from = sees ? middle + 1 : from;
+        to = sees ? to : middle;
+    }
+    return from;
+}
+
 // ---- dropout: a block of draws is of eight queries and one key
 
 // Exchanges bits between lanes that are SHIFT lanes apart for each field apart: of the

@@ -21,7 +21,8 @@ struct by_queries : tr_backward<T, PIECE, TILES> {
         first = (int)(gridDim.x - 1 - blockIdx.x) * ROWS; // long ones first
         tile = tr_oldest(a, h.positions, first) / KEYS;
         latest = tr_oldest(a, h.positions, first + ROWS - 1);
-        end = first + ROWS < a.queries ? first + ROWS : a.queries;
+        int last = (first + ROWS < a.queries ? first + ROWS : a.queries) - 1;
+        end = tr_key_end(a, h.positions, last);
         TR_CUDA_UNROLL
         for (int r = 0; r < R; r++) {
             int query = first + row(r);
@@ -62,13 +63,20 @@ struct by_queries : tr_backward<T, PIECE, TILES> {
     // Does a query of this warp see a key of the part from key k on?
     __device__ bool any_sees(int k) const {
         int query = first + tr_warp_row<TILES>();
-        return query < a.queries && k < query + WARP_ROWS &&
+        return query < a.queries && (a.both || k < query + WARP_ROWS) &&
                k + PART > tr_oldest(a, h.positions, query);
+    }
+
+    // Do all queries of this warp see all keys of the part?
+    __device__ bool all_see(int k) const {
+        int last = k + PART - 1;
+        return a.both ? !h.positions && last < a.queries
+                      : k >= latest && last <= first + tr_warp_row<TILES>();
     }
 
     // The scores of keys that a query does not see.
     __device__ void mask(int k) {
-        if (k >= latest && k + PART - 1 <= first + tr_warp_row<TILES>()) {
+        if (all_see(k)) {
             return;
         }
         int thread = tr_cuda_thread(), lane = thread % TR_LANES;
@@ -76,11 +84,12 @@ struct by_queries : tr_backward<T, PIECE, TILES> {
         TR_CUDA_UNROLL
         for (int r = 0; r < R; r++) {
             int query = row + 8 * r, oldest = tr_oldest(a, h.positions, query);
+            int newest = tr_key_end(a, h.positions, query) - 1;
             TR_CUDA_UNROLL
             for (int i = 0; i < 2 * N; i++) {
                 int at = k + i / 2 * 8 + lane % TR_QUAD * 2 + i % 2;
                 float *score = &s[r / 2][i / 2][r % 2 * 2 + i % 2];
-                *score = at >= oldest && at <= query ? *score : -INFINITY;
+                *score = at >= oldest && at <= newest ? *score : -INFINITY;
             }
         }
     }
