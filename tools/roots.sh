@@ -44,6 +44,8 @@ roots_run() {
         mount -t proc proc "$folder/proc"
         mount --rbind /dev "$folder/dev"
         mount --rbind /sys "$folder/sys"
+        # A compiler cache of this machine is not there.
+        unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
         exec chroot "$folder" "$@"
     ' sh "$@"
 }
