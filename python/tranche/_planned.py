@@ -123,6 +123,22 @@ class Planned:
             engine._saved = self._saved(module, self._states)
         return engine
 
+    def _check_precision(self, precision: Any) -> None:
+        """Lightning's is full: the plan has its own."""
+        if str(precision) != "32-true":
+            raise self.refuse(
+                f'precision="{precision}": leave it out, and say it in the config, as '
+                f'{{"bf16": {{"enabled": True}}}}'
+            )
+
+    def _step(self, optimizer: Any) -> None:
+        """Ends the step with the micro-batches that it has had."""
+        assert self.engine is not None
+        with self._at_work():
+            self.engine.set_gradient_accumulation_boundary(True)
+            self.engine.step()
+        optimizer._opt_called = True  # schedulers of torch ask for it
+
     def _end(self) -> None:
         """Leaves the modules as they were, and lets the engine go."""
         for module, _ in self._forwards:
@@ -135,6 +151,16 @@ class Planned:
     def _whole(self) -> Any:
         """The module's weights are whole and current inside."""
         return self.engine.whole() if self.engine is not None else nullcontext()
+
+    def _copies(self, state_dict: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What state_dict returns of whole weights, in memory of its own."""
+        with self._whole():
+            return {name: values.clone() for name, values in state_dict().items()}
+
+    def _take_over(self, optimizer: Any, found: Mapping[str, Any]) -> None:
+        """The optimizer's state_dict goes on: its states in the engine."""
+        optimizer.load_state_dict({**found, "state": {}})
+        self._states = found
 
     def with_states(self, found: dict[str, Any]) -> dict[str, Any]:
         """An optimizer's state_dict with the engine's states, under torch's names."""

@@ -16,6 +16,7 @@ from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 
 from tranche import ranks
 from tranche._planned import Planned
+from tranche.error import Error
 
 
 class Strategy(Planned, SingleDeviceStrategy):
@@ -52,21 +53,18 @@ class Strategy(Planned, SingleDeviceStrategy):
             raise self.refuse("one module with one optimizer is supported")
         if ranks.count() > 1:
             raise self.refuse("it is of one process")
-        if str(self.precision.precision) != "32-true":
-            raise self.refuse(
-                f'precision="{self.precision.precision}": leave it out, and say it in '
-                f'the config, as {{"bf16": {{"enabled": True}}}}'
-            )
+        self._check_precision(self.precision.precision)
+
+    def _alone(self) -> Error:
+        return self.refuse(
+            "call fabric.setup(module, optimizer), which takes both together"
+        )
 
     def setup_module(self, module: Any) -> Any:
-        raise self.refuse(
-            "call fabric.setup(module, optimizer), which takes both together"
-        )
+        raise self._alone()
 
     def setup_optimizer(self, optimizer: Any) -> Any:
-        raise self.refuse(
-            "call fabric.setup(module, optimizer), which takes both together"
-        )
+        raise self._alone()
 
     def _optimizer(self) -> Any:
         return self._torchs
@@ -82,8 +80,7 @@ class Strategy(Planned, SingleDeviceStrategy):
         # States that fabric.load has put into the optimizer: the engine takes them over.
         found = self._torchs.state_dict()
         if found["state"]:
-            self._states = found
-            self._torchs.load_state_dict({**found, "state": {}})
+            self._take_over(self._torchs, found)
         return super()._begin(module, given)
 
     # ---- a step
@@ -104,10 +101,7 @@ class Strategy(Planned, SingleDeviceStrategy):
         loss = closure() if closure else None
         if self.engine is None:
             raise self.refuse("optimizer.step: call fabric.backward first")
-        with self._at_work():
-            self.engine.set_gradient_accumulation_boundary(True)
-            self.engine.step()
-        self._torchs._opt_called = True  # schedulers of torch ask for it
+        self._step(self._torchs)
         return loss
 
     def clip_gradients_norm(self, *given: Any, **named: Any) -> Any:
@@ -127,9 +121,8 @@ class Strategy(Planned, SingleDeviceStrategy):
             yield
 
     def get_module_state_dict(self, module: Any) -> dict[str, Any]:
-        with self._whole():
-            state = super().get_module_state_dict(module)
-            return {name: values.clone() for name, values in state.items()}
+        whole = super().get_module_state_dict
+        return self._copies(lambda: whole(module))
 
     def load_module_state_dict(
         self, module: Any, state_dict: Any, strict: bool = True

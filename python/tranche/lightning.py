@@ -46,11 +46,7 @@ class _Steps(Planned):
         module = self._own
         if not module.automatic_optimization or len(self.optimizers) != 1:
             raise self.refuse("one optimizer and automatic optimization are supported")
-        if str(trainer.precision) != "32-true":
-            raise self.refuse(
-                f'precision="{trainer.precision}": leave it out, and say it in the '
-                f'config, as {{"bf16": {{"enabled": True}}}}'
-            )
+        self._check_precision(trainer.precision)
         if trainer.gradient_clip_val and trainer.gradient_clip_algorithm == "value":
             raise self.refuse('gradient_clip_algorithm="value" is not supported')
         for hook in _HOOKS:
@@ -94,12 +90,8 @@ class _Steps(Planned):
         loss = closure()
         if loss is None:  # training_step has skipped the batch
             return None
-        assert self.engine is not None
         self.precision_plugin._after_closure(self._own, optimizer)
-        with self._at_work():
-            self.engine.set_gradient_accumulation_boundary(True)
-            self.engine.step()
-        optimizer._opt_called = True  # schedulers of torch ask for it
+        self._step(optimizer)
         return loss
 
     # ---- beside training
@@ -123,9 +115,7 @@ class _Steps(Planned):
     # ---- checkpoints: Lightning's own, with torch's names of the states
 
     def lightning_module_state_dict(self) -> dict[str, Any]:
-        with self._whole():
-            state = super().lightning_module_state_dict()  # type: ignore[misc]
-            return {name: values.clone() for name, values in state.items()}
+        return self._copies(super().lightning_module_state_dict)  # type: ignore[misc]
 
     def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
         return self.with_states(super().optimizer_state(optimizer))  # type: ignore[misc]
@@ -133,8 +123,8 @@ class _Steps(Planned):
     def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
         (found,) = checkpoint["optimizer_states"]
         (optimizer,) = self.optimizers
-        optimizer.load_state_dict({**found, "state": {}})
-        self._states = found
+        self._take_over(optimizer, found)
+
 
 class Strategy(_Steps, SingleDeviceStrategy):
     """Trains a LightningModule by a plan, in one process on the CPU. config: keys of run
@@ -152,7 +142,9 @@ class Strategy(_Steps, SingleDeviceStrategy):
 
     def _check(self, trainer: Any) -> None:
         if ranks.count() > 1:
-            raise self.refuse("it is of one process: RanksStrategy trains on several ranks")
+            raise self.refuse(
+                "it is of one process: RanksStrategy trains on several ranks"
+            )
         super()._check(trainer)
 
 

@@ -22,11 +22,6 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
         tr_clear(dv);
     }
 
-    // Of the sample's tokens, or NULL.
-    __device__ const int32_t *positions() const {
-        return a.positions ? a.positions + (int64_t)blockIdx.z * a.queries : NULL;
-    }
-
     // Of the tiles from `tile` on: those whose first query sees a key up to `key`. If a
     // query sees none of them, no later one does.
     __device__ int tiles_seeing(int key) const {
@@ -47,6 +42,11 @@ template <class T, int PIECE, int TILES> struct by_keys : tr_backward<T, PIECE, 
 
     __device__ int head() const {
         return tr_quotient(blockIdx.y, pieces);
+    }
+
+    // Of the sample's tokens, or NULL.
+    __device__ const int32_t *positions() const {
+        return a.positions ? a.positions + (int64_t)sample() * a.queries : NULL;
     }
 
     __device__ int stages() const {

@@ -193,6 +193,9 @@ bool tr__pair_tile_next(const tr_pair_tiles *t, const tr_contrastive_batch *b,
             note(b, side, *next, tile);
         }
     }
+    if (tile->columns_there == 0) {
+        return false;
+    }
     copy_candidates(t, b, tile);
-    return tile->columns_there > 0;
+    return true;
 }
