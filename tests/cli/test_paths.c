@@ -205,8 +205,10 @@ static void test_hub_name_not_there(void **state) {
     // What is no name there.
     fail_with(state, &cache, LIST("plan", "run.json", "--model", "a/b/c"), 2,
               LIST("\"a/b/c\" is not a file, a folder or a known name"));
-    fail_with(state, &cache, LIST("plan", "run.json", "--model", "../b"), 2,
-              LIST("\"../b\" is not a file, a folder or a known name"));
+    fail_with(state, &cache, LIST("plan", "run.json", "--model", "./b"), 2,
+              LIST("\"./b\" is not a file, a folder or a known name"));
+    fail_with(state, &cache, LIST("plan", "run.json", "--model", "acme/.."), 2,
+              LIST("\"acme/..\" is not a file, a folder or a known name"));
 }
 
 // A tokenizer by the name of its model: in run files and by --tokenizer. Only its own
