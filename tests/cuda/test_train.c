@@ -123,6 +123,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ON(in_16_bits, "goldens/gpt2", "bf16.enabled=true", IN_WAVES, 0),
         ON(in_16_bits, "goldens/qwen3", "bf16.enabled=true", IN_WAVES, 0),
+        ON(in_16_bits, "goldens/bert-masked", "bf16.enabled=true", IN_WAVES, 0),
         ON(in_16_bits, "goldens/gpt2", "fp8.enabled=true", IN_WAVES, 0),
         ON(in_16_bits, "goldens/mlp", "fp16.enabled=true", ALONE, 0),
         ON(in_16_bits, "resnets/cifar", "bf16.enabled=true", WHOLE, 0),
@@ -145,6 +146,8 @@ int main(void) {
         IN_ONE("llama", ""),
         IN_ONE("mistral-packed", ""),
         IN_ONE("qwen3", ""),
+        IN_ONE("bert-masked", ""),
+        IN_ONE("roberta-masked", ""),
         IN_ONE("gpt2", "execution.vocabulary_slices=3"),
         ON(as_on_the_cpu, "resnets/cifar", "steps=10", WHOLE, WHOLE + 1),
         ON(at_any_pace, "goldens/mlp", "", IN_WAVES, 0),
