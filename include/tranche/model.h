@@ -140,10 +140,17 @@ typedef struct tr_function {
     bool (*forward)(void *user, const tr_function_call *call);
     bool (*backward)(void *user, const tr_function_call *call);
     void *user;
+    // Bytes of host memory that a call takes beside the plan's, as the caller has
+    // measured them; 0: not known. The plan prints them, its ledger does not count
+    // them.
+    int64_t outside_bytes;
 } tr_function;
 
 #define TR_FUNCTION_INIT                                                               \
-    { sizeof(tr_function), NULL, false, {TR_NONE, {0, {0, 0, 0, 0}}}, NULL, NULL, NULL }
+    {                                                                                  \
+        sizeof(tr_function), NULL, false, {TR_NONE, {0, {0, 0, 0, 0}}}, NULL, NULL,    \
+            NULL, 0                                                                    \
+    }
 
 // Adds a function of the caller's as an op. `function` is not copied: it must outlive
 // the run. inputs: [input_count], parameters among them; at most TR_FUNCTION_INPUTS,

@@ -1,9 +1,11 @@
 // tr_graph_function: functions of the caller's as ops. The op's attribute is where the
 // caller's table lies, and which of the inputs are parameters.
+#include "graph/function.h"
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "ops/operand.h"
 
+#include <stddef.h>
 #include <string.h>
 
 typedef struct tr_function_attr {
@@ -234,15 +236,42 @@ static const tr_op loss_backward_op = {.name = "loss_backward",
                                        .infer = loss_backward_infer,
                                        .reference = &loss_backward_kernel};
 
+// ---- asked of a plan's instructions
+
+const tr_function *tr__function_of(const tr_op_desc *desc) {
+    static const tr_op *const called[] = {&function_op, &function_backward_op, &loss_op,
+                                          &loss_backward_op};
+    for (size_t i = 0; i < sizeof called / sizeof *called; i++) {
+        if (desc->op == called[i]) {
+            return ((const tr_function_attr *)(const void *)desc->attr)->function;
+        }
+    }
+    return NULL;
+}
+
+// The first version of the struct ended before this member.
+static const size_t first_size = offsetof(tr_function, outside_bytes);
+
+int64_t tr__function_outside(const tr_function *function) {
+    return function->size > first_size ? function->outside_bytes : 0;
+}
+
 // ---- the call
+
+static bool is_known_size(size_t size) {
+    return size == first_size || size == sizeof(tr_function);
+}
 
 static const char *problem_of(const tr_graph *graph, const tr_function *f,
                               const tr_value *inputs, int count) {
-    if (f->size != sizeof *f) {
+    if (!is_known_size(f->size)) {
         return "a tr_function of an unknown size";
     }
     if (!f->forward || !f->backward) {
         return "forward and backward have to be there";
+    }
+    if (tr__function_outside(f) < 0) {
+        return "outside_bytes is below 0";
     }
     if (count < 1 || !inputs || count > TR_FUNCTION_INPUTS - (f->loss ? 1 : 0)) {
         return "there are too many inputs, or none";
@@ -276,7 +305,7 @@ tr_value tr_graph_function(tr_graph *graph, const tr_function *function,
     const char *problem =
         function ? problem_of(graph, function, inputs, input_count) : "it is NULL";
     if (problem) {
-        bool named = function && function->size == sizeof *function && function->name;
+        bool named = function && is_known_size(function->size) && function->name;
         tr_graph_fail(graph, TR_USAGE, "tr_graph_function: %.60s: %s",
                       named ? function->name : "function", problem);
         return TR_NO_VALUE;

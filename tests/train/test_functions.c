@@ -209,6 +209,48 @@ static void one_that_fails_ends_the_step(void **state) {
     tr_run_destroy(m.run);
 }
 
+typedef struct printed {
+    char text[16384];
+    size_t bytes;
+} printed;
+
+static bool keep_piece(void *user, const char *piece, size_t bytes) {
+    printed *p = user;
+    size_t room = sizeof p->text - 1 - p->bytes;
+    size_t taken = bytes < room ? bytes : room;
+    memcpy(p->text + p->bytes, piece, taken);
+    p->bytes += taken;
+    return true;
+}
+
+static void the_plan_names_them(void **state) {
+    static printed shown, json;
+    made m;
+    tr_error err = {0};
+    tr_plan *plan = NULL;
+    (void)state;
+    open_run(&m);
+    square_function.outside_bytes = 3 << 20;
+    // As the first version of the struct had it: what is behind its end is not read.
+    loss_function.name = "a loss";
+    loss_function.size = offsetof(tr_function, outside_bytes);
+    loss_function.outside_bytes = 1 << 20;
+    assert_int_equal(tr_run_resolve(m.run, &err), TR_OK);
+    assert_int_equal(tr_run_make_plan(m.run, &plan, &err), TR_OK);
+    assert_int_equal(
+        tr_run_print_plan(m.run, plan, &(tr_sink){keep_piece, &shown}, &err), TR_OK);
+    assert_non_null(strstr(shown.text, "3.00 MiB  in 1 unit  square\n"));
+    assert_non_null(strstr(shown.text, "not known  in 1 unit  a loss\n"));
+    assert_int_equal(
+        tr_run_print_plan_json(m.run, plan, &(tr_sink){keep_piece, &json}, &err),
+        TR_OK);
+    assert_non_null(strstr(json.text, "\"functions\": ["));
+    assert_non_null(strstr(json.text, "\"outside_bytes\": 3145728"));
+    assert_non_null(strstr(json.text, "\"outside_bytes\": 0"));
+    tr_plan_destroy(plan);
+    tr_run_destroy(m.run);
+}
+
 static void refuse(const tr_function *function, const char *words) {
     made m;
     tr_error err = {0};
@@ -242,12 +284,17 @@ static void what_does_not_fit_is_refused(void **state) {
     f = square_function;
     f.output.dtype = TR_I32;
     refuse(&f, "its output is F32");
+    make_functions();
+    f = square_function;
+    f.outside_bytes = -1;
+    refuse(&f, "outside_bytes is below 0");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_right_in_every_cut),
         cmocka_unit_test(one_that_fails_ends_the_step),
+        cmocka_unit_test(the_plan_names_them),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,9 @@ class Core(Queries):
     def _begin_exported(
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool
     ) -> None:
-        made = make(self.module, self.loss, batch, named, self.fallback, parts)
+        made = make(
+            self.module, self.loss, batch, named, self.fallback, self.batch.micro, parts
+        )
         settings = self._settings()
         feed = None
         if parts:
@@ -181,7 +183,8 @@ class Core(Queries):
             feed = self._feed_of(made.fields(), made.columns)
         run = Run(self._config, train=feed, settings=settings, model=made.model)
         for each in made.lowering.in_torch:
-            log.warning("runs in PyTorch: %s (%s)", each.operators, each.line)
+            beside = f", with {each.outside:,} bytes beside the plan" if each.outside else ""
+            log.warning("runs in PyTorch: %s (%s)%s", each.operators, each.line, beside)
         engine = run.engine()
         self._made, self._run, self._engine, self._feed = made, run, engine, feed
         if parts:

@@ -55,7 +55,7 @@ class Ending(Shaping):
     def _inputs(self, region: Region) -> tuple[int, ...]:
         raise NotImplementedError
 
-    def _tell(self, region: Region) -> None:
+    def _tell(self, region: Region) -> int:
         raise NotImplementedError
 
     def _ends(self) -> tuple[Any, list[Any]]:
@@ -100,7 +100,7 @@ class Ending(Shaping):
             losses.measure(self.reading, mean, self._parts(mean, region))
             for mean in end.means
         ]
-        self._tell(region)
+        outside = self._tell(region)
         by_labels = all(self._are_labels(mean) for mean in end.means)
         most = c.TR_FUNCTION_INPUTS - (1 if by_labels else 2)
         if len(region.operands) > most:
@@ -111,7 +111,7 @@ class Ending(Shaping):
                 f"and step",
             )
         counted = losses.together(self.reading, end.means, measured)
-        function = LossFunction(region, self._raised, "loss", counted)
+        function = LossFunction(region, self._raised, "loss", outside, counted)
         inputs = self._inputs(region)
         if not by_labels:
             self.batch[PRESENT] = PRESENCE

@@ -15,6 +15,7 @@ from tranche.module import losses
 from tranche.module.ending import Ending, Tensor
 from tranche.module.export import operator, refuse, where
 from tranche.module.read import Emitted, Reading
+from tranche.module.rehearsal import outside_bytes
 from tranche.module.regions import Function, Operand, Region, check_rows
 from tranche.module.shapes import count, is_float, is_size
 from tranche.module.steps import Step, Unit, Value
@@ -23,15 +24,17 @@ _IMAGES = ("conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "batch_n
 
 
 class InTorch(NamedTuple):
-    """Operators that run in PyTorch, and the lines that wrote them."""
+    """Operators that run in PyTorch, the lines that wrote them, and the bytes that a call
+    takes beside the plan's ledger (0: not known)."""
 
     operators: str
     line: str
+    outside: int = 0
 
 
 class Lowering(Ending):
     """The units of a graph. fallback: "refuse" makes operators that the library lacks
-    an error, and "torch" runs them there. parts: the caller computes the loss, of what
+    an error, and "torch" runs them there. rows: of a micro-batch. parts: the caller computes the loss, of what
     the units hand out."""
 
     def __init__(
@@ -40,6 +43,7 @@ class Lowering(Ending):
         examples: Mapping[Any, Any],
         raised: Raised,
         fallback: str,
+        rows: int,
         parts: bool = False,
     ) -> None:
         self.reading = reading
@@ -47,6 +51,8 @@ class Lowering(Ending):
         self.in_torch: list[InTorch] = []
         self.batch: dict[str, Tensor] = {}
         self._examples, self._raised, self._fallback = examples, raised, fallback
+        self._rows = rows
+        self._rehearsed: dict[tuple[Any, ...], int] = {}
         self._values: dict[Any, Value] = {}
         self._constants: dict[str, Any] = {}
         self._prepared: dict[Any, str] = {}
@@ -128,12 +134,14 @@ class Lowering(Ending):
         operands = [self._operand(node) for node in made.operands]
         region = Region(self.traced, self.shapes, made.node, operands)
         check_rows(self.traced, self.shapes, region, self._examples)
-        self._tell(region)
+        outside = self._tell(region)
         shape = self.shapes.sample(made.node) or ()
-        return self._function(region, shape if len(shape) < c.TR_RANK_MAX else (count(shape),))
+        shape = shape if len(shape) < c.TR_RANK_MAX else (count(shape),)
+        return self._function(region, shape, outside)
 
-    def _tell(self, region: Region) -> None:
-        """Keeps for the user what runs in PyTorch."""
+    def _tell(self, region: Region) -> int:
+        """Keeps for the user what runs in PyTorch, and gives what that takes of memory
+        beside the plan."""
         ends = {operand.node for operand in region.operands}
         inside = set(region.nodes) - ends
         nodes = [n for n in self.traced.nodes if n in inside and not is_size(n)]
@@ -145,8 +153,17 @@ class Lowering(Ending):
                 f'the library has no op for {told.operators}; fallback="torch" runs '
                 f"them in PyTorch",
             )
+        told = told._replace(outside=self._rehearse(region))
         if told not in self.in_torch:
             self.in_torch.append(told)
+        return told.outside
+
+    def _rehearse(self, region: Region) -> int:
+        shapes = [tuple(operand.node.meta["val"].shape) for operand in region.operands]
+        key = (region.text, *map(str, shapes))
+        if key not in self._rehearsed:
+            self._rehearsed[key] = outside_bytes(region, self._examples, self._rows)
+        return self._rehearsed[key]
 
     def _operand(self, node: Any) -> Operand:
         if node in self.traced.parameters:
@@ -155,9 +172,11 @@ class Lowering(Ending):
             return Operand(node, node in self._images, True)
         return Operand(node, self._values[node].channels_last, True)
 
-    def _function(self, region: Region, shape: tuple[int, ...]) -> Value:
+    def _function(
+        self, region: Region, shape: tuple[int, ...], outside: int
+    ) -> Value:
         name = operator(region.output)
-        function = Function(region, self._raised, f"{name} ({where(region.output)})")
+        function = Function(region, self._raised, f"{name} ({where(region.output)})", outside)
         step = Step(
             "function", name, self._inputs(region), shape=shape, function=function
         )

@@ -32,10 +32,12 @@ def make(
     batch: Mapping[str, Any],
     named: Sequence[str],
     fallback: str,
+    rows: int,
     parts: bool = False,
 ) -> Made:
     """batch: tensors [rows, ...], in the order of the module's arguments; named: those
-    that go to it by keyword. parts: the caller computes the loss."""
+    that go to it by keyword. rows: of a micro-batch. parts: the caller computes the
+    loss."""
     module_dtypes(module)
     training = module.training
     module.train()
@@ -43,7 +45,7 @@ def make(
         traced = export.export(module, loss, batch, named)
         reading = read.Reading(traced, module)
         examples = read.examples(traced, export.example(batch))
-        lowering = Lowering(reading, examples, Raised(), fallback, parts)
+        lowering = Lowering(reading, examples, Raised(), fallback, rows, parts)
     finally:
         module.train(training)
     tensors = list(lowering.batch.values()) if parts else feed.targets_first(lowering)

@@ -179,6 +179,15 @@ class Region:
             values.append(value)
         return values, rows
 
+    def like(self, examples: Mapping[Any, Any], rows: int) -> list[Any]:
+        """Values of so many rows, as they lie in the plan, like those of the examples."""
+        values, there = self._drawn(examples)
+        at = torch.arange(rows) % there
+        return [
+            value[at] if operand.rows else value
+            for operand, value in zip(self.operands, values, strict=True)
+        ]
+
     def _cut(self, values: Sequence[Any], row: int, rows: int) -> list[Any]:
         return [
             value[row : row + 1] if operand.rows else value
@@ -209,12 +218,13 @@ def _hash(tensor: Any) -> str:
 
 
 class Function:
-    """A region as the library calls it."""
+    """A region as the library calls it. outside: bytes that it takes beside the plan."""
 
-    def __init__(self, region: Region, raised: Raised, name: str) -> None:
+    def __init__(self, region: Region, raised: Raised, name: str, outside: int) -> None:
         self.region = region
         self.table = sized(c.tr_function)
         self.table.name = name.encode()
+        self.table.outside_bytes = outside
         for member, function in (("forward", self.forward), ("backward", self.backward)):
             guarded = raised.guard(function, False)
             setattr(self.table, member, field_type(c.tr_function, member)(guarded))
@@ -256,9 +266,10 @@ class LossFunction(Function):
         region: Region,
         raised: Raised,
         name: str,
+        outside: int,
         measure: Callable[[int, Sequence[Any]], tuple[float, float]],
     ) -> None:
-        super().__init__(region, raised, name)
+        super().__init__(region, raised, name, outside)
         self.table.loss = True
         self.measure = measure
 

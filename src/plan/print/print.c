@@ -423,7 +423,10 @@ tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     print_ledger(plan, to);
     tr__stages_print(plan, to);
     print_traffic(plan, to);
-    tr_status choices = tr__choices_print(plan, to, err);
+    tr_status choices = tr__functions_print(plan, to, err);
+    if (choices == TR_OK) {
+        choices = tr__choices_print(plan, to, err);
+    }
     if (choices == TR_OK && tr__backend(plan->target.backend)->device) {
         choices = tr__kernels_print(plan, to, err); // others are told by their level
     }
