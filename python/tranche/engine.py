@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char, c_size_t, c_void_p, cast, string_at
+from operator import attrgetter
 from typing import Any
 
 from tranche import _declarations as c
@@ -21,12 +22,13 @@ from tranche.run import Config, Messages, Run
 from tranche.tensors import Array, Tensors
 
 _step_fields = [member[0] for member in c.tr_step_result._fields_ if member[0] != "size"]
+_step_values = attrgetter(*_step_fields)
 _stop_type = field_type(c.tr_train_options, "stop")
 
 
 def step_result(found: Any) -> StepResult:
     """A tr_step_result as a value of Python's."""
-    values: dict[str, Any] = {name: getattr(found, name) for name in _step_fields}
+    values: dict[str, Any] = dict(zip(_step_fields, _step_values(found), strict=True))
     for name in ("spike", "act"):
         values[name] = (values[name] or b"").decode()
     for name in ("rank_seconds", "rank_wait_seconds", "rank_peak_bytes"):

@@ -118,6 +118,19 @@ if HAS_TORCH:
             h = torch.sin(self.first(x)) * self.scale
             return F.log_softmax(self.second(h.sort(dim=1)[0] + h), dim=1)
 
+    class Places(nn.Module):
+        """Rows of a table of positions are added to those of ids."""
+
+        def __init__(self, longest: int) -> None:
+            super().__init__()
+            self.token = nn.Embedding(11, 6)
+            self.position = nn.Embedding(longest, 6)
+            self.head = nn.Linear(5 * 6, 4)
+
+        def forward(self, ids: Any) -> Any:
+            x = self.token(ids) + self.position.weight[: ids.shape[1]]
+            return self.head(x.flatten(1))
+
     def images() -> tuple[Any, Any]:
         return torch.randn(ROWS, 3, 8, 8), torch.randint(0, 5, (ROWS,))
 
@@ -154,6 +167,18 @@ class Families(Modules):
                     Gated(), [rows() for _ in range(3)], nn.CrossEntropyLoss(), cut
                 )
                 self.assertEqual(engine.in_torch, [])
+
+    def test_rows_of_a_table(self) -> None:
+        for longest in (5, 8):
+            for cut in CUTS:
+                with self.subTest(longest=longest, cut=cut):
+                    batches = [
+                        (torch.randint(0, 11, (ROWS, 5)), torch.randint(0, 4, (ROWS,)))
+                        for _ in range(3)
+                    ]
+                    module = Places(longest)
+                    engine = self.like_torch(module, batches, nn.CrossEntropyLoss(), cut)
+                    self.assertEqual(engine.in_torch, [])
 
     def test_other_operators_run_in_torch(self) -> None:
         for cut in CUTS:

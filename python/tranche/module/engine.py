@@ -156,7 +156,7 @@ class ModuleEngine(Batches, Saving):
         steps = self.batch.accumulation
         self._divided = not scale_wrt_gas
         self._in_parts.backward(loss, retain_graph, steps if self._divided else 1)
-        return loss if self._divided else loss / steps
+        return loss if self._divided or steps == 1 else loss / steps
 
     def step(self, lr_kwargs: Any = None) -> None:
         """Updates the weights where the last micro-batch of the step is done."""

@@ -81,7 +81,9 @@ class Parts:
                 meta = node.meta["val"]
                 each = lowering.shapes.factor(meta.shape[0]) or 1
                 shape = (each * rows, *meta.shape[1:])
-                found.append(values.reshape(shape).to(meta.dtype))
+                if values.shape != shape:  # each op costs autograd's time twice
+                    values = values.reshape(shape)
+                found.append(values.to(meta.dtype))
             return returned.made(found)
         values = dict(zip([node for node, _ in lowering.handed], made, strict=True))
         names = lowering.traced.inputs
@@ -103,7 +105,8 @@ class Parts:
             raise Error(Status.USAGE, "backward takes a loss, a tensor of one number")
         self.came = None
         if loss.requires_grad:
-            (loss * times).backward(retain_graph=retain_graph)
+            taken = loss if times == 1 else loss * times
+            taken.backward(retain_graph=retain_graph)
         if self.came is None:
             raise Error(
                 Status.USAGE,

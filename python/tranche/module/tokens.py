@@ -32,10 +32,29 @@ class Lookup(NamedTuple):
     padding: int
 
 
+def _part_of_table(reading: Reading, node: Any) -> Lookup | None:
+    """A table, or some of its rows in their order, without an op that looks them up."""
+    rows = slice(None)
+    if is_op(node, "slice.Tensor"):
+        names = ("start", "end", "step")
+        ends = [argument(node, 2 + i, name, None) for i, name in enumerate(names)]
+        if argument(node, 1, "dim", 0) != 0 or any(
+            not isinstance(end, int | None) for end in ends
+        ):
+            return None
+        node, rows = node.args[0], slice(*ends)
+    if not reading.is_parameter(node) or node.meta["val"].ndim != 2:
+        return None
+    return Lookup(node, None, torch.arange(int(node.meta["val"].shape[0]))[rows], -1)
+
+
 def _lookup(reading: Reading, node: Any) -> Lookup | None:
     node = reading.base(node)
     while any(is_op(node, name) for name in _SAME):
         node = node.args[0]
+    part = _part_of_table(reading, node)
+    if part is not None:
+        return part
     if not is_op(node, "embedding.default") or any(node.args[3:]):
         return None
     table, ids = node.args[:2]

@@ -54,7 +54,10 @@ static tr_status repeat_infer(const tr_op_node *node, tr_tensor_desc *out,
                               int *out_count, tr_error *err) {
     tr_broadcast_attr attr;
     tr_status status = check(node, 2, 0, &attr, err);
-    status = status == TR_OK ? tr__operand_real(node, 1, err) : status;
+    if (status == TR_OK) {
+        status = node->in[1].dtype == TR_I32 ? tr__operand_dtype(node, 1, TR_I32, err)
+                                             : tr__operand_real(node, 1, err);
+    }
     if (status == TR_OK) {
         out[0] = (tr_tensor_desc){node->in[0].dtype,
                                   TR_SHAPE3(node->in[1].shape.dim[0], attr.times,

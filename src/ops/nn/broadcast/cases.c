@@ -46,6 +46,11 @@ static bool get(int index, tr_case *out) {
         attr.scale = 1;
         out->in[0].desc = (tr_tensor_desc){TR_F32, TR_SHAPE2(outer, inner)};
         out->in[1].desc = (tr_tensor_desc){TR_F32, TR_SHAPE2(batch, inner)};
+        if (index % 2) {
+            out->in[1].desc.dtype = TR_I32;
+            out->in[1].fill = TR_FILL_INDEX;
+            out->in[1].bound = 7;
+        }
     } else {
         out->name = "repeat backward";
         out->op = &tr__op_repeat_backward;
