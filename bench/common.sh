@@ -8,6 +8,7 @@
 #     TRANCHE_MPIRUN         the launcher (the one of the MPI that the build found)
 # shellcheck disable=SC2034 # read by those who share it
 program=$PWD/build/tranche
+unset OMP_WAIT_POLICY # a script that wants its threads to sleep says so
 peer=${TRANCHE_PEER_PYTHON:-}
 layers=${TRANCHE_BENCH_LAYERS:-12}
 work=$(mktemp -d)
@@ -140,7 +141,7 @@ is_above() {
     awk "BEGIN { exit !($1 > $2) }"
 }
 
-# How its threads wait is its own affair.
+# How its threads wait is its own affair, whatever a script has said for ours.
 run_peer_once() {
     script=$1
     shift
