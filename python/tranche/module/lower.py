@@ -64,6 +64,7 @@ class Lowering(Ending):
         self._emitted = reading.emitted(*self._ends())
         self._images = self._read_as_images()
         self.units = self._build()
+        self._examples = {}  # they may be large, and are not asked for any more
 
     def _read_as_images(self) -> set[Any]:
         """Tensors of the batch that ops for images read: they come channels last."""

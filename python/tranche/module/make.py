@@ -44,7 +44,7 @@ def make(
     try:
         traced = export.export(module, loss, batch, named)
         reading = read.Reading(traced, module)
-        examples = read.examples(traced, export.example(batch))
+        examples = read.Examples(traced, export.example(batch))
         lowering = Lowering(reading, examples, Raised(), fallback, rows, parts)
     finally:
         module.train(training)

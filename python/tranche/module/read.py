@@ -4,7 +4,7 @@ which of their tensors lie in the plan."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -258,24 +258,44 @@ def is_drawn(node: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in tags
 
 
-def examples(traced: Traced, batch: Mapping[str, Any]) -> dict[Any, Any]:
-    """The value of each node on a few rows of the batch."""
-    found: dict[Any, Any] = {}
+class Examples(Mapping[Any, Any]):
+    """The value of each node on a few rows of the batch. The module runs when the first
+    value of an operator is asked for: most modules need none, and all their values
+    together may take much memory."""
 
-    class Kept(torch.fx.Interpreter):
-        def run_node(self, node: Any) -> Any:
-            value = super().run_node(node)
-            found[node] = value
-            return value
+    def __init__(self, traced: Traced, batch: Mapping[str, Any]) -> None:
+        self._traced = traced
+        self._found = {node: self._given(node, batch) for node in traced.placeholders}
+        self._is_whole = False
 
-    given = [
-        batch[traced.inputs[node]]
-        if node in traced.inputs
-        else traced.constants[node].detach().clone()
-        if node in traced.buffers
-        else traced.constants[node].detach()
-        for node in traced.placeholders
-    ]
-    with torch.no_grad():
-        Kept(traced.graph_module).run(*given)
-    return found
+    def _given(self, node: Any, batch: Mapping[str, Any]) -> Any:
+        traced = self._traced
+        if node in traced.inputs:
+            return batch[traced.inputs[node]]
+        value = traced.constants[node].detach()
+        return value.clone() if node in traced.buffers else value
+
+    def _run(self) -> None:
+        found = self._found
+
+        class Kept(torch.fx.Interpreter):
+            def run_node(self, node: Any) -> Any:
+                value = super().run_node(node)
+                found[node] = value
+                return value
+
+        given = [found[node] for node in self._traced.placeholders]
+        with torch.no_grad():
+            Kept(self._traced.graph_module).run(*given)
+        self._is_whole = True
+
+    def __getitem__(self, node: Any) -> Any:
+        if node not in self._found and not self._is_whole:
+            self._run()
+        return self._found[node]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
