@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "models/models.h"
 #include "plan/flow/passes.h"
+#include "plan/schedules/schedule.h"
 #include "plan/units/offsets.h"
 #include "planner/planner.h"
 
@@ -60,9 +61,12 @@ static tr_plan_request shortened(const tr_plan_request *r, int64_t waves) {
     return fewer;
 }
 
-// Waves that stages with several chunks take through one of them before the next.
+// Waves whose time together tells of the next so many: stages with several chunks take
+// them through one chunk before the next, and where gradients of weights fill the gaps
+// of a pipeline, waves one after the other take unlike times.
 static int64_t waves_together(const tr_plan_request *r) {
-    return r->virtual_stages > 1 ? r->mesh.size[TR_AXIS_PIPELINE] : 1;
+    bool together = r->virtual_stages > 1 || tr__weights_come_later(r);
+    return together ? r->mesh.size[TR_AXIS_PIPELINE] : 1;
 }
 
 // Waves of a short plan: with stages, all of them are at work in it. Of those that go
