@@ -33,7 +33,7 @@ struct tr_cuda_gradients; // ops/flat/accumulate/cuda_gradients.h
 
 struct tr_cuda_norms; // ops/flat/update/cuda_part.h
 
-enum { TR_CUDA_OPTIMIZER_ARGS = 256 };
+enum { TR_CUDA_OPTIMIZER_ARGS = 2560 };
 
 // Writes what both kernels of an optimizer are given, at most TR_CUDA_OPTIMIZER_ARGS
 // bytes, and returns how many. grads: of the range that is updated; update->grad is
@@ -47,6 +47,9 @@ typedef struct tr_cuda_optimizer {
     const struct tr_optimizer *optimizer;
     tr_cuda_optimizer_args *args;
     const tr_cuda_function *update; // of a range, a thread for each element
+    // The same where states are in few bits, blocks of threads for blocks of them.
+    // NULL: states are in f32.
+    const tr_cuda_function *packed;
     // The first phase (tr_adaptation) of a range, a block for each part. NULL: elements
     // know nothing of their tensor.
     const tr_cuda_function *measure;

@@ -1,4 +1,5 @@
-// Sums over threads, in an order that does not depend on which of them comes first.
+// Sums over threads, in an order that does not depend on which of them comes first; and
+// the largest of what they have.
 #ifndef TR_BACKEND_CUDA_SUMS_H
 #define TR_BACKEND_CUDA_SUMS_H
 
@@ -47,6 +48,24 @@ template <class T> static __device__ inline T tr_cuda_block_sum(T x) {
     x = 0;
     for (int warp = 0; warp < WARPS; warp++) {
         x += sums[warp];
+    }
+    __syncthreads();
+    return x;
+}
+
+// Likewise the largest; NaN is passed over.
+static __device__ inline float tr_cuda_block_largest(float x) {
+    enum { WARPS = TR_CUDA_THREADS / TR_CUDA_LANES };
+    __shared__ float largest[WARPS];
+    for (int k = TR_CUDA_LANES / 2; k > 0; k /= 2) {
+        x = fmaxf(x, __shfl_xor_sync(TR_CUDA_WARP, x, k));
+    }
+    if (threadIdx.x % TR_CUDA_LANES == 0) {
+        largest[threadIdx.x / TR_CUDA_LANES] = x;
+    }
+    __syncthreads();
+    for (int warp = 0; warp < WARPS; warp++) {
+        x = fmaxf(x, largest[warp]);
     }
     __syncthreads();
     return x;

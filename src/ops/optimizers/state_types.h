@@ -23,4 +23,8 @@ typedef struct tr_state_format {
 
 const tr_state_format *tr__state_format(tr_state_type type);
 
+// Is a state of the update in another type than f32?
+struct tr_update; // ops/optimizers/optimizer.h
+bool tr__update_is_packed(const struct tr_update *update);
+
 #endif

@@ -42,16 +42,6 @@ tr_status tr__run_check_updates(const tr_run *run, const tr_optimizer *optimizer
     const tr_plan_request *r = &run->request;
     const tr_backend *backend = tr__backend(r->backend);
     bool by_host = r->optimizer_placement != TR_SPACE_DEVICE && r->optimizer_stays == 0;
-    bool packed = r->states[0].type != TR_STATE_F32;
-    if (packed && !by_host && r->backend != TR_BACKEND_HOST) {
-        return tr_fail(err, TR_USAGE,
-                       "optimizer.params.state_dtype \"%s\": the %s backend cannot "
-                       "update such states yet: leave the key out, have "
-                       "zero_optimization.offload_optimizer.device \"cpu\" update on "
-                       "the host, or set device to \"cpu\"",
-                       tr__config_text(run->config, "optimizer.params.state_dtype"),
-                       backend->name);
-    }
     return by_host || !backend->updates || backend->updates(optimizer)
                ? TR_OK
                : tr_fail(err, TR_USAGE,

@@ -47,14 +47,6 @@ static void update_block(const packed_update *u, int64_t first, int64_t count) {
     }
 }
 
-bool tr__update_is_packed(const tr_update *update) {
-    bool packed = false;
-    for (int s = 0; s < TR_OPTIMIZER_STATES; s++) {
-        packed = packed || (update->state[s] && update->type[s] != TR_STATE_F32);
-    }
-    return packed;
-}
-
 void tr__update_packed(tr_update_kernel *kernel, int level, const tr_hyper *hyper,
                        const tr_update *update) {
     packed_update u = {.packs = tr__state_kernel(level),

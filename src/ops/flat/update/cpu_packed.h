@@ -3,10 +3,6 @@
 
 #include "ops/optimizers/cpu_optimizer.h"
 
-#include <stdbool.h>
-
-// Is a state of the update in another type than f32?
-bool tr__update_is_packed(const tr_update *update);
 // The update by a kernel of f32. Bits depend neither on the number of threads nor on
 // how a range is cut at blocks of its states.
 void tr__update_packed(tr_update_kernel *kernel, int level, const tr_hyper *hyper,

@@ -4,6 +4,7 @@
 #include "ops/flat/update/cpu_pieces.h"
 #include "ops/operand.h"
 #include "ops/optimizers/cpu_optimizer.h"
+#include "ops/optimizers/state_types.h"
 
 #include <math.h>
 

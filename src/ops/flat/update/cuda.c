@@ -8,6 +8,7 @@
 #include "ops/flat/update/pieces.h"
 #include "ops/operand.h"
 #include "ops/optimizers/optimizer_measure.h"
+#include "ops/optimizers/state_types.h"
 
 #include <assert.h>
 
@@ -38,8 +39,10 @@ static void launch_optimizer(const tr_update_piece *piece, const tr_update *upda
                              bool measures, const tr_cuda_norms *norms) {
     const tr_update_walk *walk = piece->walk;
     const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
+    bool packed = tr__update_is_packed(update);
     const tr_cuda_function *function = !optimizer ? NULL
                                        : measures ? optimizer->measure
+                                       : packed   ? optimizer->packed
                                                   : optimizer->update;
     tr_cuda_gradients grads = gradients_of(piece);
     TR_ALIGNAS(8) unsigned char args[TR_CUDA_OPTIMIZER_ARGS];
@@ -48,8 +51,9 @@ static void launch_optimizer(const tr_update_piece *piece, const tr_update *upda
         return;
     }
     int64_t parts = tr__measure_parts(norms->parts.before, update->count);
-    tr_cuda_grid grid = measures ? tr__cuda_blocks(parts, TR_CUDA_THREADS)
-                                 : tr__cuda_each(update->count);
+    tr_cuda_grid grid = measures
+                            ? tr__cuda_blocks(parts, TR_CUDA_THREADS)
+                            : tr__cuda_each(update->count); // blocks of states, too
     size_t bytes = optimizer->args(&piece->hyper, update, &grads, norms, args);
     tr__cuda_launch(walk->launch, function, grid, args, bytes);
 }
@@ -116,8 +120,7 @@ static bool has_f32_states(const tr_op_desc *desc) {
 }
 
 static bool supports_update(const tr_op_desc *desc) {
-    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32 &&
-           has_f32_states(desc);
+    return tr__sums_are_read(desc->in[0].dtype) && desc->out[0].dtype == TR_F32;
 }
 
 static bool supports_measure(const tr_op_desc *desc) {
