@@ -53,6 +53,9 @@ typedef struct tr_cuda_optimizer {
     // The first phase (tr_adaptation) of a range, a block for each part. NULL: elements
     // know nothing of their tensor.
     const tr_cuda_function *measure;
+    // Of an optimizer of matrices (tr_matrix_update): moves the state on; update->param
+    // is where directions go. NULL: elements are updated by themselves.
+    const tr_cuda_function *direct;
 } tr_cuda_optimizer;
 
 // One for each folder src/ops/optimizers/<optimizer> with a file cuda_optimizer.c,

@@ -1,33 +1,17 @@
-// Newton-Schulz iterations of fifth order, towards the orthogonal factor of a matrix:
-//
-//     X = x / max(norm(x), eps), transposed if it has more rows than columns
-//     A = X X^T,   X = a X + (b A + c A A) X     so many times
-//
-// (Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.)
-// Results are rounded to the type that is asked for, as products with sums in f32 are.
-//
-// As A and the polynomials of it commute, X is Q X for a product Q of these, and A can
-// be had of A alone, in products of the short side (Dao, "Gram Newton-Schulz", 2026):
-//
-//     Z = b A + c A A,   Q = (a I + Z) Q,   A = (a I + Z) A (a I + Z)
-//
-// Rounding makes A another matrix than X X^T after a while. So after RESTART iterations
-// X becomes Q X, and A is made of it anew, as DeepSpeed does it. Where the long side is
-// less than twice the short one there is little to gain, and the first way is gone.
+// Newton-Schulz iterations (newton.h) on the CPU: matrices are in f32, and hold what
+// the type that is asked for can.
 #include "ops/flat/orthogonal/cpu_newton.h"
 
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/parallel.h"
 #include "base/checked.h"
 #include "base/half.h"
+#include "ops/flat/orthogonal/newton.h"
 
 #include <math.h>
 #include <string.h>
 
-enum {
-    LINE = 64, // bytes of the cache
-    RESTART = 2,
-};
+enum { LINE = 64 }; // bytes of the cache
 
 typedef struct newton {
     const tr_orthogonal *how;
@@ -38,31 +22,23 @@ typedef struct newton {
     void *products;
 } newton;
 
-typedef enum product { GRAM, SQUARE, STEP, PRODUCTS } product;
-
-static tr_matmul_desc describe(const newton *n, product which) {
+static tr_matmul_desc describe(const newton *n, tr_newton_product which) {
+    bool gram = which == TR_NEWTON_GRAM, step = which == TR_NEWTON_STEP;
     tr_matmul_desc desc = {.m = n->r,
-                           .n = which == STEP ? n->c : n->r,
-                           .k = which == GRAM ? n->c : n->r,
-                           .a_row = which == GRAM ? n->c : n->r,
+                           .n = step ? n->c : n->r,
+                           .k = gram ? n->c : n->r,
+                           .a_row = gram ? n->c : n->r,
                            .a_col = 1,
-                           .b_row = which == GRAM   ? 1
-                                    : which == STEP ? n->c
-                                                    : n->r,
-                           .b_col = which == GRAM ? n->c : 1,
-                           .c_row = which == STEP ? n->c : n->r,
+                           .b_row = gram   ? 1
+                                    : step ? n->c
+                                           : n->r,
+                           .b_col = gram ? n->c : 1,
+                           .c_row = step ? n->c : n->r,
                            .type = TR_F32,
                            .c_type = TR_F32,
                            .fresh = true,
                            .threads = n->threads};
     return desc;
-}
-
-static void multiply(const newton *n, product which, const float *a, const float *b,
-                     float *c) {
-    tr_matmul_desc desc = describe(n, which);
-    tr_gemm_run run = {.desc = &desc, .a = a, .b = b, .c = c, .workspace = n->products};
-    tr__gemm_kernel(&desc)->run(&run);
 }
 
 static int64_t floats_of(int64_t count) {
@@ -86,8 +62,8 @@ static newton lay_out(int64_t rows, int64_t columns, int threads, float *memory)
 size_t tr__newton_workspace(int64_t rows, int64_t columns, int threads) {
     newton n = lay_out(rows, columns, threads, NULL);
     size_t most = 0;
-    for (int which = 0; which < PRODUCTS; which++) {
-        tr_matmul_desc desc = describe(&n, (product)which);
+    for (int which = 0; which < TR_NEWTON_PRODUCTS; which++) {
+        tr_matmul_desc desc = describe(&n, (tr_newton_product)which);
         size_t bytes = tr__gemm_kernel(&desc)->workspace(&desc);
         most = bytes > most ? bytes : most;
     }
@@ -131,96 +107,75 @@ static void begin(const newton *n, const float *x, bool turns) {
     }
 }
 
-// Of a product that nothing is added to.
-static void round_all(const newton *n, float *to, int64_t count) {
-    combine(n, 0, to, 1, n->how->type == TR_F32 ? 0 : count, to);
+// ---- steps of the iterations
+
+// What Q and a product take lies where Y does.
+static float *place_of(const newton *n, tr_newton_matrix which) {
+    switch (which) {
+    case TR_NEWTON_X:
+        return n->x;
+    case TR_NEWTON_A:
+        return n->a;
+    case TR_NEWTON_B:
+        return n->b;
+    case TR_NEWTON_Q:
+        return n->y + floats_of(n->r * n->r);
+    case TR_NEWTON_Y:
+    case TR_NEWTON_T:
+        break;
+    }
+    return n->y;
 }
 
-// A = X X^T
-static void make_gram(const newton *n) {
-    multiply(n, GRAM, n->x, n->x, n->a);
-    round_all(n, n->a, n->r * n->r);
+static int64_t count_of(const newton *n, tr_newton_product which) {
+    return n->r * (which == TR_NEWTON_STEP ? n->c : n->r);
 }
 
-static void iterate(newton *n) {
-    const tr_orthogonal *how = n->how;
-    for (int i = 0; i < how->steps; i++) {
-        make_gram(n);
-        multiply(n, SQUARE, n->a, n->a, n->b);
-        combine(n, (float)how->b, n->a, (float)how->c, n->r * n->r, n->b);
-        multiply(n, STEP, n->b, n->x, n->y);
-        combine(n, 1, n->y, (float)how->a, n->r * n->c, n->x);
+static void multiply(void *user, const tr_newton_term *t) {
+    const newton *n = user;
+    tr_matmul_desc desc = describe(n, t->which);
+    bool over = t->to == t->right; // the product is made beside it
+    float *to = place_of(n, t->to), *made = over ? n->y : to;
+    tr_gemm_run run = {.desc = &desc,
+                       .a = place_of(n, t->left),
+                       .b = place_of(n, t->right),
+                       .c = made,
+                       .workspace = n->products};
+    tr__gemm_kernel(&desc)->run(&run);
+    if (over) {
+        combine(n, t->q, made, t->p, count_of(n, t->which), to);
+    } else if (t->p != 0 || n->how->type != TR_F32) {
+        combine(n, t->p, place_of(n, t->of), t->q, count_of(n, t->which), to);
     }
 }
 
-// ---- on A alone
-
-// What Q and a product take lies where Q X is made.
-static float *product_of(const newton *n) {
-    return n->y;
-}
-static float *factor_of(const newton *n) {
-    return n->y + floats_of(n->r * n->r);
+static void copy(void *user, tr_newton_matrix from, tr_newton_matrix to) {
+    const newton *n = user;
+    memcpy(place_of(n, to), place_of(n, from), (size_t)(n->r * n->r) * sizeof(float));
 }
 
-static bool has_room(const newton *n) {
-    return 2 * floats_of(n->r * n->r) <= floats_of(n->r * n->c);
+static void add_identity(void *user, float times, tr_newton_matrix to) {
+    const newton *n = user;
+    float *q = place_of(n, to);
+    for (int64_t i = 0; i < n->r; i++) {
+        q[i * n->r + i] = rounded(n, q[i * n->r + i] + times);
+    }
 }
 
-// X = Q X
-static void apply(newton *n) {
+static void swap(void *user) {
+    newton *n = user;
     float *x = n->x;
-    memcpy(n->b, factor_of(n), (size_t)(n->r * n->r) * sizeof *n->b);
-    multiply(n, STEP, n->b, n->x, n->y);
-    round_all(n, n->y, n->r * n->c);
     n->x = n->y;
     n->y = x;
 }
 
-// Q = (a I + Z) Q; `first`: Q is I.
-static void extend(newton *n, bool first) {
-    float *q = factor_of(n), a = (float)n->how->a;
-    if (!first) {
-        multiply(n, SQUARE, n->b, q, product_of(n));
-        combine(n, 1, product_of(n), a, n->r * n->r, q);
-        return;
-    }
-    memcpy(q, n->b, (size_t)(n->r * n->r) * sizeof *q);
-    for (int64_t i = 0; i < n->r; i++) {
-        q[i * n->r + i] = rounded(n, q[i * n->r + i] + a);
-    }
-}
-
-static void iterate_gram(newton *n) {
-    const tr_orthogonal *how = n->how;
-    int64_t count = n->r * n->r;
-    for (int i = 0; i < how->steps; i++) {
-        bool first = i == 0 || i == RESTART, last = i + 1 == how->steps;
-        if (i == RESTART) {
-            apply(n);
-        }
-        if (first) {
-            make_gram(n);
-        }
-        multiply(n, SQUARE, n->a, n->a, n->b);
-        combine(n, (float)how->b, n->a, (float)how->c, count, n->b);
-        extend(n, first);
-        if (!last && i + 1 != RESTART) {
-            float *t = product_of(n);
-            multiply(n, SQUARE, n->b, n->a, t);
-            combine(n, (float)how->a, n->a, 1, count, t);
-            multiply(n, SQUARE, n->b, t, n->a);
-            combine(n, (float)how->a, t, 1, count, n->a);
-        }
-    }
-    apply(n);
-}
+static const tr_newton_steps steps = {multiply, copy, add_identity, swap};
 
 const float *tr__newton(const tr_orthogonal *how, const float *x, int64_t rows,
                         int64_t columns, int threads, void *workspace) {
     newton n = lay_out(rows, columns, threads, workspace);
     n.how = how;
     begin(&n, x, rows > columns);
-    (how->gram && has_room(&n) ? iterate_gram : iterate)(&n);
+    tr__newton_iterate(how, tr__newton_gram(how, n.r, n.c), &steps, &n);
     return n.x;
 }

@@ -3,9 +3,7 @@
 #include "base/half.h"
 #include "ops/flat/accumulate/accumulate.h"
 #include "ops/flat/accumulate/cuda_gradients.h"
-#include "ops/flat/cast/cuda_cast.h"
-#include "ops/flat/update/cuda_part.h"
-#include "ops/flat/update/pieces.h"
+#include "ops/flat/update/cuda_pieces.h"
 #include "ops/operand.h"
 #include "ops/optimizers/optimizer_measure.h"
 #include "ops/optimizers/state_types.h"
@@ -16,47 +14,67 @@ extern const tr_cuda_kernels tr__cuda_kernels_update[];
 
 static_assert(TR_CUDA_PART == TR_NORM_BLOCK, "a block measures one part");
 
-static void visit_pieces(const tr_op_desc *desc, const tr_launch *launch, float *param,
-                         void (*visit)(const tr_update_piece *)) {
+// ---- what phases share
+
+void tr__cuda_update_pieces(const tr_op_desc *desc, const tr_launch *launch,
+                            float *param, void (*visit)(const tr_update_piece *)) {
     tr_update_walk walk = {.desc = desc,
                            .launch = launch,
                            .attr = (const void *)desc->attr,
                            .order = launch->run->update,
                            .param = param};
-    tr__update_pieces(&walk, walk.attr->first, tr_shape_count(desc->in[0].shape), NULL,
-                      visit);
+    bool measures = desc->op == &tr__op_direction_squares;
+    tr_shape shape = measures ? desc->in[0].shape : desc->out[0].shape;
+    tr__update_pieces(&walk, walk.attr->first, tr_shape_count(shape), NULL, visit);
 }
 
-static tr_cuda_gradients gradients_of(const tr_update_piece *piece) {
-    const tr_update_walk *walk = piece->walk;
-    return tr__cuda_gradients(walk->desc, walk->launch,
-                              piece->first - walk->attr->first);
-}
-
-// ---- the first phase, and the update
-
-static void launch_optimizer(const tr_update_piece *piece, const tr_update *update,
-                             bool measures, const tr_cuda_norms *norms) {
-    const tr_update_walk *walk = piece->walk;
+static const tr_cuda_function *function_of(const tr_update_piece *piece,
+                                           const tr_update *update,
+                                           tr_cuda_update_phase phase) {
     const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
-    bool packed = tr__update_is_packed(update);
-    const tr_cuda_function *function = !optimizer ? NULL
-                                       : measures ? optimizer->measure
-                                       : packed   ? optimizer->packed
-                                                  : optimizer->update;
-    tr_cuda_gradients grads = gradients_of(piece);
+    return !optimizer                     ? NULL
+           : phase == TR_CUDA_MEASURE     ? optimizer->measure
+           : phase == TR_CUDA_DIRECT      ? optimizer->direct
+           : tr__update_is_packed(update) ? optimizer->packed
+                                          : optimizer->update;
+}
+
+void tr__cuda_update_piece(const tr_update_piece *piece, const tr_update *update,
+                           tr_cuda_update_phase phase, const tr_cuda_norms *norms) {
+    static const tr_cuda_norms none;
+    const tr_update_walk *walk = piece->walk;
+    const tr_cuda_function *function = function_of(piece, update, phase);
+    tr_cuda_gradients grads =
+        tr__cuda_gradients(walk->desc, walk->launch, piece->first - walk->attr->first);
     TR_ALIGNAS(8) unsigned char args[TR_CUDA_OPTIMIZER_ARGS];
     if (!function) { // the run's request has been refused before
         tr__launch_note(walk->launch, TR_INTERNAL);
         return;
     }
+    norms = norms ? norms : &none;
     int64_t parts = tr__measure_parts(norms->parts.before, update->count);
-    tr_cuda_grid grid = measures
+    tr_cuda_grid grid = phase == TR_CUDA_MEASURE
                             ? tr__cuda_blocks(parts, TR_CUDA_THREADS)
                             : tr__cuda_each(update->count); // blocks of states, too
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
     size_t bytes = optimizer->args(&piece->hyper, update, &grads, norms, args);
     tr__cuda_launch(walk->launch, function, grid, args, bytes);
 }
+
+void tr__cuda_round_params(const tr_op_desc *desc, const tr_launch *launch) {
+    if (!launch->out[TR_UPDATE_COPY]) {
+        return;
+    }
+    tr__cuda_cast(launch, &(tr_cuda_cast_args){
+                              .x = launch->out[0],
+                              .y = launch->out[TR_UPDATE_COPY],
+                              .count = tr_shape_count(desc->out[0].shape),
+                              .from = TR_F32,
+                              .to = (int32_t)desc->out[TR_UPDATE_COPY].dtype,
+                          });
+}
+
+// ---- the first phase
 
 static void measure_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
@@ -66,14 +84,14 @@ static void measure_piece(const tr_update_piece *piece) {
         .parts = {.before = piece->first % TR_NORM_BLOCK,
                   .count = piece->update.count,
                   .squares = &parts[block + piece->range->place].param}};
-    launch_optimizer(piece, &piece->update, true, &norms);
+    tr__cuda_update_piece(piece, &piece->update, TR_CUDA_MEASURE, &norms);
 }
 
 // Parameters are read alone, but a piece of an update may write them.
 static void launch_measure(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    visit_pieces(desc, launch, (float *)launch->in[1], measure_piece);
+    tr__cuda_update_pieces(desc, launch, (float *)launch->in[1], measure_piece);
 }
 
 // ---- the update
@@ -86,27 +104,14 @@ static void update_piece(const tr_update_piece *piece) {
     update.trust = 1; // what the squares make of it is found on the device
     const tr_cuda_norms norms = {.squares = adapts ? squares + 2 * piece->range->tensor
                                                    : NULL};
-    launch_optimizer(piece, &update, false, &norms);
-}
-
-// With what lies between the tensors.
-static void round_params(const tr_op_desc *desc, const tr_launch *launch) {
-    tr__cuda_cast(launch, &(tr_cuda_cast_args){
-                              .x = launch->out[0],
-                              .y = launch->out[TR_UPDATE_COPY],
-                              .count = tr_shape_count(desc->out[0].shape),
-                              .from = TR_F32,
-                              .to = (int32_t)desc->out[TR_UPDATE_COPY].dtype,
-                          });
+    tr__cuda_update_piece(piece, &update, TR_CUDA_UPDATE, &norms);
 }
 
 static void launch_update(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     (void)state;
-    visit_pieces(desc, launch, launch->out[0], update_piece);
-    if (launch->out[TR_UPDATE_COPY]) {
-        round_params(desc, launch);
-    }
+    tr__cuda_update_pieces(desc, launch, launch->out[0], update_piece);
+    tr__cuda_round_params(desc, launch);
 }
 
 // ---- what they support and cost
