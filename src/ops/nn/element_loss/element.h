@@ -2,6 +2,7 @@
 #ifndef TR_OPS_NN_ELEMENT_LOSS_ELEMENT_H
 #define TR_OPS_NN_ELEMENT_LOSS_ELEMENT_H
 
+#include "base/device.h"
 #include "ops/nn/element_loss/element_loss.h"
 
 #include <math.h>
@@ -22,14 +23,16 @@ static inline bool tr__element_supports(const tr_op_desc *desc, tr_dtype real) {
 
 // The cross-entropy of a logit and a share: -t log p - (1 - t) log(1 - p), p = 1 / (1 +
 // e^-x), in a form in which nothing overflows.
-static inline double tr__element_loss(tr_element_loss_kind kind, double x, double t) {
+TR_DEVICE static inline double tr__element_loss(tr_element_loss_kind kind, double x,
+                                                double t) {
     if (kind == TR_ELEMENTS_SQUARE) {
         return (x - t) * (x - t);
     }
     return (x < 0 ? 0 : x) - x * t + log1p(exp(-fabs(x)));
 }
 
-static inline double tr__element_slope(tr_element_loss_kind kind, double x, double t) {
+TR_DEVICE static inline double tr__element_slope(tr_element_loss_kind kind, double x,
+                                                 double t) {
     if (kind == TR_ELEMENTS_SQUARE) {
         return 2 * (x - t);
     }
@@ -37,13 +40,14 @@ static inline double tr__element_slope(tr_element_loss_kind kind, double x, doub
     return (x < 0 ? e : 1) / (1 + e) - t;
 }
 
-static inline bool tr__element_is_right(tr_element_loss_kind kind, double x, double t) {
+TR_DEVICE static inline bool tr__element_is_right(tr_element_loss_kind kind, double x,
+                                                  double t) {
     return kind == TR_ELEMENTS_BINARY && (x > 0) == (t > 0.5);
 }
 
 // Adds an element to the sums.
-static inline void tr__element_add(tr_element_loss_kind kind, double x, double t,
-                                   double *sums) {
+TR_DEVICE static inline void tr__element_add(tr_element_loss_kind kind, double x,
+                                             double t, double *sums) {
     if (!isnan(t)) {
         sums[TR_SUM_LOSS] += tr__element_loss(kind, x, t);
         sums[TR_SUM_COUNT] += 1;

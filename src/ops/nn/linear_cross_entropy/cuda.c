@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "ops/nn/linear_cross_entropy/cuda_head.h"
+#include "ops/nn/linear_cross_entropy/cuda_sums.h"
 #include "ops/nn/linear_cross_entropy/operands.h"
 
 #include <assert.h>
@@ -15,6 +16,13 @@ extern tr_cuda_function tr__cuda_function_take_rows, tr__cuda_function_clear_row
 
 static_assert(sizeof(tr_cuda_row_sums) == TR_SUMS * sizeof(double),
               "a row has what the loss sums");
+
+void tr__cuda_add_row_sums(const tr_launch *launch, const tr_cuda_row_sums *each,
+                           int64_t rows, double *sums) {
+    const tr_cuda_add_row_sums_args args = {.each = each, .rows = rows, .sums = sums};
+    tr__cuda_launch(launch, &tr__cuda_function_add_row_sums,
+                    tr__cuda_blocks(1, TR_CUDA_THREADS), &args, sizeof args);
+}
 
 enum {
     // Rows whose logits are made at once: about so many bytes in whole tiles of a
@@ -110,11 +118,9 @@ static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
         .gradients = gradients,
         .real = (int32_t)desc->in[HEAD_X].dtype,
         .each = r.each};
-    tr_cuda_add_row_sums_args all = {.each = r.each, .rows = d->rows, .sums = sums};
     tr__cuda_launch(launch, &tr__cuda_function_cross_entropy,
                     tr__cuda_blocks(d->rows, TR_CUDA_THREADS), &rows, sizeof rows);
-    tr__cuda_launch(launch, &tr__cuda_function_add_row_sums,
-                    tr__cuda_blocks(1, TR_CUDA_THREADS), &all, sizeof all);
+    tr__cuda_add_row_sums(launch, r.each, d->rows, sums);
 }
 
 // Gradients of 16 bits lie in rows of f32: there is room for two in the place of one.

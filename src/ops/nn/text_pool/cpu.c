@@ -2,6 +2,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/real.h"
+#include "ops/nn/positions.h"
 #include "ops/nn/text_pool/texts.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+#include "ops/nn/positions.h"
 #include "ops/nn/text_pool/texts.h"
 
 #include <string.h>
