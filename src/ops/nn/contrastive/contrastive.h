@@ -8,6 +8,8 @@
 #ifndef TR_OPS_NN_CONTRASTIVE_CONTRASTIVE_H
 #define TR_OPS_NN_CONTRASTIVE_CONTRASTIVE_H
 
+#include "ops/nn/contrastive/mark.h"
+
 #include <tranche/extend/op.h>
 
 typedef struct tr_contrastive_attr {
@@ -46,8 +48,5 @@ typedef struct tr_contrastive_pool_attr {
 extern const tr_op tr__op_contrastive_pool;
 // in:  dpool [T, K, C + 2], x (its shape alone)      out: dx [B, K, C]
 extern const tr_op tr__op_contrastive_pool_backward;
-
-// What is behind a text's embedding in the pool.
-enum { TR_TEXT_MARK = 2 };
 
 #endif

@@ -3,28 +3,14 @@
 #define TR_OPS_NN_CONTRASTIVE_OPERANDS_H
 
 #include "ops/nn/contrastive/contrastive.h"
+#include "ops/nn/contrastive/mark.h"
 #include "ops/operand.h"
 
 #include <math.h>
 #include <string.h>
 
-// Places of a text in its group.
-enum { TR_ANCHOR, TR_POSITIVE };
-
 enum { PAIRS_X, PAIRS_TARGETS, PAIRS_POOL, PAIRS_SCALE };
 enum { PAIRS_DX, PAIRS_DPOOL, PAIRS_DSCALE, PAIRS_SUMS };
-
-// The number of a text as two floats, which hold it exactly; the first is above 0.
-static inline void tr__text_mark(int32_t number, float mark[TR_TEXT_MARK]) {
-    uint32_t bits = (uint32_t)number;
-    mark[0] = (float)(bits & 0xffff) + 1;
-    mark[1] = (float)(bits >> 16);
-}
-
-static inline int64_t tr__text_marked(const float mark[TR_TEXT_MARK]) {
-    double number = 65536.0 * (double)mark[1] + (double)mark[0] - 1;
-    return number >= 0 && number < 0x1p32 ? (int64_t)number : -1;
-}
 
 // A launch of the loss or of its backward.
 typedef struct tr_contrastive_batch {
@@ -45,7 +31,8 @@ static inline bool tr__contrastive_has(const tr_op_desc *desc, int input) {
     return desc->in_count > input && desc->in[input].dtype != TR_NONE;
 }
 
-static inline tr_contrastive_batch tr__contrastive_batch(const tr_op_desc *desc,
+// All of it but the factor, which may lie on a device.
+static inline tr_contrastive_batch tr__contrastive_shape(const tr_op_desc *desc,
                                                          const tr_launch *launch) {
     tr_shape shape = desc->in[PAIRS_X].shape;
     bool pool = tr__contrastive_has(desc, PAIRS_POOL);
@@ -59,11 +46,17 @@ static inline tr_contrastive_batch tr__contrastive_batch(const tr_op_desc *desc,
                               .marked = pool,
                               .seed = launch->run->loss_seed};
     memcpy(&b.attr, desc->attr, sizeof b.attr);
+    b.groups = pool ? desc->in[PAIRS_POOL].shape.dim[0] : b.there;
+    b.first = pool ? (int64_t)(launch->run->sample % (uint64_t)b.groups) : 0;
+    return b;
+}
+
+static inline tr_contrastive_batch tr__contrastive_batch(const tr_op_desc *desc,
+                                                         const tr_launch *launch) {
+    tr_contrastive_batch b = tr__contrastive_shape(desc, launch);
     b.factor = tr__contrastive_has(desc, PAIRS_SCALE)
                    ? exp((double)*(const float *)launch->in[PAIRS_SCALE])
                    : 1 / b.attr.temperature;
-    b.groups = pool ? desc->in[PAIRS_POOL].shape.dim[0] : b.there;
-    b.first = pool ? (int64_t)(launch->run->sample % (uint64_t)b.groups) : 0;
     return b;
 }
 
