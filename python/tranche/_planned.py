@@ -99,7 +99,7 @@ class Planned:
                 self._trained = module
             if self._trained is not module:
                 raise self.refuse(
-                    f"training_step calls {type(self._trained).__name__} and "
+                    f"a step calls {type(self._trained).__name__} and "
                     f"{type(module).__name__}: the plan is of one of them"
                 )
             return self.engine.forward(*inputs, **named)

@@ -155,7 +155,14 @@ int main(void) {
         ON(in_16_bits, "resnets/cifar", "bf16.enabled=true", WHOLE, 0),
         ON(in_16_bits, "adapters/llama", "quantization={\"base\": \"nf4\"}", IN_WAVES,
            0),
+        ON(in_16_bits, "adapters/llama", "quantization={\"base\": \"q8_0\"}", IN_WAVES,
+           0),
         ON(as_on_the_cpu, "adapters/llama", "", IN_WAVES, IN_WAVES + 1),
+        ON(as_on_the_cpu, "adapters/llama",
+           "adapter={\"r\":4,\"lora_alpha\":8,\"target_modules\":[\"q_proj\",\"v_"
+           "proj\"],"
+           "\"use_dora\":true}",
+           IN_WAVES, IN_WAVES + 1),
         IN_BOTH("mlp", ""),
         IN_BOTH("gpt2", ""),
         IN_BOTH("gpt2-frozen", ""),

@@ -35,7 +35,7 @@ struct tr_cuda_norms; // ops/flat/update/cuda_part.h
 
 enum { TR_CUDA_OPTIMIZER_ARGS = 2560 };
 
-// Writes what both kernels of an optimizer are given, at most TR_CUDA_OPTIMIZER_ARGS
+// Writes what kernels of an optimizer are given, at most TR_CUDA_OPTIMIZER_ARGS
 // bytes, and returns how many. grads: of the range that is updated; update->grad is
 // NULL.
 typedef size_t tr_cuda_optimizer_args(const struct tr_hyper *hyper,

@@ -28,10 +28,9 @@ void tr__cuda_update_pieces(const tr_op_desc *desc, const tr_launch *launch,
     tr__update_pieces(&walk, walk.attr->first, tr_shape_count(shape), NULL, visit);
 }
 
-static const tr_cuda_function *function_of(const tr_update_piece *piece,
+static const tr_cuda_function *function_of(const tr_cuda_optimizer *optimizer,
                                            const tr_update *update,
                                            tr_cuda_update_phase phase) {
-    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
     return !optimizer                     ? NULL
            : phase == TR_CUDA_MEASURE     ? optimizer->measure
            : phase == TR_CUDA_DIRECT      ? optimizer->direct
@@ -43,7 +42,8 @@ void tr__cuda_update_piece(const tr_update_piece *piece, const tr_update *update
                            tr_cuda_update_phase phase, const tr_cuda_norms *norms) {
     static const tr_cuda_norms none;
     const tr_update_walk *walk = piece->walk;
-    const tr_cuda_function *function = function_of(piece, update, phase);
+    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
+    const tr_cuda_function *function = function_of(optimizer, update, phase);
     tr_cuda_gradients grads =
         tr__cuda_gradients(walk->desc, walk->launch, piece->first - walk->attr->first);
     TR_ALIGNAS(8) unsigned char args[TR_CUDA_OPTIMIZER_ARGS];
@@ -56,7 +56,6 @@ void tr__cuda_update_piece(const tr_update_piece *piece, const tr_update *update
     tr_cuda_grid grid = phase == TR_CUDA_MEASURE
                             ? tr__cuda_blocks(parts, TR_CUDA_THREADS)
                             : tr__cuda_each(update->count); // blocks of states, too
-    const tr_cuda_optimizer *optimizer = tr__cuda_optimizer_of(piece->optimizer);
     size_t bytes = optimizer->args(&piece->hyper, update, &grads, norms, args);
     tr__cuda_launch(walk->launch, function, grid, args, bytes);
 }
