@@ -108,6 +108,18 @@ class Torchrun(InFolder):
             self.assertTrue(told.startswith(f"2 {rank} ["), told)
             self.assertEqual(told, Path(f"mpi-{rank}").read_text())
 
+    def test_a_group_of_another_size(self) -> None:
+        """The config is for one rank: both say what would fit, and end."""
+        script = CLASSIFIER.replace(
+            '"train_micro_batch_size_per_gpu": 32,',
+            '"train_micro_batch_size_per_gpu": 32, "gradient_accumulation_steps": 2,',
+        )
+        done = self.start(TORCHRUN, script, "unused")
+        self.assertNotEqual(done.returncode, 0)
+        told = "train_batch_size 64 is not train_micro_batch_size_per_gpu 32 x "
+        self.assertEqual(done.stderr.count(f"Error: {told}"), 2, done.stderr)
+        self.assertIn("what would fit: train_batch_size 128", done.stderr)
+
     @needs_mpi
     def test_ranks_of_two_launchers(self) -> None:
         place = {"MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
