@@ -160,6 +160,11 @@ const char *tr__plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
 
+bool tr__ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
 bool tr__glob_match(const char *pattern, const char *name) {
     return fnmatch(pattern, name, 0) == 0;
 }

@@ -32,6 +32,7 @@ void tr__print_escaped(const char *text, FILE *to);
 // What a noun ends with after the count: "s", or "" after 1.
 const char *tr__plural(int64_t count);
 
+bool tr__ends_with(const char *text, const char *end);
 // Does `name` match `pattern`, where '*' stands for any run and '?' for any character?
 bool tr__glob_match(const char *pattern, const char *name);
 

@@ -1,6 +1,7 @@
 #include "convert/names.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/units.h"
@@ -130,11 +131,6 @@ static void measure_gpt2(const tr_gpt2_config *c, maker *m) {
     m->sizes[POSITIONS] = c->n_positions;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 // ours, theirs: what stands before the names.
 static bool add(maker *m, const named_tensor *r, const char *ours, const char *theirs) {
     tr_name_list *list = m->list;
@@ -155,7 +151,7 @@ static bool add(maker *m, const named_tensor *r, const char *ours, const char *t
         pair->order = TR_ROWS_SAME;
     }
     // llama.cpp asks for vectors and positions as f32.
-    pair->plain = pair->rank == 1 || ends_with(r->theirs, "position_embd.weight");
+    pair->plain = pair->rank == 1 || tr__ends_with(r->theirs, "position_embd.weight");
     snprintf(pair->ours, sizeof pair->ours, "%s%s", ours, r->ours);
     snprintf(pair->theirs, sizeof pair->theirs, "%s%s", theirs, r->theirs);
     return true;

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <tranche/data.h>
 
@@ -16,11 +17,6 @@
 #include <unistd.h>
 
 enum { LOOKED_MAX = 16 << 20, PIECE = 1 << 16 };
-
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
 
 // ---- bytes
 
@@ -173,7 +169,7 @@ static tr_status survey_npy(const char *path, tr_survey *out, tr_error *err) {
 static bool all_csv(const tr_file_list *files) {
     bool all = files->count > 0;
     for (size_t i = 0; i < files->count; i++) {
-        all = all && ends_with(files->entry[i].path, ".csv");
+        all = all && tr__ends_with(files->entry[i].path, ".csv");
     }
     return all;
 }

@@ -63,6 +63,7 @@ typedef struct tr_settings {
     char *out;                 // folder
     char *nvme_path;           // folder, NULL: none
     char *resume;              // "auto", "never", a folder
+    bool resume_deepspeed;     // which DeepSpeed saved
     char *trace;               // file, NULL: none
     int64_t trace_step;        // of this process's, from 1; 0: any
     bool plan_only;            // no weights and no data are needed

@@ -120,6 +120,9 @@ tr_status tr__engine_perturb(tr_engine *engine, double part, int draw, tr_error 
 // Collective.
 tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
                                    tr_error *err);
+// The same of weights and states that are read from a set.
+tr_status tr__engine_agree_set(const tr_engine *engine, const tr_tensor_set *set,
+                               const char *from, tr_error *err);
 
 // ---- fixed.c
 // Where the sums of the first step stand, when nothing is known of its gradients.
@@ -182,6 +185,11 @@ tr_status tr__engine_save(tr_engine *engine, const tr_save_options *options,
 // Collective.
 tr_status tr__engine_resume(tr_engine *engine, tr_error *err);
 
+// ---- resume_deepspeed.c
+// Takes weights, optimizer and counts from a folder that DeepSpeed saved. Collective.
+tr_status tr__engine_load_deepspeed(tr_engine *engine, const char *folder,
+                                    tr_error *err);
+
 // ---- numbers.c
 // What a checkpoint keeps beside counters and tensors: the batch, the noise scale, the
 // guard. What is missing stays as it is.
@@ -189,6 +197,8 @@ void tr__engine_put_numbers(const tr_engine *engine, tr_state_numbers *numbers);
 void tr__engine_get_numbers(tr_engine *engine, const tr_state_numbers *numbers);
 // Samples of the applied updates; of a checkpoint that does not say, all.
 int64_t tr__engine_learned(const tr_state *state);
+// The weights have seen so many updates.
+void tr__engine_count_updates(tr_engine *engine, int64_t updates);
 
 // ---- evaluate.c
 // An evaluation that can be interrupted.

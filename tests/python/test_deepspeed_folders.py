@@ -23,7 +23,7 @@ sys.path.insert(0, str(SOURCE / "tools/goldens"))
 import deepspeed_folders as made  # noqa: E402
 
 IO = tranche.Status.IO
-FOLDERS = SOURCE / "tests/python/deepspeed"
+FOLDERS = SOURCE / "tests/data/deepspeed"
 
 
 @needs_torch
@@ -78,14 +78,15 @@ class Folders(InFolder):
         self.assertEqual(self.step(again, 6), self.step(engine, 6))
 
     def test_what_does_not_fit(self) -> None:
-        other = torch.nn.Sequential(*list(made.module())[:2])
-        more = torch.nn.Sequential(*made.module(), torch.nn.Linear(3, 3))
-        wide = made.module()
-        wide[2] = torch.nn.Linear(5, 4)
+        other, more, wide = made.module(), made.module(), made.module()
+        del other.layers[1].bias
+        other.layers[1].bias = None
+        more.layers.append(torch.nn.Linear(3, 3))
+        wide.layers[1] = torch.nn.Linear(5, 4)
         for module, why in (
-            (more, "3.bias is missing"),
-            (wide, "2.bias is of another shape"),
-            (other, "the module has no 2.bias"),
+            (more, "layers.2.bias is missing"),
+            (wide, "layers.1.bias is of another shape"),
+            (other, "the module has no layers.1.bias"),
         ):
             with self.refused(IO, "of another module", why):
                 self.engine(module).load_checkpoint(FOLDERS / "stage2")

@@ -1,7 +1,7 @@
-"""Makes tests/python/deepspeed: folders that DeepSpeed saves, of each ZeRO stage, and
+"""Makes tests/data/deepspeed: folders that DeepSpeed saves, of each ZeRO stage, and
 what it goes on to. Needs deepspeed (made with 0.19.8, PyTorch 2.15) on the CPU:
 
-    python tools/goldens/deepspeed_folders.py tests/python/deepspeed STAGE
+    python tools/goldens/deepspeed_folders.py tests/data/deepspeed STAGE
 
 starts two ranks. Each trains a module of two layers on rows that follow from their
 number, for three steps, saves a folder, and goes on for three steps more, whose losses
@@ -22,9 +22,17 @@ def module():
     import torch
     from torch import nn
 
+    class Module(nn.Module):  # with the names of the library's own
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(6, 5), nn.Linear(5, 3)])
+
+        def forward(self, x):
+            return self.layers[1](self.layers[0](x).relu())
+
     torch.manual_seed(7)
-    made = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
-    made[0].bias.requires_grad_(False)
+    made = Module()
+    made.layers[0].bias.requires_grad_(False)
     return made
 
 

@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "comm/alone.h"
 #include "files/checkpoint/hub_model.h"
+#include "files/deepspeed/deepspeed.h"
 #include "files/gguf/gguf.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -186,39 +186,22 @@ static tr_status locate_name(const char *name, char *dst, size_t size, tr_error 
     return status;
 }
 
-// A folder of a step that DeepSpeed saved, or one with such folders. Its files are
-// pickles of Python's, which are programs: only Python reads them.
-static bool is_deepspeeds(const char *path, int depth) {
-    static const char end[] = "_model_states.pt";
-    DIR *folder = opendir(path);
-    const struct dirent *entry = NULL;
-    bool found = false;
-    while (folder && !found && (entry = readdir(folder)) != NULL) {
-        size_t length = strlen(entry->d_name), tail = sizeof end - 1;
-        char inner[PATH_MAX];
-        found = length > tail && strcmp(entry->d_name + length - tail, end) == 0;
-        if (!found && depth > 0 && entry->d_name[0] != '.' &&
-            tr__path_join(inner, sizeof inner, path, entry->d_name, NULL) == TR_OK) {
-            found = is_deepspeeds(inner, depth - 1);
-        }
-    }
-    if (folder) {
-        closedir(folder);
-    }
-    return found;
-}
-
 static tr_status refuse_folder(const char *path, tr_error *err) {
-    if (is_deepspeeds(path, 1)) {
+    char step[PATH_MAX];
+    tr_status status = tr__deepspeed_locate(path, step, err);
+    if (status == TR_OK && *step) {
         return tr_fail(err, TR_IO,
-                       "%s: DeepSpeed saved this folder. Python makes a checkpoint of "
-                       "its weights and optimizer: python -m tranche from-deepspeed "
-                       "RUN.json %s CHECKPOINT, and then --resume CHECKPOINT",
+                       "%s: DeepSpeed saved this folder. Only a run goes on from it "
+                       "(tranche train RUN.json --resume %s); a checkpoint of that run "
+                       "is read here, too",
                        path, path);
     }
-    return tr_fail(err, TR_IO,
-                   "%s: no model.safetensors, and no checkpoints folder with one in it",
-                   path);
+    return status == TR_OK
+               ? tr_fail(err, TR_IO,
+                         "%s: no model.safetensors, and no checkpoints folder with one "
+                         "in it",
+                         path)
+               : status;
 }
 
 tr_status tr_checkpoint_locate(const char *path, char *dst, size_t size,

@@ -12,6 +12,20 @@ int tr__tensor_by_name(const void *left, const void *right) {
     return strcmp(a->name, b->name);
 }
 
+tr_status tr__tensor_set_sort(tr_tensor_set *set, tr_error *err) {
+    if (set->count > 0) {
+        qsort(set->tensors, set->count, sizeof *set->tensors, tr__tensor_by_name);
+    }
+    for (size_t i = 1; i < set->count; i++) {
+        const tr_stored_tensor *a = &set->tensors[i - 1], *b = &set->tensors[i];
+        if (strcmp(a->name, b->name) == 0) {
+            return tr_fail(err, TR_IO, "%s: tensor '%.200s' is also in %s",
+                           set->files[b->file].path, b->name, set->files[a->file].path);
+        }
+    }
+    return TR_OK;
+}
+
 void tr__tensor_set_close(tr_tensor_set *set) {
     if (!set) {
         return;
@@ -24,6 +38,8 @@ void tr__tensor_set_close(tr_tensor_set *set) {
         tr__free(set->files[i].path);
     }
     tr__tensor_bits_release(set);
+    tr__free(set->pieced);
+    tr__free(set->pieces);
     json_decref(set->metadata);
     tr__free(set->tensors);
     tr__free(set->files);

@@ -33,6 +33,9 @@ tr_status tr__tensor_read(const tr_tensor_set *set, const tr_stored_tensor *tens
                    ? tr__tensor_bits_read(set, joined, first, count, dst, err)
                    : status;
     }
+    if (set->pieced) {
+        return tr__tensor_pieces_read(set, tensor, first, count, dst, err);
+    }
     return tr__pread(tr__tensor_set_descriptor(set, tensor->file),
                      tr__tensor_set_path(set, tensor->file), dst,
                      (size_t)(count * bytes), tensor->offset + first * bytes, err);

@@ -150,20 +150,6 @@ static tr_status add_file(tr_tensor_set *set, const char *path, tr_error *err) {
     return status;
 }
 
-static tr_status sort_names(tr_tensor_set *set, tr_error *err) {
-    if (set->count > 0) {
-        qsort(set->tensors, set->count, sizeof *set->tensors, tr__tensor_by_name);
-    }
-    for (size_t i = 1; i < set->count; i++) {
-        const tr_stored_tensor *a = &set->tensors[i - 1], *b = &set->tensors[i];
-        if (strcmp(a->name, b->name) == 0) {
-            return tr_fail(err, TR_IO, "%s: tensor '%.200s' is also in %s",
-                           set->files[b->file].path, b->name, set->files[a->file].path);
-        }
-    }
-    return TR_OK;
-}
-
 // Opens a file that the map names, unless it is among those `seen`.
 static tr_status add_shard(tr_tensor_set *set, const char *folder, const char *file,
                            json_t *seen, tr_error *err) {
@@ -233,7 +219,7 @@ static tr_status open_index(tr_tensor_set *set, const char *folder, const char *
     }
     status = add_shards(set, folder, index, map, seen, err);
     if (status == TR_OK) {
-        status = sort_names(set, err);
+        status = tr__tensor_set_sort(set, err);
     }
     if (status == TR_OK) {
         status = check_map(set, index, map, err);
@@ -362,7 +348,7 @@ static tr_status open_path(tr_tensor_set *set, const char *path, tr_tensor_files
                        : files == TR_FILES_ADAPTER ? open_adapter(set, NULL, path, err)
                        : S_ISDIR(info.st_mode)     ? open_folder(set, path, files, err)
                                                    : add_file(set, path, err);
-    status = status == TR_OK ? sort_names(set, err) : status;
+    status = status == TR_OK ? tr__tensor_set_sort(set, err) : status;
     return status == TR_OK ? tr__tensors_join(set, err) : status;
 }
 
@@ -392,7 +378,7 @@ tr_status tr__tensor_set_open_over(const char *base, const char *folder,
     tr_tensor_set *set = tr__calloc(1, sizeof *set);
     tr_status status = set ? open_adapter(set, base, folder, err)
                            : tr_fail(err, TR_MEMORY, "no memory to open %s", folder);
-    status = status == TR_OK ? sort_names(set, err) : status;
+    status = status == TR_OK ? tr__tensor_set_sort(set, err) : status;
     status = status == TR_OK ? tr__tensors_join(set, err) : status;
     return hand_over(set, status, out);
 }

@@ -7,8 +7,8 @@ static const tr_key keys[] = {
      .status = TR_KEY_OF_CALL,
      .fallback = "\"auto\"",
      .doc = "\"auto\": from the newest checkpoint in the out folder, if there is one; "
-            "\"never\"; or a checkpoint's folder, or an out folder, whose latest "
-            "checkpoint is meant"},
+            "\"never\"; or a folder: a checkpoint, an out folder, whose latest "
+            "checkpoint is meant, or one that DeepSpeed saved"},
     {.path = "base",
      .types = TR_KEY_TEXT,
      .status = TR_KEY_OF_CALL,

@@ -7,6 +7,7 @@
 #include "base/problems.h"
 #include "base/text.h"
 #include "comm/alone.h"
+#include "files/deepspeed/deepspeed.h"
 #include "run/run.h"
 
 #include <tranche/checkpoint.h>
@@ -69,8 +70,27 @@ static tr_status resolve_keys(tr_run *run, tr_error *err) {
     return tr__problems_end(&problems, err);
 }
 
-// A folder that --resume names is a checkpoint, or an out folder with one in it.
-static tr_status resolve_resume(const char *asked, char **out, tr_error *err) {
+// A folder without a state.json: one that DeepSpeed saved, or an out folder with a
+// checkpoint in it. folder: [PATH_MAX], what is resumed from.
+static tr_status find_resumed(const char *asked, char *folder, bool *deepspeed,
+                              tr_error *err) {
+    tr_status status = tr__deepspeed_locate(asked, folder, err);
+    *deepspeed = status == TR_OK && *folder;
+    if (status == TR_OK && !*deepspeed) {
+        status = tr_checkpoint_locate(asked, folder, PATH_MAX, err);
+    }
+    return status == TR_OK && !*deepspeed && strcmp(folder, asked) == 0
+               ? tr_fail(err, TR_IO,
+                         "%.300s: is no checkpoint, since it has no state.json: there "
+                         "is nothing to resume. To start from its weights, give it as "
+                         "the model (--model), without --resume",
+                         asked)
+               : status;
+}
+
+// A folder that --resume names is a checkpoint, or has one in it.
+static tr_status resolve_resume(const char *asked, tr_settings *settings,
+                                tr_error *err) {
     static const char *const words[] = {"auto", "never"};
     char folder[PATH_MAX], state[PATH_MAX];
     struct stat info;
@@ -89,20 +109,13 @@ static tr_status resolve_resume(const char *asked, char **out, tr_error *err) {
         status = tr__path_join(state, sizeof state, asked, "state.json", err);
     }
     if (!word && status == TR_OK && access(state, F_OK) != 0) {
-        status = tr_checkpoint_locate(asked, folder, sizeof folder, err);
-        if (status == TR_OK && strcmp(folder, asked) == 0) {
-            status = tr_fail(err, TR_IO,
-                             "%.300s: is no checkpoint, since it has no state.json: "
-                             "there is nothing to resume. To start from its weights, "
-                             "give it as the model (--model), without --resume",
-                             asked);
-        }
+        status = find_resumed(asked, folder, &settings->resume_deepspeed, err);
     }
     if (status != TR_OK) {
         return status;
     }
-    *out = tr__strdup(folder);
-    return *out ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a run");
+    settings->resume = tr__strdup(folder);
+    return settings->resume ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a run");
 }
 
 static tr_status resolve_monitor(const tr_run *run, const char *group,
@@ -140,7 +153,7 @@ static tr_status resolve_folders(tr_run *run, tr_error *err) {
         return tr_fail(err, TR_MEMORY, "no memory for a run");
     }
     tr_status status =
-        resolve_resume(tr__config_text(run->config, "resume"), &settings->resume, err);
+        resolve_resume(tr__config_text(run->config, "resume"), settings, err);
     if (status != TR_OK) {
         return status;
     }

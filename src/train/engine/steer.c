@@ -56,12 +56,6 @@ tr_status tr_engine_set_updates(tr_engine *engine, int64_t updates, tr_error *er
     if (tr__executor_pause(engine->executor)) {
         return tr_fail(err, TR_USAGE, "%s: a step is at work: call it behind", name);
     }
-    engine->count.update = updates;
-    engine->count.step = updates + engine->count.skipped;
-    for (size_t g = 0; g < tr_engine_groups(engine); g++) {
-        const tr_hyper *hyper = &engine->settings->groups[g].hyper;
-        engine->power[g][0] = pow(hyper->beta1, (double)updates);
-        engine->power[g][1] = pow(hyper->beta2, (double)updates);
-    }
+    tr__engine_count_updates(engine, updates);
     return TR_OK;
 }

@@ -2,6 +2,8 @@
 #include "train/engine.h"
 #include "train/state/data_identity.h"
 
+#include <math.h>
+
 typedef struct slot {
     const char *name;
     double *real;
@@ -75,4 +77,14 @@ int64_t tr__engine_learned(const tr_state *state) {
     double learned = (double)state->cursor;
     tr__state_numbers_get(&state->numbers, "learned_samples", &learned);
     return (int64_t)learned;
+}
+
+void tr__engine_count_updates(tr_engine *engine, int64_t updates) {
+    engine->count.update = updates;
+    engine->count.step = updates + engine->count.skipped;
+    for (size_t g = 0; g < engine->settings->group_count; g++) {
+        const tr_hyper *hyper = &engine->settings->groups[g].hyper;
+        engine->power[g][0] = pow(hyper->beta1, (double)updates);
+        engine->power[g][1] = pow(hyper->beta2, (double)updates);
+    }
 }

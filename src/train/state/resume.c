@@ -262,6 +262,16 @@ static void warn_branch(const tr_engine *engine) {
     tr_checkpoint_list_destroy(entries, count);
 }
 
+// Says what is resumed from, and what happens to the checkpoints in the out folder.
+static void say_resumed(tr_engine *engine, const char *folder) {
+    tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", folder,
+             (long long)engine->count.step);
+    engine->own_until = own_steps(engine, folder);
+    if (tr__comm_leads(tr__run_comm(engine->run))) {
+        warn_branch(engine);
+    }
+}
+
 static tr_status say_changes(tr_engine *engine, const char *folder, tr_error *err) {
     tr_error mine = {0};
     tr_status status = tr__run_resolve_execution(engine->run, engine->plan, &mine);
@@ -286,15 +296,21 @@ static tr_status load_folder(tr_engine *engine, const char *folder, tr_verify ve
         status = tr__engine_agree_weights(engine, folder, err);
     }
     if (status == TR_OK) {
-        tr__note(tr__run_log(engine->run), "resumed from %s (step %lld)", folder,
-                 (long long)engine->count.step);
-        engine->own_until = own_steps(engine, folder);
-        if (tr__comm_leads(comm)) {
-            warn_branch(engine);
-        }
+        say_resumed(engine, folder);
         status = say_changes(engine, folder, err);
     }
     tr__checkpoint_close(from);
+    return status;
+}
+
+static tr_status load_deepspeed(tr_engine *engine, const char *folder, tr_error *err) {
+    tr_error mine = {0};
+    tr_status status = tr__engine_load_deepspeed(engine, folder, err);
+    if (status == TR_OK) {
+        say_resumed(engine, folder);
+        status = tr__run_resolve_execution(engine->run, engine->plan, &mine);
+        status = tr__agree(tr__run_comm(engine->run), status, &mine, err);
+    }
     return status;
 }
 
@@ -345,6 +361,9 @@ tr_status tr__engine_resume(tr_engine *engine, tr_error *err) {
             warn_anew(engine);
         }
         return begin(engine, err);
+    }
+    if (settings->resume_deepspeed) {
+        return load_deepspeed(engine, settings->resume, err);
     }
     if (strcmp(settings->resume, "auto") != 0) {
         return load_folder(engine, settings->resume, TR_VERIFY_HASHES, &progress, err);

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "base/wait.h"
 #include "models/models.h"
 #include "train/engine.h"
@@ -81,17 +82,12 @@ static tr_status draw_all(tr_engine *engine, tr_error *err) {
 
 // ---- tensors that a folder has and the model lacks
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 // What older versions of transformers saved beside the weights: masks and frequencies,
 // which follow from the config, and a head that is the embedding.
 static bool is_derived(const tr_stored_tensor *tensor) {
-    return ends_with(tensor->name, ".attn.bias") ||
-           ends_with(tensor->name, ".attn.masked_bias") ||
-           ends_with(tensor->name, "rotary_emb.inv_freq") ||
+    return tr__ends_with(tensor->name, ".attn.bias") ||
+           tr__ends_with(tensor->name, ".attn.masked_bias") ||
+           tr__ends_with(tensor->name, "rotary_emb.inv_freq") ||
            strcmp(tensor->name, "lm_head.weight") == 0;
 }
 

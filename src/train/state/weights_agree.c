@@ -31,13 +31,19 @@ static tr_status hash_stored(const tr_tensor_set *set, const tr_stored_tensor *t
     return status;
 }
 
+static tr_status hash_set(const tr_tensor_set *set, uint64_t *hash, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; status == TR_OK && i < tr__tensor_set_count(set); i++) {
+        status = hash_stored(set, tr__tensor_set_at(set, i), hash, err);
+    }
+    return status;
+}
+
 static tr_status hash_files(const char *folder, tr_tensor_files files, uint64_t *hash,
                             tr_error *err) {
     tr_tensor_set *set = NULL;
     tr_status status = tr__tensor_set_open_files(folder, files, &set, err);
-    for (size_t i = 0; status == TR_OK && i < tr__tensor_set_count(set); i++) {
-        status = hash_stored(set, tr__tensor_set_at(set, i), hash, err);
-    }
+    status = status == TR_OK ? hash_set(set, hash, err) : status;
     tr__tensor_set_close(set);
     return status;
 }
@@ -84,6 +90,38 @@ static void hash_held(const tr_engine *engine, uint64_t *hash) {
     }
 }
 
+// status, problem, hash: of this rank.
+static tr_status agree_hash(tr_comm *comm, tr_status status, tr_error *problem,
+                            uint64_t hash, const char *from, tr_error *err) {
+    uint64_t first = hash;
+    status = tr__agree(comm, status, problem, err);
+    if (status == TR_OK) {
+        status = tr__comm_broadcast(comm, 0, &first, sizeof first, err);
+    }
+    if (status != TR_OK) {
+        return status;
+    }
+    if (first != hash) {
+        status = tr_fail(problem, TR_COMM,
+                         "the first weights (%.300s) differ between this rank and rank "
+                         "0: all ranks must read the same folder",
+                         from);
+    }
+    return tr__agree(comm, status, problem, err);
+}
+
+tr_status tr__engine_agree_set(const tr_engine *engine, const tr_tensor_set *set,
+                               const char *from, tr_error *err) {
+    tr_comm *comm = tr__run_comm(engine->run);
+    tr_error mine = {0};
+    uint64_t hash = 0;
+    if (tr__comm_count(comm) == 1) {
+        return TR_OK;
+    }
+    tr_status status = hash_set(set, &hash, &mine);
+    return agree_hash(comm, status, &mine, hash, from, err);
+}
+
 tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
                                    tr_error *err) {
     tr_comm *comm = tr__run_comm(engine->run);
@@ -98,19 +136,5 @@ tr_status tr__engine_agree_weights(const tr_engine *engine, const char *folder,
     } else if (folder) {
         status = hash_folder(engine, folder, &hash, &mine);
     }
-    uint64_t first = hash;
-    status = tr__agree(comm, status, &mine, err);
-    if (status == TR_OK) {
-        status = tr__comm_broadcast(comm, 0, &first, sizeof first, err);
-    }
-    if (status != TR_OK) {
-        return status;
-    }
-    if (first != hash) {
-        status = tr_fail(&mine, TR_COMM,
-                         "the first weights (%.300s) differ between this rank and rank "
-                         "0: all ranks must read the same folder",
-                         folder ? folder : "drawn");
-    }
-    return tr__agree(comm, status, &mine, err);
+    return agree_hash(comm, status, &mine, hash, folder ? folder : "drawn", err);
 }

@@ -4,7 +4,7 @@
 #ifndef TR_TRAIN_WATCH_MONITOR_H
 #define TR_TRAIN_WATCH_MONITOR_H
 
-#include "base/crc32c.h"
+#include "base/crc32.h"
 #include "base/log.h"
 #include "run/monitors.h"
 
@@ -61,7 +61,7 @@ typedef struct tr_event_monitor {
     char *path; // NULL: none
     int file;
     bool begun; // the file had nothing to be kept, and begins anew
-    tr_crc32c crc;
+    tr_crc32 crc;
 } tr_event_monitor;
 
 tr_status tr__event_monitor_open(tr_event_monitor *to, const char *folder,

@@ -89,8 +89,8 @@ static void put_scalar(message *summary, const tr_monitor_value *value) {
 
 // ---- records
 
-static uint32_t masked(const tr_crc32c *crc, const void *data, size_t bytes) {
-    uint32_t sum = tr__crc32c(crc, data, bytes);
+static uint32_t masked(const tr_crc32 *crc, const void *data, size_t bytes) {
+    uint32_t sum = tr__crc32(crc, 0, data, bytes);
     return (sum >> 15 | sum << 17) + UINT32_C(0xa282ead8);
 }
 
@@ -233,7 +233,7 @@ static tr_status begin(tr_event_monitor *to, int64_t samples, tr_error *err) {
 
 tr_status tr__event_monitor_open(tr_event_monitor *to, const char *folder,
                                  int64_t samples, tr_error *err) {
-    *to = (tr_event_monitor){.file = -1, .crc = tr__crc32c_begin()};
+    *to = (tr_event_monitor){.file = -1, .crc = tr__crc32_begin(TR_CRC32_CASTAGNOLI)};
     to->path = tr__format("%s/events.out.tfevents.0.tranche", folder);
     if (!to->path) {
         return tr_fail(err, TR_MEMORY, "no memory for a monitor");
