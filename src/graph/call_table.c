@@ -145,6 +145,10 @@ static void cross_entropy(tr_graph *g, const tr_call_given *c, tr_value *out) {
     tr_cross_entropy(g, c->in[0], c->in[1], c->in[2], (float)c->value[0]);
 }
 
+static void cross_entropy_each(tr_graph *g, const tr_call_given *c, tr_value *out) {
+    *out = tr_cross_entropy_each(g, c->in[0], c->in[1], c->in[2], (float)c->value[0]);
+}
+
 static void dropout(tr_graph *g, const tr_call_given *c, tr_value *out) {
     *out = tr_dropout(g, c->in[0], (float)c->value[0]);
 }
@@ -326,6 +330,12 @@ static const tr_call_row rows[] = {
      0,
      {NUMBER("smoothing", 0)},
      cross_entropy},
+    {"cross_entropy_each",
+     {"x", "targets", "weight"},
+     2,
+     1,
+     {NUMBER("smoothing", 0)},
+     cross_entropy_each},
     {"rms_norm", {"x", "weight"}, 2, 1, {NUMBER("epsilon", 1e-6)}, rms_norm},
     {"head_norm",
      {"qkv", "weight"},

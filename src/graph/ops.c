@@ -271,6 +271,13 @@ void tr_cross_entropy(tr_graph *graph, tr_value x, tr_value targets, tr_value we
                 3, NULL);
 }
 
+tr_value tr_cross_entropy_each(tr_graph *graph, tr_value x, tr_value targets,
+                               tr_value weight, float smoothing) {
+    tr_cross_entropy_attr attr = {smoothing};
+    return tr_graph_op(graph, &tr__op_cross_entropy_each, &attr,
+                       (tr_value[]){x, targets, weight}, 3, NULL);
+}
+
 void tr__graph_auxiliary_loss(tr_graph *graph, tr_value x, tr_value targets,
                               tr_value weights) {
     tr_graph_op(graph, &tr__op_auxiliary_loss, NULL, (tr_value[]){x, targets, weights},

@@ -234,6 +234,10 @@ TR_API void tr_element_loss(tr_graph *graph, tr_element_loss_kind kind, tr_value
 // alike. Inference gives x.
 TR_API void tr_cross_entropy(tr_graph *graph, tr_value x, tr_value targets,
                              tr_value weight, float smoothing);
+// The same of each row [...] f32, a value that a caller makes its own loss of (as
+// reduction="none" in PyTorch); 0 where there is no target. It ends no unit.
+TR_API tr_value tr_cross_entropy_each(tr_graph *graph, tr_value x, tr_value targets,
+                                      tr_value weight, float smoothing);
 // The loss: product and cross-entropy in one op. It ends the last unit.
 TR_API void tr_linear_cross_entropy(tr_graph *graph, tr_linear_form form, tr_value x,
                                     tr_value weight, tr_value bias, tr_value targets);

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from tranche import _declarations as c
 from tranche._calls import Raised
+from tranche.error import Error
 from tranche.module import losses
 from tranche.module.export import Traced, refuse
 from tranche.module.read import Emitted
-from tranche.module.regions import LossFunction, Operand, Region, check_rows
+from tranche.module.regions import LossFunction, MeanOfRows, Operand, Region, check_rows
 from tranche.module.shapes import count
 from tranche.module.shaping import Shaping
 from tranche.module.steps import Step, Value
@@ -39,9 +40,10 @@ class Ending(Shaping):
 
     traced: Traced
     end: losses.End | None
+    rows_end: losses.End | None  # the mean of what rows come to, which PyTorch takes
     batch: dict[str, Tensor]
     handed: list[tuple[Any, Value]]
-    outside: Region | None
+    outside: Region | MeanOfRows | None
     _emitted: list[Emitted]
     _examples: Mapping[Any, Any]
     _raised: Raised
@@ -61,6 +63,10 @@ class Ending(Shaping):
     def _ends(self) -> tuple[Any, list[Any]]:
         """The node that PyTorch computes at the end, if it does, and those that have to
         lie in the plan."""
+        if self.rows_end is not None:
+            if self.rows_end.logits is not None:
+                return None, [self.rows_end.logits]
+            return None, list(self._product().operands)
         if self.end is None:
             outputs = list(self.traced.outputs)
             alone = len(outputs) == 1 and outputs[0].meta["val"].ndim == 0
@@ -74,12 +80,20 @@ class Ending(Shaping):
         return None, list(self._product().operands)
 
     def _product(self) -> Any:
-        assert self.end is not None
-        return self.reading.natives[self.end.product]
+        return self.reading.natives[self._compared().product]
+
+    def _compared(self) -> losses.End:
+        """The cross-entropy that an op of the library takes."""
+        end = self.end or self.rows_end
+        assert end is not None
+        return end
 
     # ---- the end
 
     def _finish(self) -> None:
+        if self.rows_end is not None:
+            self._hand_out_rows(self.rows_end)
+            return
         if self.end is None:
             self._hand_out()
             return
@@ -90,7 +104,8 @@ class Ending(Shaping):
             self._finish_with_elements(*self.end.elements)
             return
         if self.end.logits is not None:
-            self._finish_with_logits(self.end.node, self.end.logits)
+            inputs, _, smoothing = self._classes(self.end.node, self.end.logits)
+            self._unit.op("cross_entropy", inputs, smoothing=smoothing)
             return
         self._finish_in_torch(self.end)
 
@@ -159,6 +174,28 @@ class Ending(Shaping):
         if not nodes:
             raise refuse(self.traced.outputs[0], "no output is made of the batch")
 
+    def _hand_out_rows(self, end: losses.End) -> None:
+        """What each row comes to is the output, and PyTorch takes the mean of it: no
+        logits leave the plan."""
+        if end.logits is not None:
+            inputs, lead, smoothing = self._classes(end.node, end.logits)
+        else:
+            made = self._product().build(self)
+            lead, smoothing = made.shape[:-1], 0.0
+            inputs = [made.index, self._targets(lead)]
+        index = self._unit.op("cross_entropy_each", inputs, smoothing=smoothing)
+        each = Value(index, lead)
+        weight = argument(end.node, 2, "weight") if end.logits is not None else None
+        self.outside = MeanOfRows(
+            self.traced.outputs[0],
+            Operand(end.node, False, True),
+            self._targets_region(end),
+            argument(end.node, 4, "ignore_index", c.TR_NO_TARGET),
+            None if weight is None else self.reading.constant(weight),
+        )
+        self._unit.outputs.append(each.index)
+        self.handed.append((end.node, each))
+
     def _comes_in(self, value: Value) -> bool:
         return self._unit.steps[value.index].kind not in ("op", "function")
 
@@ -193,13 +230,15 @@ class Ending(Shaping):
             )
         )
 
-    def _finish_with_logits(self, loss: Any, logits: Any) -> None:
-        """Classes come last, with a target for each row of them."""
+    def _classes(
+        self, loss: Any, logits: Any
+    ) -> tuple[list[int], tuple[int, ...], float]:
+        """What an op compares, the shape of the targets, and how smoothly: classes come
+        last, with a target for each row of them."""
         shape = self.shapes.sample(logits) or ()
         several = logits.meta["val"].ndim == len(shape)  # [k * rows, classes, ...]
         given = self._classes_last(logits, shape if several else (1, *shape))
-        assert self.end is not None
-        lead = self.shapes.sample(self.end.targets) or ()
+        lead = self.shapes.sample(self._compared().targets) or ()
         lead = lead if len(lead) < 3 else (count(lead),)
         given = self.reshape(given, (*lead, given.shape[-1]))
         inputs = [given.index, self._targets(lead)]
@@ -207,8 +246,7 @@ class Ending(Shaping):
         if weight is not None:
             values = self.reading.constant(weight)
             inputs.append(self.numbers(values.float()))
-        smoothing = float(argument(loss, 5, "label_smoothing", 0.0))
-        self._unit.op("cross_entropy", inputs, smoothing=smoothing)
+        return inputs, lead, float(argument(loss, 5, "label_smoothing", 0.0))
 
     def _classes_last(self, logits: Any, shape: tuple[int, ...]) -> Value:
         """shape: [k, classes, ...] a sample."""
@@ -236,23 +274,42 @@ class Ending(Shaping):
     def _targets(self, lead: tuple[int, ...]) -> int:
         """The tensor of the batch that the loss compares with, or one that is made of
         the batch before it comes to the library."""
-        assert self.end is not None
-        node = self.reading.base(self.end.targets)
-        ignored = argument(self.end.node, 4, "ignore_index", c.TR_NO_TARGET)
-        usual = ignored == c.TR_NO_TARGET
+        end = self._compared()
+        node = self.reading.base(end.targets)
+        ignored = argument(end.node, 4, "ignore_index", c.TR_NO_TARGET)
+        usual = ignored == c.TR_NO_TARGET and self.rows_end is None
         if usual and node in self.traced.inputs and self.shapes.sample(node) == lead:
             return self.data(node, target=True).index
-        if self.end.targets in self.traced.inputs:
-            operands = [Operand(self.end.targets, False, True)]
-            region = Region(self.traced, self.shapes, self.end.targets, operands)
-        else:
-            region = self._region_of(self.end.targets)
-        region.finish = lambda found: found.masked_fill(found == ignored, c.TR_NO_TARGET)
-        if not all(o.rows and o.node in self.traced.inputs for o in region.operands):
-            raise refuse(self.end.node, "its targets are not made of the batch alone")
-        check_rows(self.traced, self.shapes, region, self._examples)
+        # Where PyTorch takes the mean, it leaves out what has no target: any class does.
+        missing = c.TR_NO_TARGET if self.rows_end is None else 0
+        region = self._targets_region(end)
+        region.finish = lambda found: found.masked_fill(found == ignored, missing)
         self.reading.prepared["targets"] = region
-        self.batch["targets"] = Tensor(
-            "targets", self.end.targets, lead, True, False, True
-        )
+        if self.rows_end is not None:
+            self.reading.ids_below["targets"] = end.classes
+        trained = self.rows_end is None
+        self.batch["targets"] = Tensor("targets", end.targets, lead, True, False, trained)
         return self._unit.once("data", "targets")
+
+    def _targets_region(self, end: losses.End) -> Region:
+        """How targets are made of the batch, each row's of that row."""
+        inputs, node = self.traced.inputs, end.targets
+        made = [node] if node in inputs else self.reading.operands_of(node, set())
+        if not all(each in inputs for each in made):
+            raise refuse(end.node, "its targets are not made of the batch alone")
+        operands = [Operand(each, False, True) for each in made]
+        region = Region(self.traced, self.shapes, node, operands)
+        check_rows(self.traced, self.shapes, region, self._examples)
+        return region
+
+    def _find_rows_end(self) -> losses.End | None:
+        """The mean that the model returns alone, where an op can give the loss of each
+        of its targets."""
+        try:
+            end = losses.find(self.reading)
+            if end.is_classes:
+                self._targets_region(end)
+                return end
+        except Error:  # PyTorch computes the loss, whatever it is
+            pass
+        return None

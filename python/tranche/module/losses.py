@@ -145,8 +145,9 @@ def _of_classes(reading: Reading, node: Any) -> End:
     if not numbers or weighted:
         return _of_logits(reading, node, None)
     plain = weight is None and argument(node, 5, "label_smoothing", 0.0) == 0.0
-    base = reading.base(logits if len(shape) == 2 else _before_move(logits))
-    if plain and _is_product(reading, base):
+    before = logits if len(shape) == 2 else _before_move(logits)
+    base = reading.base(before) if before is not None else None
+    if plain and base is not None and _is_product(reading, base, classes):
         return End(node, base, targets, classes)
     return _of_logits(reading, node, logits)
 
@@ -160,15 +161,16 @@ def _of_logits(reading: Reading, node: Any, logits: Any) -> End:
 
 
 def _before_move(node: Any) -> Any:
-    """The tensor whose last dimension, the classes, has been brought behind the rows."""
+    """The tensor whose last dimension, the classes, has been brought behind the rows;
+    None: nothing was."""
     count = node.meta["val"].ndim
     if _name(node) == "transpose.int":
         moved = {d % count for d in node.args[1:3]} == {1, 2} and count == 3
-        return node.args[0] if moved else node
+        return node.args[0] if moved else None
     if _name(node) == "permute.default":
         order = [d % count for d in node.args[1]]
-        return node.args[0] if order == [0, count - 1, *range(1, count - 1)] else node
-    return node
+        return node.args[0] if order == [0, count - 1, *range(1, count - 1)] else None
+    return None
 
 
 def _normalized(node: Any) -> Any:
@@ -212,10 +214,12 @@ def _of_elements(reading: Reading, node: Any, name: str) -> tuple[Any, Any, str]
     return (x, targets, _ELEMENTS[name]) if same else None
 
 
-def _is_product(reading: Reading, node: Any) -> bool:
+def _is_product(reading: Reading, node: Any, classes: int) -> bool:
+    """Does a product give so many numbers a row?"""
     known = ("linear.default", "addmm.default", "mm.default", "matmul.default")
     native = reading.natives.get(node)
-    return native is not None and _name(node) in known
+    found = native is not None and _name(node) in known
+    return found and node.meta["val"].shape[-1] == classes
 
 
 def measure(reading: Reading, mean: Mean, parts: dict[str, Any]) -> Measure:

@@ -16,7 +16,7 @@ from tranche.module.ending import Ending, Tensor
 from tranche.module.export import operator, refuse, where
 from tranche.module.read import Emitted, Reading
 from tranche.module.rehearsal import outside_bytes
-from tranche.module.regions import Function, Operand, Region, check_rows
+from tranche.module.regions import Function, MeanOfRows, Operand, Region, check_rows
 from tranche.module.shapes import count, is_float, is_size
 from tranche.module.steps import Step, Unit, Value
 
@@ -58,8 +58,9 @@ class Lowering(Ending):
         self._prepared: dict[Any, str] = {}
         self._parameter_units: dict[Any, set[int]] = {}
         self.handed: list[tuple[Any, Value]] = []  # to the caller, and how they lie
-        self.outside: Region | None = None  # a loss that the module returns
+        self.outside: Region | MeanOfRows | None = None  # a loss that the module returns
         self.end = None if parts else losses.find(reading)
+        self.rows_end = self._find_rows_end() if parts else None
         self.classes = self.end.classes if self.end else 0
         self._emitted = reading.emitted(*self._ends())
         self._images = self._read_as_images()

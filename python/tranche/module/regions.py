@@ -255,6 +255,30 @@ class Function:
         return True
 
 
+class MeanOfRows:
+    """The mean of what the plan has found for each row that has a target, as PyTorch
+    takes it: of (rows, losses, *operands of the targets). output: the node that is the
+    mean. weight: of each class, or None."""
+
+    def __init__(
+        self, output: Any, losses: Operand, targets: Region, ignored: int, weight: Any
+    ) -> None:
+        self.operands = [losses, *targets.operands]
+        self._targets, self._ignored, self._weight = targets, ignored, weight
+        self._kind = output.meta["val"].dtype
+
+    def run(self, rows: int, values: Sequence[Any]) -> Any:
+        losses, *given = values
+        with torch.no_grad():
+            targets = self._targets.run(rows, given)
+            there = targets != self._ignored
+            count = there.sum()
+            if self._weight is not None:
+                count = self._weight[targets[there]].sum()
+        found = losses.reshape(there.shape).masked_fill(~there, 0.0).sum() / count
+        return found.to(self._kind)
+
+
 class LossFunction(Function):
     """A mean at the end of the graph, as the sum over its targets. measure: how many the
     values have, and how many of them the best guess got right. Behind the region's

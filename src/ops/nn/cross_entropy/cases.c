@@ -18,8 +18,12 @@ static const struct {
     {{2, {65, 1003}}, 0, false, 3, 0},  {{3, {8, 9, 33}}, 0.1f, true, 3, 0},
 };
 
+enum { CASES = sizeof cases / sizeof cases[0] };
+
 static bool get(int index, tr_case *out) {
-    if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
+    bool each = index >= CASES;
+    index -= each ? CASES : 0;
+    if (index < 0 || index >= CASES) {
         return false;
     }
     tr_cross_entropy_attr attr = {cases[index].smoothing};
@@ -28,7 +32,7 @@ static bool get(int index, tr_case *out) {
     rows.dim[rows.rank] = 0;
     *out = (tr_case){
         .name = cases[index].weighted ? "weighted" : "plain",
-        .op = &tr__op_cross_entropy,
+        .op = each ? &tr__op_cross_entropy_each : &tr__op_cross_entropy,
         .in_count = cases[index].weighted ? 3 : 2,
         .in = {{.desc = {TR_F32, shape}, .scale = cases[index].scale},
                {.desc = {TR_I32, rows}, .fill = TR_FILL_TARGET, .bound = classes},

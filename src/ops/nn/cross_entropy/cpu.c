@@ -11,6 +11,8 @@
 
 extern const tr_kernel TR_ISA_NAME(tr__cross_entropy_kernel);
 extern const tr_kernel TR_ISA_NAME(tr__cross_entropy_backward_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__cross_entropy_each_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__cross_entropy_each_backward_kernel);
 extern const tr_kernel TR_ISA_NAME(tr__cross_entropy_logits_kernel);
 
 enum { ELEMENT_WEIGHT = 8 }; // against a moved one
@@ -25,6 +27,7 @@ typedef struct pass {
     const int32_t *targets;    // [rows]
     tr_real *dx;               // [rows, classes] or NULL
     row_sums *found;           // [rows]
+    const float *seeds;        // [rows]: each row's, or NULL: `seed` is all rows'
     int64_t rows, classes;
     float seed;
     bool add; // to dx
@@ -72,11 +75,12 @@ static void smooth(const pass *p, const tr_real *x, double *all, double *product
 
 static void put_row(const pass *p, int64_t r, const tr_wanted *wanted, float top,
                     double factor) {
+    float seed = p->seeds ? p->seeds[r] : p->seed;
     const tr_real *x = p->x + r * p->classes;
     tr_real *dx = p->dx + r * p->classes;
     int64_t target = p->targets[r];
-    tr_vf shift = tr_v_set(top), scale = tr_v_set((float)factor * p->seed);
-    tr_vf all = tr_v_set((float)wanted->all * p->seed);
+    tr_vf shift = tr_v_set(top), scale = tr_v_set((float)factor * seed);
+    tr_vf all = tr_v_set((float)wanted->all * seed);
     float before = p->add ? tr_r_get(dx[target]) : 0;
     for (int64_t c = 0; c < p->classes; c += TR_VW) {
         int left = tr_v_left(p->classes, c);
@@ -89,7 +93,7 @@ static void put_row(const pass *p, int64_t r, const tr_wanted *wanted, float top
     double w = p->weight ? (double)tr_r_get(p->weight[target]) : 1;
     double slope = exp((double)tr_r_get(x[target]) - (double)top) * factor -
                    wanted->all * w - wanted->hit;
-    dx[target] = tr_r_of((float)(before + slope * (double)p->seed));
+    dx[target] = tr_r_of((float)(before + slope * (double)seed));
 }
 
 static void nothing(const pass *p, int64_t r) {
@@ -130,12 +134,16 @@ static row_sums work_row(const pass *p, int64_t r) {
     if (p->dx) {
         put_row(p, r, &wanted, top, total / sum);
     }
-    return (row_sums){loss, wanted.count, is_best(x, target, top)};
+    return (row_sums){loss, wanted.count, p->found && is_best(x, target, top)};
+}
+
+static int threads_of(const pass *p) {
+    return tr__threads_for(p->rows * p->classes, ELEMENT_WEIGHT,
+                           p->desc->target.workers);
 }
 
 static void work(const pass *p, double *sums) {
-    int workers = p->desc->target.workers;
-    int threads = tr__threads_for(p->rows * p->classes, ELEMENT_WEIGHT, workers);
+    int threads = threads_of(p);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t r = 0; r < p->rows; r++) {
         p->found[r] = work_row(p, r);
@@ -158,6 +166,30 @@ static void backward(const tr_op_desc *desc, void *state, const tr_launch *launc
     pass p = begin(desc, launch);
     p.dx = launch->out[0]; // NULL: the sums alone are wanted
     work(&p, launch->out[1]);
+}
+
+static void each(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    (void)state;
+    pass p = begin(desc, launch);
+    float *out = launch->out[0]; // [rows]
+    int threads = threads_of(&p);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t r = 0; r < p.rows; r++) {
+        out[r] = (float)work_row(&p, r).loss;
+    }
+}
+
+static void each_backward(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    (void)state;
+    pass p = begin(desc, launch);
+    p.seeds = launch->in[3]; // d_each
+    p.dx = launch->out[0];
+    int threads = threads_of(&p);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t r = 0; r < p.rows; r++) {
+        work_row(&p, r);
+    }
 }
 
 static void logits(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -197,6 +229,20 @@ const tr_kernel TR_ISA_NAME(tr__cross_entropy_backward_kernel) = {
     .cost = cost,
     .workspace = workspace,
     .launch = backward,
+};
+
+const tr_kernel TR_ISA_NAME(tr__cross_entropy_each_kernel) = {
+    .name = "cross_entropy_each.cpu." TR_ISA_TEXT,
+    .supports = supports,
+    .cost = cost,
+    .launch = each,
+};
+
+const tr_kernel TR_ISA_NAME(tr__cross_entropy_each_backward_kernel) = {
+    .name = "cross_entropy_each_backward.cpu." TR_ISA_TEXT,
+    .supports = supports,
+    .cost = cost,
+    .launch = each_backward,
 };
 
 const tr_kernel TR_ISA_NAME(tr__cross_entropy_logits_kernel) = {

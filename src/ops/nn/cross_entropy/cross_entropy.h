@@ -19,7 +19,14 @@ extern const tr_op tr__op_cross_entropy;
 // The same inputs; its gradient begins with run->loss_seed.
 // out: dx [..., V], sums [TR_SUMS] f64 (always added to)
 extern const tr_op tr__op_cross_entropy_backward;
-// What inference gives in its place. in: the same (x alone is read)
+// The loss of each row: what a caller makes its own loss of.
+// in:  as above
+// out: each [...] f32, as much as the row adds to the sum above; 0: it has no target
+extern const tr_op tr__op_cross_entropy_each;
+// in:  x, targets, weight, d_each [...] f32
+// out: dx [..., V]
+extern const tr_op tr__op_cross_entropy_each_backward;
+// What inference gives in place of the sums. in: the same (x alone is read)
 // out: y [..., V] f32, the numbers of x
 extern const tr_op tr__op_cross_entropy_logits;
 

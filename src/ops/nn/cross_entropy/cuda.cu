@@ -31,6 +31,7 @@ static __device__ double sum_smooth(const labelled_row<T> &row, const F &f) {
 template <class T>
 static __device__ void put_gradients(const tr_cuda_class_loss_args &a,
                                      const labelled_row<T> &row, bool there, T *dx) {
+    double seed = a.seeds ? a.seeds[blockIdx.x] : a.seed;
     double total = row.hit + sum_smooth(row, [](int64_t) { return 1.0; });
     for (int64_t c = threadIdx.x; dx && c < row.classes; c += TR_CUDA_THREADS) {
         double slope = 0;
@@ -39,9 +40,10 @@ static __device__ void put_gradients(const tr_cuda_class_loss_args &a,
             slope = total * exp(x - row.s.top) / row.s.sum;
             slope -= row.all > 0 ? row.all * weight_of(row, c) : 0;
             slope -= c == row.target ? row.hit : 0;
+            slope *= seed;
         }
         double before = a.add ? tr_cuda_get(dx[c]) : 0;
-        tr_cuda_set(&dx[c], (float)(before + slope * a.seed));
+        tr_cuda_set(&dx[c], (float)(before + slope));
     }
 }
 
@@ -70,7 +72,12 @@ template <class T> static __device__ void compare(const tr_cuda_class_loss_args 
             own = {row.hit * (normal - at) + smooth, row.count,
                    row.s.place == row.target ? 1.0 : 0.0};
         }
-        a.each[blockIdx.x] = own;
+        if (a.each) {
+            a.each[blockIdx.x] = own;
+        }
+        if (a.losses) {
+            a.losses[blockIdx.x] = (float)own.loss;
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 #include <math.h>
 
 extern const tr_kernel tr__cross_entropy_reference,
-    tr__cross_entropy_backward_reference, tr__cross_entropy_logits_reference;
+    tr__cross_entropy_backward_reference, tr__cross_entropy_logits_reference,
+    tr__cross_entropy_each_reference, tr__cross_entropy_each_backward_reference;
 
 typedef struct row_of {
     const float *x, *weight; // [V]; weight: or NULL
@@ -40,17 +41,21 @@ static bool read_row(const tr_op_desc *desc, const tr_launch *launch, int64_t r,
     return true;
 }
 
-static void add(const row_of *row, double *sums) {
+static double loss_of(const row_of *row) {
     double normal = row->top + log(row->sum);
     double loss = row->wanted.hit * (normal - row->x[row->target]);
     for (int64_t c = 0; c < row->classes && row->wanted.all > 0; c++) {
         loss += row->wanted.all * weight_of(row, c) * (normal - row->x[c]);
     }
+    return loss;
+}
+
+static void add(const row_of *row, double *sums) {
     int64_t best = 0;
     for (int64_t c = 1; c < row->classes; c++) {
         best = row->x[c] > row->x[best] ? c : best;
     }
-    sums[TR_SUM_LOSS] += loss;
+    sums[TR_SUM_LOSS] += loss_of(row);
     sums[TR_SUM_COUNT] += row->wanted.count;
     sums[TR_SUM_CORRECT] += best == row->target;
 }
@@ -65,30 +70,60 @@ static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch
     }
 }
 
+// The gradient of a row's logits, by `seed`, what the gradient of its loss is.
+static void put_row(const row_of *row, bool there, double seed, bool add_to,
+                    float *dx) {
+    double total = there ? row->wanted.hit : 0;
+    bool smooth = there && row->wanted.all > 0;
+    for (int64_t c = 0; smooth && c < row->classes; c++) {
+        total += row->wanted.all * weight_of(row, c);
+    }
+    for (int64_t c = 0; c < row->classes; c++) {
+        double slope = 0;
+        if (there) {
+            slope = total * exp(row->x[c] - row->top) / row->sum;
+            slope -= smooth ? row->wanted.all * weight_of(row, c) : 0;
+            slope -= c == row->target ? row->wanted.hit : 0;
+            slope *= seed;
+        }
+        dx[c] = (float)(add_to ? dx[c] + slope : slope);
+    }
+}
+
 static void backward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    float *dx = launch->out[0];
     (void)state;
     for (int64_t r = 0; r < tr__shape_rows(desc->in[0].shape); r++) {
         row_of row;
         bool there = read_row(desc, launch, r, &row);
-        double total = there ? row.wanted.hit : 0;
-        bool smooth = there && row.wanted.all > 0;
-        for (int64_t c = 0; smooth && c < row.classes; c++) {
-            total += row.wanted.all * weight_of(&row, c);
-        }
-        float *dx = launch->out[0] ? (float *)launch->out[0] + r * row.classes : NULL;
-        for (int64_t c = 0; dx && c < row.classes; c++) {
-            double slope = 0;
-            if (there) {
-                slope = total * exp(row.x[c] - row.top) / row.sum;
-                slope -= smooth ? row.wanted.all * weight_of(&row, c) : 0;
-                slope -= c == row.target ? row.wanted.hit : 0;
-            }
-            slope *= launch->run->loss_seed;
-            dx[c] = (float)(launch->accumulate & 1 ? dx[c] + slope : slope);
+        if (dx) {
+            put_row(&row, there, launch->run->loss_seed, launch->accumulate & 1,
+                    dx + r * row.classes);
         }
         if (there) {
             add(&row, launch->out[1]);
         }
+    }
+}
+
+static void each(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    float *out = launch->out[0];
+    (void)state;
+    for (int64_t r = 0; r < tr__shape_rows(desc->in[0].shape); r++) {
+        row_of row;
+        out[r] = read_row(desc, launch, r, &row) ? (float)loss_of(&row) : 0;
+    }
+}
+
+static void each_backward(const tr_op_desc *desc, void *state,
+                          const tr_launch *launch) {
+    const float *seeds = launch->in[3]; // d_each
+    float *dx = launch->out[0];
+    (void)state;
+    for (int64_t r = 0; r < tr__shape_rows(desc->in[0].shape); r++) {
+        row_of row;
+        bool there = read_row(desc, launch, r, &row);
+        put_row(&row, there, seeds[r], launch->accumulate & 1, dx + r * row.classes);
     }
 }
 
@@ -124,4 +159,18 @@ const tr_kernel tr__cross_entropy_logits_reference = {
     .supports = supports,
     .cost = cost,
     .launch = logits,
+};
+
+const tr_kernel tr__cross_entropy_each_reference = {
+    .name = "cross_entropy_each.reference",
+    .supports = supports,
+    .cost = cost,
+    .launch = each,
+};
+
+const tr_kernel tr__cross_entropy_each_backward_reference = {
+    .name = "cross_entropy_each_backward.reference",
+    .supports = supports,
+    .cost = cost,
+    .launch = each_backward,
 };
