@@ -92,3 +92,15 @@ void tr__add_to(tr_comm_type type, void *to, const void *own, const void *from,
         break;
     }
 }
+
+void tr__add_first(tr_comm_type type, void *to, const void *own, const void *from,
+                   bool add, int64_t count) {
+    if (add) {
+        tr__add(type, to, own, count);
+    }
+    if (add || own == to) {
+        tr__add(type, to, from, count);
+    } else {
+        tr__add_to(type, to, own, from, count);
+    }
+}

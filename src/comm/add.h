@@ -11,4 +11,9 @@ void tr__add(tr_comm_type type, void *to, const void *from, int64_t count); // +
 void tr__add_to(tr_comm_type type, void *to, const void *own, const void *from,
                 int64_t count); // to = own + from
 
+// The first to come is added to this rank's own part, which may be where the sum is to
+// be; with `add`, also to what is there already.
+void tr__add_first(tr_comm_type type, void *to, const void *own, const void *from,
+                   bool add, int64_t count);
+
 #endif

@@ -116,6 +116,16 @@ void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *par
     *part = member == task->root ? task->op.count : 0;
 }
 
+bool tr__comm_tree_fits(int64_t count, int64_t element_bytes) {
+    return count <= TR_COMM_TREE_BYTES / element_bytes;
+}
+
+bool tr__task_is_possible(const tr_task *task) {
+    const tr_comm_op *op = &task->op;
+    return op->kind == TR_COMM_GATHER || op->algorithm != TR_COMM_TREE ||
+           tr__comm_tree_fits(op->count, (int64_t)tr__comm_type_bytes(op->type));
+}
+
 int64_t tr__comm_slot_bytes(int64_t ranks) {
     return tr__max_i64(TR_COMM_SLOT, (ranks + 1) * TR_COMM_SLICE_LEAST * 8);
 }

@@ -18,6 +18,7 @@
 #define TR_COMM_COMM_H
 
 #include "base/queue.h"
+#include "comm/algorithm.h"
 #include "comm/type.h"
 
 #include <tranche/comm.h>
@@ -34,7 +35,8 @@ typedef enum tr_comm_kind {
     // Every member gets its part of the sum over members. send: [count]; recv: this
     // rank's
     // part, which may lie inside of send at its own place. The order of additions is
-    // fixed by the number of members, and by how many of them are near.
+    // fixed by the number of members, by how many of them are near, and by the
+    // algorithm.
     TR_COMM_REDUCE,
 } tr_comm_kind;
 
@@ -71,7 +73,11 @@ typedef struct tr_comm_op {
     // exchange among themselves, and nodes once among each other (stages.h). 0, 1, or
     // all: every member exchanges with every other.
     int near;
+    tr_comm_algorithm algorithm; // where no members are near
 } tr_comm_op;
+
+// A reduction by a tree works in half of the staging's room for chunks.
+bool tr__comm_tree_fits(int64_t count, int64_t element_bytes);
 
 // Elements [*first, *first + *part) are member `member`'s; *part may be 0.
 void tr__comm_part(int64_t count, int64_t shard, int member, int64_t *first,
@@ -144,6 +150,7 @@ enum {
     TR_COMM_WINDOW = 4,        // messages under way into the staging
     TR_COMM_SLOTS = 2,         // slices of a ferried operation under way
     TR_COMM_SLOT = 4 << 20,    // bytes of staging for a slice
+    TR_COMM_TREE_BYTES = TR_COMM_WINDOW * TR_COMM_CHUNK / 2, // of a reduction
 };
 
 // Queues an operation; buffers are borrowed until it is done. Returns its ticket, which

@@ -14,147 +14,99 @@ static const int tag_of[TR_COMM_CHANNELS] = {[TR_COMM_RANKS] = 1,
                                              [TR_COMM_RECEIVE] = 2,
                                              [TR_COMM_TENSOR] = 3};
 
-// ---- which message is next
+// ---- exchanges whose pieces follow from their rounds alone
 
-// The member that a step sends to or receives from.
-static int peer_of(const tr_mpi_mover *m, const tr_lane *lane, int step) {
-    int members = m->stage.group.count;
-    return (m->stage.member + (lane == &m->out ? step : members - step)) % members;
-}
-
-// The part of the task that goes over `lane` in `step`, in bytes.
-static void part_of(const tr_mpi_mover *m, const tr_lane *lane, int step,
-                    int64_t *first, int64_t *bytes) {
-    const tr_stage *stage = &m->stage;
-    bool gather = stage->task.op.kind == TR_COMM_GATHER;
-    bool own = gather == (lane == &m->out);
-    int64_t size = (int64_t)tr__comm_type_bytes(stage->task.op.type);
-    tr__task_part(&stage->task, own ? stage->member : peer_of(m, lane, step), first,
-                  bytes);
-    *first *= size;
-    *bytes *= size;
-}
-
-// Where in the caller's memory the part is that begins at byte `first` of the whole.
+// Where the run of parts is that begins at byte `first` of the whole. A member's own
+// part may lie alone.
 static char *place_of(const tr_mpi_mover *m, const tr_lane *lane, int64_t first) {
     const tr_comm_op *op = &m->stage.task.op;
-    if (lane == &m->out) {
-        if (op->kind == TR_COMM_REDUCE) {
-            return (char *)(uintptr_t)op->send + first;
-        }
-        return op->send ? (char *)(uintptr_t)op->send : (char *)op->recv + first;
+    if (op->kind == TR_COMM_REDUCE) {
+        return (char *)(uintptr_t)op->send + first;
     }
-    return (char *)op->recv + (op->kind == TR_COMM_GATHER ? first : 0);
+    bool alone = lane == &m->out && op->send &&
+                 (lane->round == 0 || op->algorithm == TR_COMM_DIRECT);
+    return alone ? (char *)(uintptr_t)op->send : (char *)op->recv + first;
 }
 
-// Takes the next piece; false: there is none.
-static bool next_piece(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece) {
-    for (; lane->step < m->stage.group.count; lane->step++, lane->offset = 0) {
-        int64_t first, bytes;
-        part_of(m, lane, lane->step, &first, &bytes);
-        if (lane->offset < bytes) {
-            int64_t some = tr__min_i64(TR_COMM_CHUNK, bytes - lane->offset);
-            *piece = (tr_mpi_piece){lane->step, place_of(m, lane, first) + lane->offset,
-                                    lane->offset, (int)some};
-            lane->offset += some;
+// A ring hands on what has come piece by piece, a tree round by round.
+static bool has_come(const tr_mpi_mover *m, const tr_mpi_piece *piece) {
+    switch (m->stage.task.op.algorithm) {
+    case TR_COMM_RING:
+        return piece->round == 0 ||
+               tr__mover_has(m, piece->round - 1, piece->offset + piece->bytes);
+    case TR_COMM_TREE:
+        return piece->round == 0 || tr__mover_has(m, piece->round - 1, INT64_MAX);
+    default:
+        return true;
+    }
+}
+
+// Finds the next piece; false: there is none.
+static bool find_piece(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece) {
+    const tr_task *task = &m->stage.task;
+    int members = m->stage.group.count;
+    int64_t size = (int64_t)tr__comm_type_bytes(task->op.type);
+    int rounds = tr__rounds(task->op.algorithm, members);
+    while (lane->round < rounds) {
+        int64_t first, count;
+        tr_round round = tr__round(&task->op, members, lane->round);
+        tr__round_run(task, members, &round, tr__mover_sender(m, lane, &round),
+                      lane->run, &first, &count);
+        if (lane->offset < count * size) {
+            *piece = (tr_mpi_piece){
+                .memory = place_of(m, lane, first * size) + lane->offset,
+                .offset = lane->offset,
+                .bytes = (int)tr__min_i64(TR_COMM_CHUNK, count * size - lane->offset),
+                .round = lane->round,
+                .run = lane->run,
+                .peer = tr__mover_peer(m, lane, &round)};
             return true;
         }
+        lane->offset = 0;
+        lane->run = (lane->run + 1) % TR_ROUND_RUNS;
+        lane->round += lane->run == 0;
     }
     return false;
 }
 
-// ---- messages
-
-static char *staging_of(const tr_mpi_mover *m, int64_t number) {
-    return m->base->places[m->channel].chunks + number % TR_COMM_WINDOW * TR_COMM_CHUNK;
-}
-
-static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
-                      tr_error *err) {
-    int64_t slot = lane->posted % TR_LANE;
-    const tr_comm_group *group = &m->stage.group;
-    int peer = group->first + group->stride * peer_of(m, lane, piece->step);
-    int tag = tag_of[m->channel];
-    MPI_Request *request = &lane->requests[slot];
-    lane->pieces[slot] = *piece;
-    if (lane == &m->out) {
-        tr__comm_count_sent(m->base, &m->stage.task, peer, piece->bytes);
-        return tr__mpi_check(
-            MPI_Isend(piece->at, piece->bytes, MPI_BYTE, peer, tag, m->comm, request),
-            "MPI_Isend", err);
+static bool next_gathered(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece) {
+    lane->over = !find_piece(m, lane, piece);
+    if (lane->over || (lane == &m->out && !has_come(m, piece))) {
+        return false;
     }
-    bool gathers = m->stage.task.op.kind == TR_COMM_GATHER;
-    void *to = gathers ? piece->at : staging_of(m, lane->posted);
-    return tr__mpi_check(
-        MPI_Irecv(to, piece->bytes, MPI_BYTE, peer, tag, m->comm, request), "MPI_Irecv",
-        err);
+    lane->offset += piece->bytes;
+    return true;
 }
 
-// The first to come is added to this rank's own part; the result takes its place.
-static void add_piece(const tr_mpi_mover *m, const tr_mpi_piece *piece,
-                      const char *from) {
+// A reduction's messages come into the staging.
+static bool next_summed(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piece) {
+    lane->over = !find_piece(m, lane, piece);
+    if (lane->over || (lane == &m->in && lane->posted - lane->done == TR_COMM_WINDOW)) {
+        return false;
+    }
+    if (lane == &m->in) {
+        piece->memory = tr__mover_chunk(m, lane->posted);
+    }
+    lane->offset += piece->bytes;
+    return true;
+}
+
+static void add_piece(const tr_mpi_mover *m, const tr_mpi_piece *piece) {
     const tr_comm_op *op = &m->stage.task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
     int64_t elements = piece->bytes / size;
     tr__task_part(&m->stage.task, m->stage.member, &first, &part);
     const char *own = (const char *)op->send + first * size + piece->offset;
-    if (piece->step == 1 && op->add) {
-        tr__add(op->type, piece->at, own, elements);
-    }
-    if (piece->step > 1 || op->add || own == piece->at) {
-        tr__add(op->type, piece->at, from, elements);
+    char *to = (char *)op->recv + piece->offset;
+    if (piece->round == 0) {
+        tr__add_first(op->type, to, own, piece->memory, op->add, elements);
     } else {
-        tr__add_to(op->type, piece->at, own, from, elements);
+        tr__add(op->type, to, piece->memory, elements);
     }
 }
 
-static tr_status complete(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
-    while (lane->done < lane->posted) {
-        int64_t slot = lane->done % TR_LANE;
-        int flag = 0;
-        tr_status status = tr__mpi_check(
-            MPI_Test(&lane->requests[slot], &flag, MPI_STATUS_IGNORE), "MPI_Test", err);
-        if (status != TR_OK || !flag) {
-            return status;
-        }
-        if (lane == &m->in && m->stage.task.op.kind == TR_COMM_REDUCE) {
-            add_piece(m, &lane->pieces[slot], staging_of(m, lane->done));
-        }
-        lane->done++;
-        *moved = true;
-    }
-    return TR_OK;
-}
-
-static tr_status advance(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
-    tr_mpi_piece piece;
-    bool staged = lane == &m->in && m->stage.task.op.kind == TR_COMM_REDUCE;
-    int window = staged ? TR_COMM_WINDOW : TR_LANE;
-    tr_status status = complete(m, lane, moved, err);
-    while (status == TR_OK && lane->posted - lane->done < window &&
-           next_piece(m, lane, &piece)) {
-        status = post(m, lane, &piece, err);
-        lane->posted++;
-        *moved = true;
-    }
-    return status;
-}
-
-static tr_status advance_stage(tr_mpi_mover *m, bool *moved, bool *finished,
-                               tr_error *err) {
-    int members = m->stage.group.count;
-    *moved = *finished = false;
-    tr_status status = advance(m, &m->in, moved, err);
-    if (status == TR_OK) {
-        status = advance(m, &m->out, moved, err);
-    }
-    *finished = m->in.done == m->in.posted && m->out.done == m->out.posted &&
-                m->in.step == members && m->out.step == members;
-    return status;
-}
-
-// A gather's own part goes to its place while the first messages are under way; and so
-// does a reduction's where there is no other.
+// A gather's own part goes to its place; and so does a reduction's where there is no
+// other.
 static void copy_own(const tr_mpi_mover *m) {
     const tr_comm_op *op = &m->stage.task.op;
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
@@ -172,9 +124,97 @@ static void copy_own(const tr_mpi_mover *m) {
     }
 }
 
+static const tr_mpi_pattern gather = {.next = next_gathered};
+static const tr_mpi_pattern tree_gather = {.begin = copy_own, .next = next_gathered};
+static const tr_mpi_pattern sum = {.next = next_summed, .arrived = add_piece};
+
+static const tr_mpi_pattern *pattern_of(const tr_stage *stage) {
+    static const tr_mpi_pattern *const gathers[TR_COMM_ALGORITHMS] = {
+        [TR_COMM_DIRECT] = &gather,
+        [TR_COMM_RING] = &gather,
+        [TR_COMM_TREE] = &tree_gather};
+    static const tr_mpi_pattern *const sums[TR_COMM_ALGORITHMS] = {
+        [TR_COMM_DIRECT] = &sum,
+        [TR_COMM_RING] = &tr__mpi_ring_sum,
+        [TR_COMM_TREE] = &tr__mpi_tree_sum};
+    const tr_comm_op *op = &stage->task.op;
+    return stage->group.count == 1      ? &gather
+           : op->kind == TR_COMM_GATHER ? gathers[op->algorithm]
+                                        : sums[op->algorithm];
+}
+
+// ---- messages
+
+static tr_status post(tr_mpi_mover *m, tr_lane *lane, const tr_mpi_piece *piece,
+                      tr_error *err) {
+    int64_t slot = lane->posted++ % TR_LANE;
+    int tag = tag_of[m->channel];
+    MPI_Request *request = &lane->requests[slot];
+    lane->pieces[slot] = *piece;
+    if (piece->bytes == 0) {
+        *request = MPI_REQUEST_NULL;
+        return TR_OK;
+    }
+    if (lane == &m->out) {
+        tr__comm_count_sent(m->base, &m->stage.task, piece->peer, piece->bytes);
+        return tr__mpi_check(MPI_Isend(piece->memory, piece->bytes, MPI_BYTE,
+                                       piece->peer, tag, m->comm, request),
+                             "MPI_Isend", err);
+    }
+    return tr__mpi_check(MPI_Irecv(piece->memory, piece->bytes, MPI_BYTE, piece->peer,
+                                   tag, m->comm, request),
+                         "MPI_Irecv", err);
+}
+
+static tr_status complete(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
+    while (lane->done < lane->posted) {
+        int64_t slot = lane->done % TR_LANE;
+        int flag = 0;
+        tr_status status = tr__mpi_check(
+            MPI_Test(&lane->requests[slot], &flag, MPI_STATUS_IGNORE), "MPI_Test", err);
+        if (status != TR_OK || !flag) {
+            return status;
+        }
+        if (lane == &m->in && m->pattern->arrived) {
+            m->pattern->arrived(m, &lane->pieces[slot]);
+        }
+        lane->done++;
+        *moved = true;
+    }
+    return TR_OK;
+}
+
+static tr_status advance(tr_mpi_mover *m, tr_lane *lane, bool *moved, tr_error *err) {
+    tr_mpi_piece piece;
+    tr_status status = complete(m, lane, moved, err);
+    while (status == TR_OK && lane->posted - lane->done < TR_LANE &&
+           m->pattern->next(m, lane, &piece)) {
+        status = post(m, lane, &piece, err);
+        *moved = true;
+    }
+    return status;
+}
+
+static tr_status advance_stage(tr_mpi_mover *m, bool *moved, bool *finished,
+                               tr_error *err) {
+    *moved = *finished = false;
+    tr_status status = advance(m, &m->in, moved, err);
+    if (status == TR_OK) {
+        status = advance(m, &m->out, moved, err);
+    }
+    *finished = m->in.over && m->in.done == m->in.posted && m->out.over &&
+                m->out.done == m->out.posted;
+    return status;
+}
+
+// What is copied is copied while the first messages are under way.
 static tr_status begin_stage(tr_mpi_mover *m, tr_error *err) {
     bool moved, finished;
-    m->in = m->out = (tr_lane){.step = 1};
+    m->in = m->out = (tr_lane){0};
+    m->pattern = pattern_of(&m->stage);
+    if (m->pattern->begin) {
+        m->pattern->begin(m);
+    }
     tr_status status = advance_stage(m, &moved, &finished, err);
     if (status == TR_OK) {
         copy_own(m);
@@ -218,6 +258,11 @@ tr_status tr__mover_join(tr_mpi_mover *m, const tr_comm_group *group, tr_error *
 tr_status tr__mover_begin(tr_mpi_mover *m, const tr_task *task, tr_error *err) {
     if (task->op.kind == TR_COMM_REDUCE && !m->base->places[m->channel].chunks) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its chunks");
+    }
+    if (!tr__task_is_possible(task)) {
+        return tr_fail(err, TR_INTERNAL,
+                       "a reduction of %lld elements is too large for a tree",
+                       (long long)task->op.count);
     }
     tr_status status = tr__mover_join(m, &task->op.group, err);
     if (status == TR_OK) {

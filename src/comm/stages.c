@@ -98,6 +98,9 @@ tr_status tr__stages_begin(tr_stages *s, const tr_comm *comm, const tr_stage *wh
     *s = (tr_stages){.whole = *whole,
                      .near = near ? op->near : 1,
                      .sums = comm->places[op->channel].sums};
+    if (near) {
+        s->whole.task.op.algorithm = TR_COMM_DIRECT; // of each stage
+    }
     s->nodes = whole->group.count / s->near;
     s->node = whole->member / s->near;
     s->place = whole->member % s->near;

@@ -83,6 +83,8 @@ int64_t tr__comm_slot_bytes(int64_t ranks);
 
 // The part of a task that is member `member`'s.
 void tr__task_part(const tr_task *task, int member, int64_t *first, int64_t *part);
+// Can its algorithm do it?
+bool tr__task_is_possible(const tr_task *task);
 
 // Finds who shares this rank's machine, and sets `local`, `local_rank`, `node_ranks`
 // and `threads`, the threads that each rank has to itself. Collective.

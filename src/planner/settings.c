@@ -3,6 +3,7 @@
 #include "planner/settings.h"
 
 #include "base/checked.h"
+#include "plan/flow/algorithm.h"
 #include "plan/print/print.h"
 #include "plan/schedules/schedule.h"
 #include "planner/settings_mesh.h"
@@ -99,6 +100,14 @@ static int64_t get_hierarchical(const tr_point *p) {
 
 static void set_hierarchical(tr_point *p, int64_t value) {
     p->plan.hierarchical = value != 0;
+}
+
+static int64_t get_exchange_algorithm(const tr_point *p) {
+    return p->plan.algorithm;
+}
+
+static void set_exchange_algorithm(tr_point *p, int64_t value) {
+    p->plan.algorithm = (tr_exchange_algorithm)value;
 }
 
 // ---- placement
@@ -339,6 +348,8 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
                                .agreed = true},
     [TR_SETTING_HIERARCHICAL] = {"execution.hierarchical", TR_YES, FIELD(hierarchical),
                                  .agreed = true},
+    [TR_SETTING_EXCHANGE_ALGORITHM] = {"execution.exchange_algorithm", TR_ALGORITHM,
+                                       FIELD(exchange_algorithm), .agreed = true},
     [TR_SETTING_REPRODUCIBLE] = {"execution.reproducible", TR_YES, FIELD(reproducible)},
     [TR_SETTING_THREADS] = {"execution.threads", TR_COUNT, FIELD(threads),
                             .decided = "the size of the work, and the cores"},
@@ -368,6 +379,8 @@ void tr__plan_setting_show(const tr_plan_setting *setting, int64_t value, char *
         }
     } else if (setting->kind == TR_ORDER) {
         snprintf(dst, size, "%s", tr__pipeline_names[value]);
+    } else if (setting->kind == TR_ALGORITHM) {
+        snprintf(dst, size, "%s", tr__algorithm_name((tr_exchange_algorithm)value));
     } else if (setting->kind == TR_YES) {
         snprintf(dst, size, "%s", value ? "true" : "false");
     } else {

@@ -109,8 +109,8 @@ tr_status tr__run_resolve_placement(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_batches(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_precision(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_recompute(tr_run *run, tr_error *err);
-// Which ranks share a node, and whether exchanges go by nodes.
-void tr__run_resolve_nodes(tr_run *run);
+// Which ranks share a node, and how they exchange.
+tr_status tr__run_resolve_nodes(tr_run *run, tr_error *err);
 // The schedule of the pipeline, and parts of the model on each stage.
 tr_status tr__run_resolve_pipeline(tr_run *run, tr_error *err);
 // What the file says of them, for several stages. TR_USAGE.

@@ -1,6 +1,7 @@
 #include "sim/cost.h"
 
 #include "base/checked.h"
+#include "plan/flow/algorithm.h"
 
 #include <math.h>
 
@@ -23,12 +24,23 @@ tr_share tr__machine_share(const tr_machine *machine, int64_t ranks,
     return share;
 }
 
+static tr_link_figures link_of(const tr_machine *m, tr_way way) {
+    const tr_link_figures link = {m->way[way].rate *
+                                      tr__reached_share(m->reached.way[way].share),
+                                  m->reached.way[way].half, m->way[way].latency};
+    return link;
+}
+
+void tr__machine_links(const tr_machine *machine, tr_plan_request *request) {
+    request->inside = link_of(machine, TR_WAY_INSIDE);
+    request->between = link_of(machine, TR_WAY_BETWEEN);
+    request->shared_between = machine->shared_between;
+}
+
 // Bytes a second on a way, in messages of so many.
 static double way_rate(const tr_share *share, tr_way way, double message) {
-    const tr_machine *m = share->machine;
-    double part = tr__reached_share(m->reached.way[way].share);
-    double half = m->reached.way[way].half;
-    return m->way[way].rate * part * (half > 0 ? message / (message + half) : 1);
+    tr_link_figures link = link_of(share->machine, way);
+    return tr__link_rate(&link, message);
 }
 
 // ---- computing
@@ -253,50 +265,14 @@ double tr__move_seconds(const tr_share *share, const tr_plan *plan,
 
 // ---- messages
 
-// `peers` messages' worth of `bytes` each, one after the other: a few are under way at
-// a time, which hides the latency of those that are long enough.
-static double direct_way(const tr_share *share, tr_way way, int64_t peers,
-                         double bytes) {
-    double messages = fmax(1, ceil(bytes / TR_COMM_CHUNK));
-    double rate = way_rate(share, way, bytes / messages);
-    double latency = share->machine->way[way].latency;
-    double each = fmax(bytes / messages / rate, latency / TR_COMM_WINDOW);
-    return peers > 0 && bytes > 0 ? latency + (double)peers * messages * each : 0;
-}
-
-// Members of the group on one node, where ranks follow each other.
-static int64_t on_node(const tr_share *share, const tr_transfer *t) {
-    if (t->pair) {
-        int64_t node = tr__max_i64(1, share->sharers);
-        return t->first / node == (t->first + t->stride) / node ? 2 : 1;
-    }
-    return tr__min_i64(t->members, tr__max_i64(1, share->sharers / t->stride));
-}
-
-// The busiest rank is one with a whole part: in a gather it sends its own to each of
-// the others, in a reduction it receives its own from each of them.
-static double direct(const tr_share *share, const tr_transfer *t) {
-    double part = (double)(tr__min_i64(t->shard, t->count) * t->bytes);
-    int64_t near = on_node(share, t);
-    return direct_way(share, TR_WAY_INSIDE, near - 1, part) +
-           direct_way(share, TR_WAY_BETWEEN, t->members - near, part);
-}
-
-// Stage after stage (comm/stages.h): in a gather, parts go to other nodes and then,
-// those of each node after those of another, on each node; in a reduction, slice by
-// slice, the other way round.
-static double by_nodes(const tr_share *share, const tr_transfer *t) {
-    const tr_comm_room room = {
-        .ranks = share->ranks, .node_ranks = t->node_ranks, .by_nodes = true};
-    int64_t nodes = t->members / t->near;
-    int64_t longest = tr__min_i64(t->shard, t->count) * t->bytes, slices = 1;
-    if (t->kind == TR_COMM_REDUCE && longest > 0) {
-        slices = tr__ceil_div(longest, tr__comm_sums_bytes(&room) / nodes);
-    }
-    double some = (double)longest / (double)slices;
-    double inside = direct_way(share, TR_WAY_INSIDE, t->near - 1, some);
-    double between = direct_way(share, TR_WAY_BETWEEN, nodes - 1, some);
-    return (double)slices * ((double)nodes * inside + between);
+static tr_links links_of(const tr_share *share) {
+    tr_plan_request r = {0};
+    tr__machine_links(share->machine, &r);
+    return (tr_links){.inside = r.inside,
+                      .between = r.between,
+                      .shared_between = r.shared_between,
+                      .node_ranks = share->sharers,
+                      .ranks = share->ranks};
 }
 
 static double halvings(double count) {
@@ -320,7 +296,8 @@ static bool is_message(const tr_transfer *t) {
 }
 
 static double message_seconds(const tr_share *share, const tr_transfer *t) {
-    tr_way way = on_node(share, t) == 2 ? TR_WAY_INSIDE : TR_WAY_BETWEEN;
+    tr_way way =
+        tr__transfer_on_node(t, share->sharers) == 2 ? TR_WAY_INSIDE : TR_WAY_BETWEEN;
     double bytes = (double)t->count * (double)t->bytes;
     return share->machine->way[way].latency + bytes / way_rate(share, way, bytes);
 }
@@ -331,7 +308,7 @@ static double message_seconds(const tr_share *share, const tr_transfer *t) {
 static double by_library(const tr_share *share, const tr_transfer *t) {
     const tr_machine *m = share->machine;
     double whole = (double)t->count * (double)t->bytes;
-    int64_t near = on_node(share, t);
+    int64_t near = tr__transfer_on_node(t, share->sharers);
     double n = (double)near, nodes = (double)tr__ceil_div(t->members, near);
     double seconds = 0, latency = 0;
     if (n > 1) {
@@ -365,7 +342,7 @@ double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) 
     if (share->machine->exchange == TR_EXCHANGE_NCCL) {
         return by_library(share, transfer);
     }
-    double messages =
-        transfer->near > 1 ? by_nodes(share, transfer) : direct(share, transfer);
+    const tr_links links = links_of(share);
+    double messages = tr__algorithm_seconds(&links, transfer);
     return transfer->away ? fmax(messages, ferried(share, transfer)) : messages;
 }

@@ -4,6 +4,7 @@
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "config/config.h"
+#include "plan/flow/algorithm.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static const char *const op_names[TR_RATED_OPS] = {
 #undef TR_RATED_OP_NAME
 };
 
-static const char *const exchanges[] = {"auto", "direct", "hierarchical", "nccl", NULL};
+static const char *const exchanges[] = {"auto", TR_EXCHANGE_NAMES, "nccl", NULL};
 
 #define PER_SECOND .types = TR_KEY_NUMBER | TR_KEY_SIZE, .min = 1, .max = 1e30
 #define SECONDS    .types = TR_KEY_NUMBER, .min = 0, .max = 3600, .fallback = "0"
@@ -77,6 +78,10 @@ static const tr_key fixed_keys[] = {
      .choices = exchanges,
      .fallback = "\"auto\"",
      .doc = "how ranks exchange"},
+    {.path = "link.between.shared",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "one rank of a node that sends alone gets the rate of all"},
     {.path = "host.bytes", PER_SECOND, .doc = "a node's host memory, bytes/s"},
     {.path = "host.is_device",
      .types = TR_KEY_BOOL,
@@ -185,6 +190,7 @@ static tr_status read_rest(const tr_config *config, tr_machine *m, tr_error *err
     m->copy_interference = tr__config_number(config, "copy.interference");
     m->nvme_interference = tr__config_number(config, "nvme.interference");
     m->exchange = exchange_of(tr__config_text(config, "link.exchange"));
+    m->shared_between = tr__config_bool(config, "link.between.shared");
     bool known = tr__config_is_set(config, "fingerprint");
     m->host_is_device = tr__config_is_set(config, "host.is_device")
                             ? tr__config_bool(config, "host.is_device")

@@ -45,14 +45,10 @@ typedef enum tr_rated_op {
         TR_RATED_OPS
 } tr_rated_op;
 
-// How ranks exchange what all of them need.
-typedef enum tr_exchange_method {
-    TR_EXCHANGE_OPEN,         // as the plan has it, which is free to choose
-    TR_EXCHANGE_DIRECT,       // every rank with every other (comm/mpi_move.h)
-    TR_EXCHANGE_HIERARCHICAL, // on a node, then once between nodes (comm/stages.h)
-    TR_EXCHANGE_NCCL,         // by a library of collectives
-    TR_EXCHANGE_METHODS
-} tr_exchange_method;
+// How ranks exchange what all of them need: a tr_exchange_algorithm, of which AUTO is
+// as the plan has it; or by a library of collectives.
+typedef int tr_exchange_method;
+enum { TR_EXCHANGE_NCCL = TR_EXCHANGE_ALGORITHMS, TR_EXCHANGE_METHODS };
 
 #define TR_INTERFERENCE_MOST 0.9 // of what one thing may take from another
 
@@ -84,7 +80,8 @@ struct tr_machine {
         double latency; // seconds
     } way[TR_WAYS];
     tr_exchange_method exchange;
-    double host_rate; // bytes a second of a node's host memory; 0: not said
+    bool shared_between; // as in the request
+    double host_rate;    // bytes a second of a node's host memory; 0: not said
     // The host's processors are the device: what is of the host's stream is then worked
     // off in the order of the compute stream.
     bool host_is_device;
@@ -106,6 +103,8 @@ tr_status tr__machine_print(const tr_machine *machine, const char *const *source
                             size_t count, FILE *to, tr_error *err);
 // Matrix products a second of one rank in that type.
 double tr__machine_flops(const tr_machine *machine, tr_dtype compute);
+// The links, for the request of a plan (sim/cost.c).
+void tr__machine_links(const tr_machine *machine, tr_plan_request *request);
 const char *tr__rated_op_name(tr_rated_op op);
 const char *tr__exchange_name(tr_exchange_method method); // "direct"
 // The op of that name; TR_RATED_OPS: none of them.

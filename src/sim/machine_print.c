@@ -79,6 +79,9 @@ static void write_ways(const tr_machine *m, const char *group, double interferen
             tr__json_put_open(to, names[i], '{');
             tr__json_put_digits(to, "bytes", m->way[first_way + i].rate, 4);
             tr__json_put_digits(to, "latency", m->way[first_way + i].latency, 3);
+            if (first_way + i == TR_WAY_BETWEEN && m->shared_between) {
+                tr__json_put_bool(to, "shared", true);
+            }
             tr__json_close(to, '}');
         }
     }

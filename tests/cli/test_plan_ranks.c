@@ -315,8 +315,67 @@ static void test_nodes_of_the_machine(void **state) {
     }
 }
 
+// How many exchanges of four ranks, two on a node, are by this algorithm.
+static int64_t exchanges_of(void *const *state, const char *set, const char *name,
+                            int64_t *all) {
+    json_t *json = succeed_json(state, LIST("plan", "run.json", "--json", "--ranks",
+                                            "4", "--machine", "machine.json", "--set",
+                                            "zero_optimization.stage=3", "--set", set));
+    const json_t *said = json_object_get(json, "exchanges");
+    int64_t count = number(said, name);
+    *all = number(said, "direct") + number(said, "hierarchical") +
+           number(said, "ring") + number(said, "tree");
+    json_decref(json);
+    return count;
+}
+
+// Each exchange as is fastest on the machine, unless the run file or the machine's says
+// one of them.
+static void test_algorithms(void **state) {
+    static const char fast[] = "\"bytes\": 1e11";
+    static const char slow[] = "\"bytes\": 1e8, \"shared\": true";
+    static const char far[] = "\"bytes\": 1e11, \"latency\": 0.01";
+    int64_t all;
+    write_run(state);
+    // A ring sends to the other node by one rank of each, at twice the rate; but on a
+    // node that is fast, parts that have come there once are faster.
+    write_machine(state, "auto", "\"bytes\": 2e8", slow);
+    assert_true(exchanges_of(state, "steps=1", "ring", &all) > 0);
+    write_machine(state, "auto", fast, slow);
+    assert_int_equal(exchanges_of(state, "steps=1", "hierarchical", &all), all);
+    assert_true(all > 0);
+    write_machine(state, "auto", fast, far);
+    assert_int_equal(exchanges_of(state, "steps=1", "ring", &all), 0);
+    write_machine(state, "ring", fast, far);
+    assert_int_equal(exchanges_of(state, "steps=1", "ring", &all), all);
+    assert_int_equal(
+        exchanges_of(state, "execution.exchange_algorithm=direct", "direct", &all),
+        all);
+    assert_int_equal(
+        exchanges_of(state, "execution.hierarchical=false", "direct", &all), all);
+    // Sums that are too large for a tree are made as without.
+    int64_t trees =
+        exchanges_of(state, "execution.exchange_algorithm=tree", "tree", &all);
+    assert_true(trees > 0 && trees < all);
+    char *text = succeed(state, LIST("plan", "run.json", "--ranks", "4", "--set",
+                                     "execution.exchange_algorithm=ring"));
+    assert_says(text, "exchanges of a step: ");
+    assert_says(text, " ring\n");
+    free(text);
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--ranks", "4", "--set",
+                   "execution.exchange_algorithm=direct", "--set",
+                   "execution.hierarchical=true"),
+              2, LIST("exchange_algorithm is \"direct\"", "leave one of them out"));
+    fail_with(state, NULL,
+              LIST("plan", "run.json", "--ranks", "4", "--set",
+                   "execution.exchange_algorithm=star"),
+              2, LIST("execution.exchange_algorithm", "\"ring\""));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(test_algorithms),
         TEST(test_alone),
         TEST(test_stages),
         TEST(test_waves),

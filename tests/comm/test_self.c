@@ -81,7 +81,8 @@ static void test_gather(void **state) {
                      false,
                      {0},
                      TR_COMM_RANKS,
-                     1};
+                     1,
+                     TR_COMM_DIRECT};
     int64_t before = tr__comm_newest(comm, TR_COMM_RANKS);
     assert_int_equal(tr__comm_start(comm, &op), before + 1);
     assert_int_equal(all[0], 7); // in place: it lies there already
@@ -105,7 +106,8 @@ static void test_reduce(void **state) {
                      false,
                      {0},
                      TR_COMM_RANKS,
-                     1};
+                     1,
+                     TR_COMM_DIRECT};
     tr__comm_start(comm, &op);
     assert_true(recv[0] == 11 && recv[4] == 15 && recv[5] == 99);
     op.add = false;
@@ -132,7 +134,8 @@ static void test_integers_wrap(void **state) {
                      false,
                      {0},
                      TR_COMM_RANKS,
-                     1};
+                     1,
+                     TR_COMM_DIRECT};
     tr__comm_start(*state, &op);
     assert_true(recv == INT64_MIN);
 }
@@ -163,8 +166,9 @@ static void test_halves_round(void **state) {
             recv[i] = cases[c].b;
         }
         tr__add_to(cases[c].type, sum, send, recv, RUN);
-        tr_comm_op op = {TR_COMM_REDUCE, cases[c].type, RUN, RUN,           send, recv,
-                         true,           false,         {0}, TR_COMM_RANKS, 1};
+        tr_comm_op op = {
+            TR_COMM_REDUCE, cases[c].type, RUN, RUN,           send, recv,
+            true,           false,         {0}, TR_COMM_RANKS, 1,    TR_COMM_DIRECT};
         tr__comm_start(*state, &op);
         for (int i = 0; i < RUN; i++) {
             assert_int_equal(recv[i], cases[c].sum);
@@ -180,8 +184,18 @@ static void test_halves_stay_infinite(void **state) {
     for (int t = 0; t < 2; t++) {
         uint16_t send[2] = {infinite[t], infinite[t]};
         uint16_t recv[2] = {0, infinite[t] | 0x8000};
-        tr_comm_op op = {TR_COMM_REDUCE, types[t], 2, 2, send, recv, true, false, {0},
-                         TR_COMM_RANKS,  1};
+        tr_comm_op op = {TR_COMM_REDUCE,
+                         types[t],
+                         2,
+                         2,
+                         send,
+                         recv,
+                         true,
+                         false,
+                         {0},
+                         TR_COMM_RANKS,
+                         1,
+                         TR_COMM_DIRECT};
         tr__comm_start(*state, &op);
         assert_int_equal(recv[0], infinite[t]);
         assert_true((recv[1] & 0x7FFF) > infinite[t]); // not a number

@@ -104,7 +104,7 @@ static void test_values(void **state) {
     assert_true(m->way[TR_WAY_NVME_READ].rate == 8);
     assert_true(m->way[TR_WAY_NVME_WRITE].rate == 9);
     assert_true(m->level_limit == 0 && m->workers == 0);
-    assert_int_equal(m->exchange, TR_EXCHANGE_OPEN);
+    assert_int_equal(m->exchange, TR_EXCHANGE_AUTO);
     tr_machine_close(m);
 }
 

@@ -406,6 +406,54 @@ static void test_exchanges(void **state) {
     assert_near(transfer_seconds(slow, 8, slices), 3 * (8 + 8 * 2), nearly);
 }
 
+static const char shared[] = ", \"link\": {\"inside\": {\"bytes\": 1000}, \"between\": "
+                             "{\"bytes\": 100, \"shared\": true}}";
+
+static void test_exchanges_around_a_ring(void **state) {
+    (void)state;
+    tr_transfer ring = {.kind = TR_COMM_GATHER,
+                        .count = 2000,
+                        .shard = 250,
+                        .bytes = 4,
+                        .algorithm = TR_EXCHANGE_RING};
+    // 1,000 bytes seven times over the slowest link; alone, it has the rate of four.
+    assert_near(transfer_seconds(direct, 8, ring), 70, nearly);
+    assert_near(transfer_seconds(shared, 8, ring), 17.5, nearly);
+    ring.kind = TR_COMM_REDUCE;
+    assert_near(transfer_seconds(shared, 8, ring), 17.5, nearly);
+    // On one node; and where every message is late, they wait for each other.
+    assert_near(transfer_seconds(direct, 4, ring), 3, nearly);
+    ring.members = 4;
+    assert_near(transfer_seconds(late, 4, ring), 3 * (8 + 1), nearly);
+    // 16 chunks of a part are sent on before all of it is there: three times 16, each a
+    // quarter of 8. A sum goes around with two of them at a time.
+    static const char quick[] = ", \"link\": {\"inside\": {\"bytes\": 1e30, "
+                                "\"latency\": 8}}";
+    ring.kind = TR_COMM_GATHER;
+    ring.shard = 1 << 20;
+    ring.count = 1 << 22;
+    assert_near(transfer_seconds(quick, 4, ring), 8 + 3 * 16 * 2, nearly);
+    ring.kind = TR_COMM_REDUCE;
+    assert_near(transfer_seconds(quick, 4, ring), 8 * 3 * 8, nearly);
+}
+
+static void test_exchanges_along_a_tree(void **state) {
+    (void)state;
+    tr_transfer tree_of_8 = {.kind = TR_COMM_GATHER,
+                             .count = 2000,
+                             .shard = 250,
+                             .bytes = 4,
+                             .algorithm = TR_EXCHANGE_TREE};
+    // 1, 2 and 4 parts of 1,000 bytes, of some rank to another node; or on one.
+    assert_near(transfer_seconds(direct, 8, tree_of_8), 70, nearly);
+    tree_of_8.members = 4;
+    assert_near(transfer_seconds(late, 4, tree_of_8), 8 + 1 + 8 + 2, nearly);
+    tree_of_8.members = 3; // the second round has one part
+    assert_near(transfer_seconds(late, 4, tree_of_8), 8 + 1 + 8 + 1, nearly);
+    tree_of_8.kind = TR_COMM_REDUCE;
+    assert_near(transfer_seconds(late, 4, tree_of_8), 8 + 1 + 8 + 1, nearly);
+}
+
 static void test_exchanges_of_some(void **state) {
     (void)state;
     // Shorter than a shard: the first rank has it all.
@@ -464,6 +512,7 @@ static tr_plan_request some_request(const tr_model *model, int index) {
     request.sums = index == 4 ? TR_BF16 : TR_NONE;
     request.node_ranks = 3;
     request.hierarchical = index % 4 == 0;
+    request.algorithm = (tr_exchange_algorithm)(index % TR_EXCHANGE_ALGORITHMS);
     return request;
 }
 
@@ -570,6 +619,7 @@ static void test_between_nodes(void **state) {
     tr_model *model = test_model_small_gpt2(0);
     for (int index = 0; index < PLANS; index += 2) {
         tr_plan_request request = some_request(model, index);
+        request.algorithm = TR_EXCHANGE_AUTO;
         request.hierarchical = true;
         double by_nodes = sent_between(request);
         request.hierarchical = false;
@@ -682,6 +732,8 @@ int main(void) {
         cmocka_unit_test(test_no_overlap),
         cmocka_unit_test(test_four_ranks),
         cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_exchanges_around_a_ring),
+        cmocka_unit_test(test_exchanges_along_a_tree),
         cmocka_unit_test(test_exchanges_of_some),
         cmocka_unit_test(test_exchanges_by_the_host),
         cmocka_unit_test(test_better_is_faster),

@@ -52,6 +52,24 @@ typedef enum tr_pipeline_order {
     TR_PIPELINE_V
 } tr_pipeline_order;
 
+// How ranks exchange what all of them need (docs/distributed.md).
+typedef enum tr_exchange_algorithm {
+    TR_EXCHANGE_AUTO,         // the plan chooses, exchange by exchange
+    TR_EXCHANGE_DIRECT,       // each rank with every other
+    TR_EXCHANGE_HIERARCHICAL, // on a node, then once between nodes
+    TR_EXCHANGE_RING,         // from each rank to the next one, around a ring
+    TR_EXCHANGE_TREE,         // in few rounds, of messages that double
+    TR_EXCHANGE_ALGORITHMS
+} tr_exchange_algorithm;
+
+// What one rank sends, and at the same time receives, when all ranks do. Messages of b
+// bytes get b / (b + half) of the rate. rate 0: not known.
+typedef struct tr_link_figures {
+    double rate;    // bytes a second
+    double half;    // bytes
+    double latency; // seconds of a message
+} tr_link_figures;
+
 // A plan is a function of this request alone. Counts are in samples.
 typedef struct tr_plan_request {
     const tr_model *model;      // must outlive the plan
@@ -182,6 +200,13 @@ typedef struct tr_plan_request {
     // first, and then once between nodes. Otherwise every member exchanges with every
     // other. Reproducible runs do not make floating-point sums of ranks in this way.
     bool hierarchical;
+    // AUTO: each exchange takes what is fastest by `links`, or, where these are not
+    // known, what `hierarchical` says. Otherwise all take this one, except those for
+    // which it is not possible. Reproducible runs make floating-point sums directly.
+    tr_exchange_algorithm algorithm;
+    tr_link_figures inside, between; // on a node, between nodes
+    // One rank of a node that sends alone gets what all of them get together.
+    bool shared_between;
     // planned for another machine, and not to be run: it may have what the backend
     // cannot run yet
     bool elsewhere;

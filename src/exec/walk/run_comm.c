@@ -1,7 +1,7 @@
 // Steps that the ranks of a group take together: by messages; or, in a queue of the
 // device, by themselves.
 #include "exec/walk.h"
-#include "plan/flow/work.h"
+#include "plan/flow/algorithm.h"
 
 // A fault of a message comes up where somebody waits. In the data stream the walk does.
 static tr_status start(const tr_work *work, const tr_plan_step *step,
@@ -28,6 +28,8 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
     const tr_executor *ex = work->ex;
     const tr_exchange *e = &step->payload.exchange;
     const tr_step_operand *recv = tr__step_operand(ex->plan, step, TR_EXCHANGE_RECEIVE);
+    tr_transfer transfer = {0};
+    tr__step_transfer(ex->plan, step, &transfer);
     tr_comm_op op = {.kind = e->kind,
                      .type = e->type,
                      .count = e->count,
@@ -36,8 +38,9 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step) {
                      .recv = tr__operand_reached(ex, recv),
                      .add = recv->mode == TR_ACCESS_ADD,
                      .channel = tr__stream_channel(step->stream),
-                     .away = tr__exchange_is_away(ex->plan, step),
-                     .near = (int)tr__exchange_near(ex->plan, step)};
+                     .away = transfer.away,
+                     .near = (int)transfer.near,
+                     .algorithm = tr__algorithm_of_op(transfer.algorithm)};
     const tr_mesh *mesh = &ex->plan->request.mesh;
     tr_status status = TR_OK;
     if (tr__exchange_is_pair(e)) {

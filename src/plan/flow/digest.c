@@ -1,6 +1,6 @@
 // What the ranks of a group must do alike, as one number.
 #include "base/hash.h"
-#include "plan/flow/work.h"
+#include "plan/flow/algorithm.h"
 
 static uint64_t add(uint64_t hash, int64_t number) {
     return tr__hash_more(hash, &number, sizeof number);
@@ -29,9 +29,20 @@ static bool is_of_data_rank(const tr_exchange *e) {
     return e->group != TR_ON_DATA && e->part == TR_PART_GRAD;
 }
 
-static void add_step(const tr_plan_step *step, tr_plan_digest *digest) {
-    const tr_exchange *e = &step->payload.exchange;
+// Ranks that exchange do so by one algorithm, on as many nodes.
+static uint64_t hash_of(const tr_plan *plan, const tr_plan_step *step) {
     uint64_t hash = tr__exchange_hash(step);
+    tr_transfer transfer;
+    if (hash == 0 || !tr__step_transfer(plan, step, &transfer)) {
+        return 0;
+    }
+    return add(add(hash, transfer.algorithm), transfer.near);
+}
+
+static void add_step(const tr_plan *plan, const tr_plan_step *step,
+                     tr_plan_digest *digest) {
+    const tr_exchange *e = &step->payload.exchange;
+    uint64_t hash = hash_of(plan, step);
     if (hash != 0 && !tr__exchange_is_pair(e)) {
         uint64_t *group = &digest->of_group[e->group & TR_ON_ALL];
         *group = tr__hash_more(*group, &hash, sizeof hash);
@@ -56,7 +67,7 @@ void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest) {
         }
         digest->all = add(digest->all, s);
         for (size_t i = 0; i < sequence->count; i++) {
-            add_step(&sequence->steps[i], digest);
+            add_step(plan, &sequence->steps[i], digest);
         }
     }
 }

@@ -31,13 +31,15 @@ typedef struct tr_plan_state {
     int64_t offset; // bytes, in the buffer of the unit's states
 } tr_plan_state;
 
-// Bytes that this rank sends in one optimizer step.
+// Bytes that this rank sends in one optimizer step, and its exchanges of several ranks,
+// messages of stages left out.
 typedef struct tr_traffic {
     int64_t gather, reduce;
-    int64_t between;     // of both, what goes to other nodes
-    int64_t device_host; // both ways
-    int64_t reached;     // tr_reach of all steps
-    int64_t nvme;        // read and written, whole blocks
+    int64_t between;                           // of both, what goes to other nodes
+    int64_t exchanges[TR_EXCHANGE_ALGORITHMS]; // how many
+    int64_t device_host;                       // both ways
+    int64_t reached;                           // tr_reach of all steps
+    int64_t nvme;                              // read and written, whole blocks
 } tr_traffic;
 
 // What a rank of a stage of the pipeline takes and computes in a step; and, of a step

@@ -1,4 +1,4 @@
-#include "plan/flow/work.h"
+#include "plan/flow/algorithm.h"
 
 #include "backend/backend.h"
 #include "base/checked.h"
@@ -124,15 +124,19 @@ static int64_t stride_of(const tr_plan *plan, const tr_exchange *e) {
                                     : apart;
 }
 
-// A sum of integers has the same bits in every order; others keep the one that a run on
-// any nodes has.
-int64_t tr__exchange_near(const tr_plan *plan, const tr_plan_step *step) {
-    const tr_plan_request *r = &plan->request;
-    const tr_exchange *e = &step->payload.exchange;
-    bool by_devices = r->peers && step->stream == TR_STREAM_COMM;
-    bool rounds = e->kind == TR_COMM_REDUCE && e->type != TR_COMM_I64;
-    if (!r->hierarchical || tr__exchange_is_pair(e) || by_devices ||
-        (r->reproducible && rounds)) {
+// A sum of integers has the same bits in every order; others keep, in a reproducible
+// run, the one that a run on any nodes has.
+static bool rounds(const tr_exchange *e) {
+    return e->kind == TR_COMM_REDUCE && e->type != TR_COMM_I64;
+}
+
+static bool is_by_devices(const tr_plan *plan, const tr_plan_step *step) {
+    return plan->request.peers && step->stream == TR_STREAM_COMM;
+}
+
+// Members that could exchange on their node first (tr_comm_op.near); 1: none.
+static int64_t near_of(const tr_plan_request *r, const tr_exchange *e) {
+    if (!r->hierarchical || tr__exchange_is_pair(e) || (r->reproducible && rounds(e))) {
         return 1;
     }
     int64_t near = tr__mesh_near(&r->mesh, e->group, r->node_ranks);
@@ -157,8 +161,13 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
         .member = tr__exchange_member(plan, e),
         .stride = stride_of(plan, e),
         .first = tr__mesh_rank_of(mesh, e->group, tr__min_i64(e->from, e->to)),
-        .near = tr__exchange_near(plan, step),
+        .near = 1,
+        .algorithm = TR_EXCHANGE_DIRECT,
         .node_ranks = plan->request.node_ranks};
+    if (!is_by_devices(plan, step)) {
+        tr__algorithm_choose(&plan->request, rounds(e), near_of(&plan->request, e),
+                             out);
+    }
     return true;
 }
 
@@ -181,8 +190,15 @@ static int64_t parts_in_place(const tr_transfer *t) {
     return elements;
 }
 
+static bool is_in_rounds(const tr_transfer *t) {
+    return t->algorithm == TR_EXCHANGE_RING || t->algorithm == TR_EXCHANGE_TREE;
+}
+
 // On its node, a member with near ones hands on what all of its place have.
 int64_t tr__transfer_sent(const tr_transfer *t) {
+    if (is_in_rounds(t)) {
+        return tr__algorithm_sent(t);
+    }
     int64_t elements = t->kind == TR_COMM_GATHER
                            ? (t->members / t->near - 1) * own_part(t) +
                                  (t->near - 1) * parts_in_place(t)
@@ -194,6 +210,9 @@ int64_t tr__transfer_between(const tr_transfer *t) {
     int64_t node = t->node_ranks, elements = 0;
     if (node == 0) {
         return 0;
+    }
+    if (is_in_rounds(t)) {
+        return tr__algorithm_between(t);
     }
     if (t->near > 1) {
         elements = t->kind == TR_COMM_GATHER ? (t->members / t->near - 1) * own_part(t)

@@ -34,6 +34,7 @@ typedef struct tr_transfer {
     // The group: its ranks, which of them this plan's is, how far two neighbours are
     // apart, and the first one's rank.
     int64_t members, member, stride, first;
+    tr_exchange_algorithm algorithm;
     int64_t near;       // members that exchange on their node first; 1: none do
     int64_t node_ranks; // on each node; 0: all are on one
 } tr_transfer;
@@ -48,15 +49,11 @@ int64_t tr__exchange_member(const tr_plan *plan, const tr_exchange *exchange);
 // Is some of what a step exchanges in a device's memory that messages do not reach?
 // Then it is ferried (tr_comm_ferry).
 bool tr__exchange_is_away(const tr_plan *plan, const tr_plan_step *step);
-// Members of the step's group that exchange on their node first (tr_comm_op.near); 1:
-// none do.
-int64_t tr__exchange_near(const tr_plan *plan, const tr_plan_step *step);
 // Of an exchange: all in which the ranks of its group have to agree. 0: it is none.
 uint64_t tr__exchange_hash(const tr_plan_step *step);
 // The operation that a step starts; false: none.
 bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step, tr_transfer *out);
-// Bytes that this plan's rank sends: in a gather its part to every other rank, in a
-// reduction every other rank's part.
+// Bytes that this plan's rank sends.
 int64_t tr__transfer_sent(const tr_transfer *transfer);
 // Those of them that go to other nodes.
 int64_t tr__transfer_between(const tr_transfer *transfer);

@@ -10,6 +10,7 @@ static void count_transfer(tr_plan *plan, const tr_plan_step *step) {
         *(gather ? &plan->traffic.gather : &plan->traffic.reduce) +=
             tr__transfer_sent(&transfer);
         plan->traffic.between += tr__transfer_between(&transfer);
+        plan->traffic.exchanges[transfer.algorithm] += !transfer.pair;
     }
 }
 

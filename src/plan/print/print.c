@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/quantized.h"
 #include "base/text.h"
+#include "plan/flow/algorithm.h"
 #include "plan/flow/choices.h"
 #include "plan/flow/fp8.h"
 
@@ -375,6 +376,24 @@ static void print_nodes(const tr_plan *plan, FILE *to) {
     }
 }
 
+// "12 direct, 4 ring", where not all of them are as the nodes' line says.
+static void print_exchanges(const tr_plan *plan, FILE *to) {
+    const int64_t *count = plan->traffic.exchanges;
+    const char *between = "";
+    if (count[TR_EXCHANGE_RING] + count[TR_EXCHANGE_TREE] == 0) {
+        return;
+    }
+    fprintf(to, "exchanges of a step: ");
+    for (int a = TR_EXCHANGE_DIRECT; a < TR_EXCHANGE_ALGORITHMS; a++) {
+        if (count[a] > 0) {
+            fprintf(to, "%s%" PRId64 " %s", between, count[a],
+                    tr__algorithm_name((tr_exchange_algorithm)a));
+            between = ", ";
+        }
+    }
+    fputc('\n', to);
+}
+
 // As papers count the operations of a model.
 static void print_literature(const tr_plan *plan, FILE *to) {
     const tr_model_flops *f = &plan->model_flops;
@@ -395,6 +414,7 @@ tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     print_request(plan, to);
     print_literature(plan, to);
     print_nodes(plan, to);
+    print_exchanges(plan, to);
     if (slices > 1) {
         fprintf(to, "vocabulary in %d slices\n", slices);
     }

@@ -1,6 +1,7 @@
 // A plan as one JSON object, a line a step: a plan can have 100,000 of them.
 #include "base/half.h"
 #include "base/quantized.h"
+#include "plan/flow/algorithm.h"
 #include "plan/flow/choices.h"
 #include "plan/flow/fp8.h"
 #include "plan/flow/roles.h"
@@ -279,6 +280,18 @@ static void write_nodes(const tr_plan *plan, tr_json_writer *to) {
     }
 }
 
+static void write_exchanges(const tr_plan *plan, tr_json_writer *to) {
+    if (tr_mesh_ranks(&plan->request.mesh) > 1) {
+        tr__json_line(to, 2);
+        tr__json_put_open(to, "exchanges", '{');
+        for (int a = TR_EXCHANGE_DIRECT; a < TR_EXCHANGE_ALGORITHMS; a++) {
+            tr__json_put_integer(to, tr__algorithm_name((tr_exchange_algorithm)a),
+                                 plan->traffic.exchanges[a]);
+        }
+        tr__json_close(to, '}');
+    }
+}
+
 static void write_traffic(const tr_plan *plan, tr_json_writer *to) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "traffic_bytes", '{');
@@ -312,6 +325,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
         tr__stages_write(plan, plan->stages, to);
     }
     write_nodes(plan, to);
+    write_exchanges(plan, to);
     write_traffic(plan, to);
     tr__json_line(to, 2);
     tr__json_put_whole(to, "flops", plan->flops);

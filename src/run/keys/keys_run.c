@@ -1,8 +1,10 @@
 // What is trained, on how much, for how long, and how it is carried out.
+#include "plan/flow/algorithm.h"
 #include "run/keys/keys.h"
 
 static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const exchanges[] = {"host", "nccl", NULL};
+static const char *const algorithms[] = {TR_EXCHANGE_NAMES, NULL};
 static const char *const recomputed[] = {"none",      "norm",     "activation",
                                          "attention", "residual", "pre_activation",
                                          "product",   "unit",     NULL};
@@ -336,6 +338,15 @@ static const tr_key keys[] = {
      .max = TR_KEY_COUNT_MAX,
      .doc = "ranks on each node, with consecutive numbers; \"auto\": those that share "
             "a machine, or the machine file's"},
+    {.path = "execution.exchange_algorithm",
+     .types = TR_KEY_TEXT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .choices = algorithms,
+     .doc =
+         "how ranks exchange what all of them need: \"direct\", \"hierarchical\", "
+         "\"ring\" or \"tree\"; \"auto\": each exchange as is fastest by the machine "
+         "file, and without one as execution.hierarchical says"},
     {.path = "execution.hierarchical",
      .types = TR_KEY_BOOL,
      .allow_auto = true,

@@ -222,11 +222,11 @@ tr_status tr__run_resolve_batch(tr_run *run, tr_error *err) {
     }
     r->model = run->model;
     tr__run_read_plan_settings(run);
-    tr__run_resolve_nodes(run);
+    status = tr__run_resolve_nodes(run, err);
     if (run->comm) {
         r->threads = r->threads > 0 ? r->threads : tr_comm_threads(run->comm);
     }
-    status = tr__run_resolve_placement(run, err);
+    status = status == TR_OK ? tr__run_resolve_placement(run, err) : status;
     status = status == TR_OK ? tr__run_check_nvme(run, err) : status;
     return status == TR_OK ? tr__run_resolve_recompute(run, err) : status;
 }

@@ -1,11 +1,11 @@
 #!/bin/sh
-# check_failure.sh LAUNCH MPIRUN PROGRAM MODE RANK STATUS MESSAGE [RANKS]: on so many
-# ranks, or three, rank RANK ends the run in the way MODE. The launcher's exit status, the message (once, or
-# none where it is empty; where it ends in "...", as it begins), ten seconds, and nothing
-# left behind. STATUS: a number, or "killed": whatever the launcher makes of a rank that
+# check_failure.sh LAUNCH MPIRUN PROGRAM MODE RANK STATUS MESSAGE [RANKS [ALGORITHM]]: on
+# so many ranks, or three, rank RANK ends the run in the way MODE. The launcher's exit
+# status, the message (once, or none where it is empty; where it ends in "...", as it
+# begins), ten seconds, and nothing left behind. STATUS: a number, or "killed": whatever the launcher makes of a rank that
 # was killed.
 set -eu
-launch=$1 mpirun=$2 program=$3 mode=$4 rank=$5 status=$6 message=${7:-} ranks=${8:-3}
+launch=$1 mpirun=$2 program=$3 mode=$4 rank=$5 status=$6 message=${7:-} ranks=${8:-3} algorithm=${9:-}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT INT TERM
 
@@ -30,7 +30,7 @@ watch() {
 watch &
 watcher=$!
 rc=0
-sh "$launch" "$mpirun" "$ranks" "$copy" "$mode" "$rank" >"$dir/out" 2>"$dir/err" || rc=$?
+sh "$launch" "$mpirun" "$ranks" "$copy" "$mode" "$rank" $algorithm >"$dir/out" 2>"$dir/err" || rc=$?
 ended=$(date +%s%N)
 touch "$dir/end"
 wait "$watcher"

@@ -1,8 +1,10 @@
 // exchange W [N], on W ranks: gathers and reduces of every shape, small calls, totals;
-// as if N ranks were on each node, by way of nodes. Each rank checks what it got
+// as if N ranks were on each node, by way of nodes. exchange W ring, exchange W tree:
+// by that algorithm, where it can be. Each rank checks what it got
 // against what it can compute alone; the first difference ends all.
 #include "base/half.h"
 #include "comm/comm.h"
+#include "comm/orders.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,6 +17,7 @@ static int rank, ranks;
 static tr_comm_group group; // of the operations that are tried now
 static int member;          // this rank's number in it
 static int near = 1;        // ranks on each node; 1: there are no nodes
+static tr_comm_algorithm algorithm = TR_COMM_DIRECT;
 
 static int rank_of(int which) {
     return group.first + group.stride * which;
@@ -228,6 +231,10 @@ static int64_t start(const tr_comm_op *op) {
     bool all = op->group.count == 0 || op->group.count == ranks;
     mine.away = away;
     mine.near = all ? near : 1;
+    mine.algorithm = op->kind == TR_COMM_GATHER || algorithm != TR_COMM_TREE ||
+                             tr__comm_tree_fits(op->count, (int64_t)size_of(op->type))
+                         ? algorithm
+                         : TR_COMM_DIRECT;
     if (away) {
         mine.send = op->send ? toggled(op->send) : NULL;
         mine.recv = toggled(op->recv);
@@ -247,7 +254,7 @@ static void gather(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     size_t size = size_of(type);
     int64_t first, part, bytes = count * (int64_t)size;
     tr_comm_op op = {TR_COMM_GATHER, type,  count, shard,         NULL, take(bytes),
-                     false,          false, group, TR_COMM_RANKS, 1};
+                     false,          false, group, TR_COMM_RANKS, 1,    algorithm};
     memset(op.recv, 0, (size_t)bytes);
     memset((char *)op.recv + bytes, 0xA5, 8);
     tr__comm_part(count, shard, member, &first, &part);
@@ -285,8 +292,8 @@ static void reduce(tr_comm_type type, int64_t count, int64_t shard, bool in_plac
     if (!in_place) {
         memset(recv + part * size, 0xA5, 8);
     }
-    tr_comm_op op = {TR_COMM_REDUCE, type,  count,         shard, send, recv, add,
-                     false,          group, TR_COMM_RANKS, 1};
+    tr_comm_op op = {TR_COMM_REDUCE, type,  count,         shard, send,     recv, add,
+                     false,          group, TR_COMM_RANKS, 1,     algorithm};
     must(tr__comm_wait(comm, TR_COMM_RANKS, start(&op), &err), &err);
     pattern sums = sums_of(type, group, add ? 5 : 0);
     int64_t from = start_of(&op, member), to = start_of(&op, member + 1);
@@ -505,13 +512,13 @@ static float fraction(int r, int64_t i) {
     return 1.0f / (float)(value(r, i) + 1);
 }
 
-// A member's own, and then those of the members before it, around the circle.
-static float sum_around(int from, int count, int first, int64_t i) {
-    float sum = fraction(first + from, i);
-    for (int step = 1; step < count; step++) {
-        sum += fraction(first + (from + count - step) % count, i);
+// What members `first` and the next ones have of element `i`, added up for one of them.
+static float sum_around(int owner, int count, int first, int64_t i) {
+    float of[MEMBERS_MAX] = {0};
+    for (int k = 0; k < count; k++) {
+        of[k] = fraction(first + k, i);
     }
-    return sum;
+    return sum_of(algorithm, of, count, owner);
 }
 
 // The sum that this rank gets of element `i`: its node's, then those of the nodes
@@ -529,20 +536,19 @@ static float sum_in_order(int64_t i) {
 }
 
 // The order of additions is the same every time: the bits are known.
-static void ordered(void) {
-    enum { COUNT = 300001 };
+static void ordered(int64_t count) {
     tr_error err = {0};
-    float *send = take(COUNT * 4), *sum = take(COUNT * 4);
-    int64_t shard = (COUNT + ranks - 1) / ranks, at, part;
-    for (int64_t i = 0; i < COUNT; i++) {
+    float *send = take(count * 4), *sum = take(count * 4);
+    int64_t shard = (count + ranks - 1) / ranks, at, part;
+    for (int64_t i = 0; i < count; i++) {
         send[i] = fraction(rank, i);
     }
-    tr__comm_part(COUNT, shard, rank, &at, &part);
+    tr__comm_part(count, shard, rank, &at, &part);
     for (int round = 0; round < 5; round++) {
         away = ranks > 1 && round > 2;
         tr_comm_op op = {.kind = TR_COMM_REDUCE,
                          .type = TR_COMM_F32,
-                         .count = COUNT,
+                         .count = count,
                          .shard = shard,
                          .send = send,
                          .recv = sum};
@@ -562,6 +568,15 @@ static void ordered(void) {
 
 // ---- totals
 
+static int64_t shard_of_totals;
+enum { TOTAL = 1000003 };
+
+static int64_t part_of_totals(int of) {
+    int64_t first, part;
+    tr__comm_part(TOTAL, shard_of_totals, of, &first, &part);
+    return 4 * part;
+}
+
 // What a rank sends in a gather of so many bytes a part, and of them to other nodes.
 // `column`: bytes of all parts of its place on nodes.
 static void check_totals(const tr_comm_totals *before, int64_t part, int64_t column,
@@ -572,8 +587,10 @@ static void check_totals(const tr_comm_totals *before, int64_t part, int64_t col
     int64_t reduced = after.reduce_bytes - before->reduce_bytes;
     int64_t between = after.between_bytes - before->between_bytes;
     int64_t apart = (nodes - 1) * part + column - part;
-    if (gathered != (nodes - 1) * part + (near - 1) * column ||
-        reduced != whole - part || between != (near > 1 ? apart : 0)) {
+    int64_t wanted = near > 1 ? (nodes - 1) * part + (near - 1) * column
+                              : gathered_by(algorithm, ranks, rank, part_of_totals);
+    if (gathered != wanted || reduced != whole - part ||
+        between != (near > 1 ? apart : 0)) {
         fail("a gather of %" PRId64 " bytes and a reduce of %" PRId64 ", %" PRId64
              " of them to other nodes",
              gathered, reduced, between);
@@ -582,9 +599,10 @@ static void check_totals(const tr_comm_totals *before, int64_t part, int64_t col
 
 static void totals(void) {
     tr_error err = {0};
-    int64_t count = 1000003, shard = (count / ranks + 1024) / 1024 * 1024;
+    int64_t count = TOTAL, shard = (count / ranks + 1024) / 1024 * 1024;
     int64_t first, part, column = 0;
     shard = shard * ranks < count ? shard + 1024 : shard;
+    shard_of_totals = shard;
     float *whole = take(count * 4), *own = take(shard * 4);
     memset(whole, 0, (size_t)count * 4);
     for (int r = rank % near; near > 1 && r < ranks; r += near) {
@@ -692,7 +710,11 @@ int main(int argc, char **argv) {
     if (tr_comm_threads(comm) < 1) {
         fail("no threads");
     }
-    near = argc > 2 ? atoi(argv[2]) : 1;
+    const char *how = argc > 2 ? argv[2] : "1";
+    algorithm = strcmp(how, "ring") == 0   ? TR_COMM_RING
+                : strcmp(how, "tree") == 0 ? TR_COMM_TREE
+                                           : TR_COMM_DIRECT;
+    near = algorithm == TR_COMM_DIRECT ? atoi(how) : 1;
     const tr_comm_room room = {.ranks = ranks,
                                .node_ranks = near > 1 ? near : 0,
                                .by_nodes = near > 1,
@@ -713,7 +735,7 @@ int main(int argc, char **argv) {
         two_sums();
         totals();
     }
-    ordered();
+    ordered(algorithm == TR_COMM_TREE ? 100001 : 300001);
     records();
     agreement();
     notices();

@@ -1,6 +1,7 @@
-// failure MODE RANK: W ranks, four of them as if on two nodes, work together until rank
-// RANK ends it in the way MODE; then each does what a program is to do. The driver
-// looks at what is left of them.
+// failure MODE RANK [ALGORITHM]: W ranks, four of them as if on two nodes, or
+// exchanging by "ring" or "tree", work together until rank RANK ends it in the way
+// MODE; then each does what a program is to do. The driver looks at what is left of
+// them.
 #include "comm/comm.h"
 #include "comm/launcher.h"
 
@@ -14,6 +15,8 @@ enum { COUNT = 1 << 20, STEPS_BEFORE = 20 };
 
 static float values[COUNT] __attribute__((aligned(64)));
 static float sums[COUNT] __attribute__((aligned(64)));
+
+static tr_comm_algorithm algorithm = TR_COMM_DIRECT;
 
 static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
     if (strcmp(mode, "exit") == 0) {
@@ -45,14 +48,17 @@ static tr_status strike(tr_comm *comm, const char *mode, tr_error *err) {
 }
 
 static tr_status step(tr_comm *comm, tr_error *err) {
-    int64_t shard = (COUNT + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
+    int64_t count = algorithm == TR_COMM_TREE ? TR_COMM_TREE_BYTES / 4 : COUNT;
+    int64_t shard = (count + tr_comm_ranks(comm) - 1) / tr_comm_ranks(comm);
+    bool by_nodes = tr_comm_ranks(comm) == 4 && algorithm == TR_COMM_DIRECT;
     tr_comm_op reduce = {.kind = TR_COMM_REDUCE,
                          .type = TR_COMM_F32,
-                         .count = COUNT,
+                         .count = count,
                          .shard = shard,
                          .send = values,
                          .recv = sums,
-                         .near = tr_comm_ranks(comm) == 4 ? 2 : 1};
+                         .near = by_nodes ? 2 : 1,
+                         .algorithm = algorithm};
     tr_comm_op gather = reduce;
     gather.kind = TR_COMM_GATHER;
     gather.send = NULL;
@@ -97,6 +103,9 @@ int main(int argc, char **argv) {
     tr_error err = {0};
     void *staging = NULL;
     const char *mode = argc > 1 ? argv[1] : "";
+    if (argc > 3) {
+        algorithm = strcmp(argv[3], "ring") == 0 ? TR_COMM_RING : TR_COMM_TREE;
+    }
     if (strcmp(mode, "start") == 0) {
         stop_before_start(argc > 2 ? atoi(argv[2]) : 0);
     }

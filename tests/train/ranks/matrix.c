@@ -4,7 +4,8 @@
 // And every step moves the bytes that the plan says. With "adapting": a few cuts with
 // each of the optimizers that need the norms of whole tensors; with "half": in bf16 and
 // fp16; with "sums": with gradients summed in these; with "frozen": with parameters
-// that are not trained; with "nodes": as if two ranks were on each node.
+// that are not trained; with "nodes": as if two ranks were on each node; with "ring" or
+// "tree": the same, and exchanges by that algorithm.
 #include "base/memory.h"
 #include "on_ranks.h"
 #include "plan/flow/work.h"
@@ -30,6 +31,7 @@ static double tolerance = 1e-4;
 
 static tr_comm *comm;
 static int node_ranks; // 0: as they are
+static const char *algorithm = "auto";
 
 enum { DIVIDING, RAGGED, MASKED, DROPOUT, KINDS };
 static const char *const kind_names[] = {"dividing", "ragged", "masked", "dropout"};
@@ -106,7 +108,7 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              "\"train_batch_size\": %d, "
              "\"train_micro_batch_size_per_gpu\": %d, \"execution\": {\"wave\": %d, "
              "\"threads\": 1, \"reproducible\": %s, \"vocabulary_slices\": %d, "
-             "\"ranks_per_node\": %s}, "
+             "\"ranks_per_node\": %s, \"exchange_algorithm\": \"%s\"}, "
              "\"zero_optimization\": {\"stage\": "
              "%d, \"overlap_comm\": %s, \"offload_optimizer\": {\"device\": \"%s\"}}, "
              "\"activation_checkpointing\": "
@@ -116,7 +118,7 @@ static void print_run(const world *w, const cut *c, char text[TEXT_MAX]) {
              w->precision ? "true" : "false", w->sums ? w->sums : "fp32", STEPS,
              (int)w->batch, (int)c->micro, (int)c->wave,
              c->reproducible ? "true" : "false", c->slices ? c->slices : 1,
-             node_ranks == 2 ? "2" : "\"auto\"", c->stage,
+             node_ranks == 2 ? "2" : "\"auto\"", algorithm, c->stage,
              c->overlap ? "true" : "false", c->offload ? "cpu" : "none", c->recomputed,
              optimizer_of(w));
 }
@@ -595,8 +597,10 @@ static int run(const char *which) {
         cmocka_unit_test(lamb),
         cmocka_unit_test(bf16_sums),
     };
-    if (strcmp(which, "nodes") == 0) {
+    bool named = strcmp(which, "ring") == 0 || strcmp(which, "tree") == 0;
+    if (named || strcmp(which, "nodes") == 0) {
         node_ranks = 2;
+        algorithm = named ? which : algorithm;
         return cmocka_run_group_tests(nodes, NULL, NULL);
     }
     if (strcmp(which, "adapting") == 0) {
