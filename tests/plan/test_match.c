@@ -353,6 +353,29 @@ static void groups_are_printed_where_they_differ(void **state) {
     tr_model_destroy(model);
 }
 
+// Ranks that would exchange by different algorithms see it before they do.
+static void algorithms_are_part_of_what_ranks_agree_on(void **state) {
+    tr_plan_digest of[TR_EXCHANGE_ALGORITHMS];
+    (void)state;
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = test_request(model, 1, 2);
+    request.mesh = tr_mesh_of_data(4, 0);
+    request.train_batch_size = 8;
+    for (int a = 0; a < TR_EXCHANGE_ALGORITHMS; a++) {
+        request.algorithm = (tr_exchange_algorithm)a;
+        tr_plan *plan = test_plan(&request);
+        tr__plan_exchanges(plan, &of[a]);
+        tr_plan_destroy(plan);
+    }
+    // Without nodes, and where no links are known, all are direct unless asked for.
+    assert_true(of[TR_EXCHANGE_AUTO].all == of[TR_EXCHANGE_DIRECT].all);
+    assert_true(of[TR_EXCHANGE_HIERARCHICAL].all == of[TR_EXCHANGE_DIRECT].all);
+    assert_true(of[TR_EXCHANGE_RING].all != of[TR_EXCHANGE_DIRECT].all);
+    assert_true(of[TR_EXCHANGE_TREE].all != of[TR_EXCHANGE_DIRECT].all);
+    assert_true(of[TR_EXCHANGE_TREE].all != of[TR_EXCHANGE_RING].all);
+    tr_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_of_all_ranks_fit_together),
@@ -361,6 +384,7 @@ int main(void) {
         cmocka_unit_test(ranks_that_wait_in_a_circle_are_found),
         cmocka_unit_test(a_digest_is_of_a_group),
         cmocka_unit_test(groups_are_printed_where_they_differ),
+        cmocka_unit_test(algorithms_are_part_of_what_ranks_agree_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
