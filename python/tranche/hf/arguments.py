@@ -10,6 +10,7 @@ from typing import Any
 
 import transformers
 
+from tranche import ranks
 from tranche.error import Error, Status
 from tranche.module.config import log
 
@@ -39,6 +40,7 @@ class TrainingArguments(transformers.TrainingArguments):
 
     def __post_init__(self) -> None:
         given, self.deepspeed = self.deepspeed, None
+        ranks.announce()  # accelerate asks the environment for ranks
         super().__post_init__()
         self.engine_config = given  # a dict, a path, JSON or None
 
@@ -54,6 +56,13 @@ def check(args: Any) -> None:
             "deepspeed of transformers' TrainingArguments or of TRL's SFTConfig, and "
             "accelerate's launcher for DeepSpeed, start DeepSpeed: take these classes "
             "from tranche.hf, and start ranks by torchrun",
+        )
+    told = os.environ.get
+    on_cpu = told("ACCELERATE_USE_CPU") == "True"
+    if on_cpu and told("MASTER_PORT") and args.world_size == 1:
+        log.warning(
+            "accelerate launch --cpu has started one process: several on CPUs need its "
+            "--mpirun_hostfile, or torchrun"
         )
     for name in _REFUSED:
         if _is_set(args, name):
