@@ -13,6 +13,7 @@ import os
 import runpy
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -73,6 +74,14 @@ def _command() -> tuple[list[str], dict[str, str]]:
     return [found, "--oversubscribe", "--bind-to", "none"], environment
 
 
+def _meeting_place() -> dict[str, str]:
+    """Where torch.distributed meets, if the script has a use for it, too."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
 def _start(ranks: int, words: list[str]) -> int:
     launcher, environment = _command()
     command = [
@@ -86,9 +95,8 @@ def _start(ranks: int, words: list[str]) -> int:
     ]
     # A terminal's signals go to this process alone, which hands them on as SIGUSR1:
     # launchers give that to the ranks.
-    child = subprocess.Popen(
-        command, env={**environment, **os.environ}, start_new_session=True
-    )
+    environment = {**_meeting_place(), **environment, **os.environ}
+    child = subprocess.Popen(command, env=environment, start_new_session=True)
     caught = 0
 
     def hand_on(number: int, _: Any) -> None:

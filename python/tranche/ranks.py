@@ -34,6 +34,13 @@ def comm() -> int | None:
     return _joined
 
 
+def announce() -> None:
+    """What srun has told, in the names that programs of PyTorch's read."""
+    launcher = library().tr_comm_launcher()
+    if launcher:
+        group.leads(launcher.decode())
+
+
 def _open_mpi() -> int | None:
     pointer, error = c_void_p(), c.tr_error()
     check(library().tr_comm_open(byref(pointer), byref(error)), error)

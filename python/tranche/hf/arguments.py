@@ -10,14 +10,16 @@ from typing import Any
 
 import transformers
 
+from tranche import ranks
 from tranche.error import Error, Status
+from tranche.module.config import log
 
 # What the engine decides itself: named where it is set, and else ignored.
 _WITHOUT_EFFECT = (
     *("activation_checkpointing", "gradient_checkpointing", "torch_compile", "tf32"),
     *("torch_empty_cache_steps", "use_liger_kernel", "auto_find_batch_size"),
     *("ddp_find_unused_parameters", "ddp_bucket_cap_mb", "ddp_broadcast_buffers"),
-    *("ddp_static_graph",),
+    *("ddp_static_graph", "activation_offloading"),
 )
 # What would train or evaluate something else.
 _REFUSED = (
@@ -38,6 +40,7 @@ class TrainingArguments(transformers.TrainingArguments):
 
     def __post_init__(self) -> None:
         given, self.deepspeed = self.deepspeed, None
+        ranks.announce()  # accelerate asks the environment for ranks
         super().__post_init__()
         self.engine_config = given  # a dict, a path, JSON or None
 
@@ -50,9 +53,16 @@ def check(args: Any) -> None:
     if getattr(args, "deepspeed_plugin", None) is not None:
         raise Error(
             Status.USAGE,
-            "deepspeed of transformers' TrainingArguments, and accelerate's launcher "
-            "for DeepSpeed, start DeepSpeed: take TrainingArguments from tranche.hf, "
-            "and start ranks by torchrun",
+            "deepspeed of transformers' TrainingArguments or of TRL's SFTConfig, and "
+            "accelerate's launcher for DeepSpeed, start DeepSpeed: take these classes "
+            "from tranche.hf, and start ranks by torchrun",
+        )
+    told = os.environ.get
+    on_cpu = told("ACCELERATE_USE_CPU") == "True"
+    if on_cpu and told("MASTER_PORT") and args.world_size == 1:
+        log.warning(
+            "accelerate launch --cpu has started one process: several on CPUs need its "
+            "--mpirun_hostfile, or torchrun"
         )
     for name in _REFUSED:
         if _is_set(args, name):
@@ -65,9 +75,16 @@ def check(args: Any) -> None:
         )
 
 
-def without_effect(args: Any) -> list[str]:
-    """Arguments that were set and change nothing here."""
-    return [name for name in _WITHOUT_EFFECT if _is_set(args, name)]
+def leave_out(args: Any) -> None:
+    """Arguments that change nothing here are off, and named where they were set."""
+    names = [name for name in _WITHOUT_EFFECT if _is_set(args, name)]
+    if not _is_set(args, "gradient_checkpointing"):  # which says the other name, too
+        names = [name for name in names if name != "activation_checkpointing"]
+    if names:
+        log.warning("TrainingArguments without effect: %s", ", ".join(names))
+    for name in _WITHOUT_EFFECT:
+        if isinstance(getattr(args, name, None), bool):
+            setattr(args, name, False)
 
 
 def _is_set(args: Any, name: str) -> bool:

@@ -15,7 +15,6 @@ from tranche.error import Error, Status
 from tranche.hf import arguments
 from tranche.hf.lengths import Lengths, longest
 from tranche.hf.losses import Called
-from tranche.module.config import log
 from tranche.module.engine import ModuleEngine
 from tranche.module.optimizers import Optimizer
 
@@ -54,6 +53,7 @@ class Trainer(transformers.Trainer):
     tranche.initialize has it."""
 
     # Of transformers' Trainer, and typed there for what its own loop may find.
+    args: Any
     model: Any
     optimizer: Any
     lr_scheduler: Any
@@ -83,7 +83,7 @@ class Trainer(transformers.Trainer):
     # ---- training
 
     def train(self, *given: Any, **named: Any) -> Any:
-        self._leave_out()
+        arguments.leave_out(self.args)
         try:
             found = super().train(*given, **named)
         except BaseException:
@@ -92,14 +92,6 @@ class Trainer(transformers.Trainer):
             raise
         self._end()
         return found
-
-    def _leave_out(self) -> None:
-        names = arguments.without_effect(self.args)
-        if names:
-            log.warning("TrainingArguments without effect: %s", ", ".join(names))
-        for name in names:
-            if isinstance(getattr(self.args, name), bool):
-                setattr(self.args, name, False)
 
     def _end(self) -> None:
         """The module has its weights again."""
@@ -112,10 +104,14 @@ class Trainer(transformers.Trainer):
         loader = super().get_train_dataloader()
         length, says = self._max_length, "which max_length says"
         if length is None:
-            length = longest(self.train_dataset, self.data_collator)
-            says = "the longest of train_dataset" if length else "that of the first"
+            length, says = self._longest()
         self._lengths = Lengths(length, self._padding_id(), says)
         return loader
+
+    def _longest(self) -> tuple[int, str]:
+        """How long texts of the training data are, and what says so; 0: as the first."""
+        length = longest(self.train_dataset, self.data_collator)
+        return length, "the longest of train_dataset" if length else "that of the first"
 
     def _padding_id(self) -> int:
         places = (self.processing_class, getattr(self.model, "config", None))
@@ -184,13 +180,16 @@ class Trainer(transformers.Trainer):
         """Does the module compute the loss, and does the Trainer take the mean over all
         targets of the effective batch? count: of its targets; None: the mean is that of
         the micro-batches."""
-        own = type(self).compute_loss is transformers.Trainer.compute_loss
+        own = self._loss_is_the_module_s()
         if not own or self.compute_loss_func or self.label_smoother:
             return False
         ranks_count, g = self.args.world_size, self.args.gradient_accumulation_steps
         if count is None or not self.model_accepts_loss_kwargs:
             return bool(ranks_count * g == 1)
         return bool(ranks_count == 1 or self.args.average_tokens_across_devices)
+
+    def _loss_is_the_module_s(self) -> bool:
+        return type(self).compute_loss is transformers.Trainer.compute_loss
 
     def _whole_step(self, engine: ModuleEngine, batch: Any) -> Any:
         """The last micro-batch makes the whole step, whose mean loss it returns; the

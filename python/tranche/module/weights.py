@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ import torch
 from tranche import ranks
 from tranche.engine import Engine
 from tranche.error import Error
-from tranche.module import deferred
+from tranche.module import deferred, memory
 from tranche.module.build import canonical
 from tranche.tensors import Array
 
@@ -22,12 +23,18 @@ from tranche.tensors import Array
 def _tensor(array: Array) -> Any:
     """An array as a tensor over its memory, which lives as long as the tensor. (That of
     DLPack calls Python when it ends, which nobody can once Python has ended.)"""
+    return _with_life(array)[0]
+
+
+def _with_life(array: Array) -> tuple[Any, weakref.ref[Any]]:
+    """And what is dead as soon as neither the tensor nor a view of it is there."""
     wide = ctypes.sizeof(array._kind.ctype) == 8
     kind = torch.int64 if wide else torch.float32
     count = math.prod(array.shape)
     buffer: Any = (ctypes.c_char * (count * kind.itemsize)).from_address(array.address)
     buffer.owner = array
-    return torch.frombuffer(buffer, dtype=kind).view(array.shape)
+    tensor = torch.frombuffer(buffer, dtype=kind).view(array.shape)
+    return tensor, weakref.ref(buffer)
 
 
 class Weights:
@@ -41,11 +48,14 @@ class Weights:
         self._names = canonical(module)
         self._tensors = engine.tensors
         self._is_whole = False
+        self._lent: dict[str, list[weakref.ref[Any]]] = {}  # alive while a view is
+        self._given_back: set[str] = set()
         self._buffers = [n for n, _ in module.named_buffers() if n in self._tensors]
         if write:
             self._write()
         self._apart = self._which_lie_apart()
         self._lend()
+        memory.trim()
         self._hook = module._register_state_dict_hook(self._fill)
 
     def _own(self) -> Iterator[tuple[str, Any]]:
@@ -73,7 +83,8 @@ class Weights:
                 empty = torch.empty(1, dtype=parameter.dtype)
                 parameter.data = empty.expand(parameter.shape)
             else:
-                parameter.data = self._borrowed(name)
+                parameter.data, life = _with_life(self._tensors[name].borrow())
+                self._lent.setdefault(name, []).append(life)
             parameter.grad = None
             deferred.done(parameter)
 
@@ -126,10 +137,19 @@ class Weights:
                 self._lend()
 
     def give_back(self) -> None:
-        """Before the engine ends: the module has its values again."""
+        """Before the engine ends: the module has its values again. What the engine has
+        of them is given up, one tensor after the other, so they are not here twice. (Of
+        those that somebody else has a view of, such as a state_dict, nothing is.)"""
         self._refresh()
         for name, parameter in self._own():
+            if name in self._given_back:
+                continue
             parameter.data = self.read(name).to(parameter.dtype)
+            self._given_back.add(name)
+            lives = self._lent.get(name, ())
+            if lives and not any(life() is not None for life in lives):
+                lent = self._tensors[name].borrow()
+                memory.give_up(lent.address, parameter.numel() * 4)
         for name in self._buffers:
             self._module.get_buffer(name).copy_(self.read(name))
         self._hook.remove()
