@@ -68,7 +68,7 @@ static bool can_cut(const tr_splitter *s, tr_value value, size_t node,
     int64_t size = tr__split_info(s, value)->desc.shape.dim[cut->dim];
     bool stacked = end - first > 1;
     if ((param->shared && !s->tied) || param->whole || param->quantized ||
-        param->split || is_read_elsewhere(s, value, node) ||
+        param->split || param->uncut || is_read_elsewhere(s, value, node) ||
         (stacked && cut->dim != 0)) {
         return false;
     }

@@ -1,0 +1,164 @@
+// Run on two or four ranks: adapters, with magnitudes and without, beside layers that
+// ranks of the tensor axis share, against one rank. Weights, moments and losses are the
+// same but for rounding. Ranks share what has no adapter, and layers whose input is
+// cut. A checkpoint goes on with one rank.
+#include "on_meshes.h"
+#include "on_ranks.h"
+#include "train/scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 1024, LONG_TEXT = 4 * PATH_BYTES, HALF = STEPS / 2 };
+
+static const char *const adapters[] = {"llama", "llama-dora", "gpt2", "gpt2-dora"};
+enum { ADAPTERS = sizeof adapters / sizeof *adapters };
+
+static samples data;
+
+static void write_adapted(char text[LONG_TEXT], const char *name, const tr_mesh *mesh,
+                          const char *tensor, int stage, const char *out) {
+    char at[PATH_BYTES];
+    snprintf(at, sizeof at, TR_TEST_DATA "/adapters/%s", name);
+    int used = snprintf(
+        text, LONG_TEXT,
+        "{\"model\": \"%s/base\", \"adapter\": {\"path\": \"%s/adapter\"}, \"data\": "
+        "{\"order\": \"sequential\"}, \"steps\": 9, \"train_batch_size\": %d, "
+        "\"train_micro_batch_size_per_gpu\": 2, "
+        "\"tensor_parallel\": {\"size\": %d%s}, \"pipeline\": {\"stages\": %d}, "
+        "\"zero_optimization\": {\"stage\": %d}, \"out\": \"%s\"" ADAM ONE_THREAD "}",
+        at, at, BATCH, (int)mesh->size[TR_AXIS_TENSOR], tensor,
+        (int)mesh->size[TR_AXIS_PIPELINE], stage, out);
+    assert_in_range(used, 1, LONG_TEXT - 1);
+}
+
+static void take(const char *text, tr_comm *ranks, const char *resume, int64_t steps,
+                 bool saves, outcome *o) {
+    const run_options options = options_of(text, &data, ranks, resume);
+    take_steps(&options, steps, saves, o);
+}
+
+static void numbers_are_those_of_one_rank(void **state) {
+    static const char *const tensor[] = {"", ", \"sequence\": true"};
+    (void)state;
+    for (int i = 0; i < ADAPTERS; i++) {
+        char text[LONG_TEXT];
+        outcome one, many;
+        write_adapted(text, adapters[i], &alone, "", 0, "unused");
+        take(text, NULL, "never", STEPS, false, &one);
+        for (int m = 0; m < 2 * MESHES; m++) {
+            const tr_mesh *mesh = &meshes[m / 2];
+            if (is_of_all(mesh) && mesh->size[TR_AXIS_TENSOR] > 1) {
+                write_adapted(text, adapters[i], mesh, tensor[m % 2], m % 4, "unused");
+                take(text, world, "never", STEPS, false, &many);
+                assert_near(&one, &many, text);
+                free_outcome(&many);
+            }
+        }
+        free_outcome(&one);
+    }
+}
+
+static bool ends_in(const char *name, const char *end) {
+    size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
+// A new adapter, whose B is 0 at first.
+static void write_new(char text[LONG_TEXT], const char *modules, const tr_mesh *mesh,
+                      const char *tensor) {
+    int used =
+        snprintf(text, LONG_TEXT,
+                 "{\"model\": \"" TR_TEST_DATA "/adapters/llama/base\", \"adapter\": "
+                 "{\"type\": \"lora\", \"r\": 4, \"target_modules\": %s}, \"data\": "
+                 "{\"order\": \"sequential\"}, \"steps\": 9, \"train_batch_size\": %d, "
+                 "\"train_micro_batch_size_per_gpu\": 2, \"tensor_parallel\": "
+                 "{\"size\": %d%s}, \"out\": \"unused\"" ADAM ONE_THREAD "}",
+                 modules, BATCH, (int)mesh->size[TR_AXIS_TENSOR], tensor);
+    assert_in_range(used, 1, LONG_TEXT - 1);
+}
+
+static void assert_shared(const char *text, bool attention) {
+    run_options options = options_of(text, &data, world, "never");
+    trial t;
+    trial_open(&t, &options);
+    for (size_t p = 0; p < t.plan->param_count; p++) {
+        const tr_plan_param *param = &t.plan->params[p];
+        bool is_whole = ends_in(param->stored, "lora_B.weight") ||
+                        ends_in(param->stored, "norm.weight") ||
+                        (!attention && strstr(param->stored, "self_attn"));
+        if (t.plan->flats[param->flat].split == is_whole) {
+            fail_msg("%s: %s is %s", text, param->stored, is_whole ? "cut" : "whole");
+        }
+    }
+    trial_close(&t);
+}
+
+// Beside the second layers of attention and MLP, which are cut along what they sum
+// over: so is A, and B is whole. Beside queries: MLPs are shared.
+static void bases_are_shared(void **state) {
+    static const char *const modules[] = {"[\"o_proj\", \"down_proj\"]",
+                                          "[\"q_proj\"]"};
+    static const char *const tensor[] = {"", ", \"sequence\": true"};
+    const tr_mesh mesh = {.size = {tr_comm_ranks(world) / 2, 2, 1}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[LONG_TEXT];
+        outcome one, many;
+        write_new(text, modules[i], &alone, "");
+        take(text, NULL, "never", STEPS, false, &one);
+        for (int s = 0; s < 2; s++) {
+            write_new(text, modules[i], &mesh, tensor[s]);
+            assert_shared(text, i == 0);
+            take(text, world, "never", STEPS, false, &many);
+            assert_near(&one, &many, text);
+            free_outcome(&many);
+        }
+        free_outcome(&one);
+    }
+}
+
+static void a_checkpoint_goes_on_with_one_rank(void **state) {
+    const tr_mesh mesh = {.size = {tr_comm_ranks(world) / 2, 2, 1}};
+    char path[PATH_BYTES], text[LONG_TEXT];
+    tr_error err = {0};
+    snprintf(path, sizeof path, "%s", scratch_path(state, "out"));
+    trial_ok(tr__comm_broadcast(world, 0, path, PATH_BYTES, &err), &err);
+    for (int i = 0; i < ADAPTERS; i++) {
+        char out[2 * PATH_BYTES];
+        outcome one, first;
+        snprintf(out, sizeof out, "%s/%s", path, adapters[i]);
+        write_adapted(text, adapters[i], &alone, "", 0, "unused");
+        take(text, NULL, "never", STEPS, false, &one);
+        write_adapted(text, adapters[i], &mesh, "", 1, out);
+        take(text, world, "never", HALF, true, &first);
+        if (tr_comm_rank(world) == 0) {
+            outcome last;
+            write_adapted(text, adapters[i], &alone, "", 0, out);
+            take(text, NULL, "auto", HALF, false, &last);
+            snapshot_assert_same(&first.end, &last.start);
+            snapshot_assert_close(&one.start, &one.end, &last.end, 1e-4, text);
+            free_outcome(&last);
+        }
+        trial_ok(tr__comm_barrier(world, &err), &err);
+        free_outcome(&first);
+        free_outcome(&one);
+    }
+}
+
+static int run(const char *which) {
+    (void)which;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_those_of_one_rank),
+        cmocka_unit_test(bases_are_shared),
+        cmocka_unit_test_setup_teardown(a_checkpoint_goes_on_with_one_rank,
+                                        scratch_make, scratch_remove)};
+    samples_tokens(&data, STEPS * BATCH, 64, 256, 6);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    samples_free(&data);
+    return failed;
+}
+
+int main(int argc, char **argv) {
+    return on_ranks(&world, run, argc, argv);
+}
