@@ -67,7 +67,7 @@ typedef struct tr_param_info {
     tr_shape whole_shape;
     bool split;
     tr_stride lies; // which elements of the whole it has
-    bool uncut;     // ranks of the tensor axis have all of it
+    bool by_rows;   // ranks of the tensor axis may share its rows, and no columns
     int64_t room;   // `split`: elements that are set aside for it on each rank
     tr_init init;
     bool shared;

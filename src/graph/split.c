@@ -68,8 +68,8 @@ static bool can_cut(const tr_splitter *s, tr_value value, size_t node,
     int64_t size = tr__split_info(s, value)->desc.shape.dim[cut->dim];
     bool stacked = end - first > 1;
     if ((param->shared && !s->tied) || param->whole || param->quantized ||
-        param->split || param->uncut || is_read_elsewhere(s, value, node) ||
-        (stacked && cut->dim != 0)) {
+        param->split || is_read_elsewhere(s, value, node) ||
+        (param->by_rows && cut->dim != 0) || (stacked && cut->dim != 0)) {
         return false;
     }
     if (!stacked) {
@@ -109,7 +109,8 @@ static bool follow(tr_splitter *s, tr_value value);
 // The node is split in this way; what reads its outputs follows.
 static bool take_way(tr_splitter *s, size_t n, const tr_split *way) {
     const tr_call *node = &s->graph->nodes[n];
-    int open = tr__split_open_family(s, node, way);
+    int open = tr__split_open_family(s, node, way), join = s->join;
+    s->join = -1;
     s->is_split[n] = true;
     s->splits[n] = *way;
     s->run[s->run_count++] = (int)n;
@@ -122,7 +123,8 @@ static bool take_way(tr_splitter *s, size_t n, const tr_split *way) {
         if (!can_be_cut(s, node->out[i])) {
             return false;
         }
-        s->family_of[node->out[i]] = joins ? open : new_family(s, cut);
+        bool asked = cut->blocks == 0 && join >= 0 && s->families[join].dim == cut->dim;
+        s->family_of[node->out[i]] = joins ? open : asked ? join : new_family(s, cut);
     }
     for (int i = 0; i < node->out_count; i++) {
         if (node->out[i] != TR_NO_VALUE && way->out[i].dim >= 0 &&
@@ -142,14 +144,76 @@ static bool reads(const tr_call *node, tr_value value) {
     return false;
 }
 
+// Does the way cut a parameter of the node, and begin a run: from whole tensors to one
+// that is cut, or to whole ones again?
+static bool opens(const tr_splitter *s, const tr_call *node, const tr_split *way) {
+    bool cuts = false, makes = false;
+    for (int i = 0; i < node->in_count; i++) {
+        bool param = node->in[i] != TR_NO_VALUE && tr__split_is_param(s, node->in[i]);
+        cuts = cuts || (param && way->in[i].dim >= 0);
+    }
+    for (int i = 0; i < node->out_count; i++) {
+        makes = makes || way->out[i].dim >= 0;
+    }
+    return cuts && (makes || way->partial || way->expands);
+}
+
+// Which node gives the value; the number of nodes: none.
+static size_t giver_of(const tr_splitter *s, tr_value value) {
+    for (size_t n = 0; n < s->graph->node_count; n++) {
+        for (int i = 0; i < s->graph->nodes[n].out_count; i++) {
+            if (s->graph->nodes[n].out[i] == value) {
+                return n;
+            }
+        }
+    }
+    return s->graph->node_count;
+}
+
+// What gives the value can be split so that it is cut: another product, of an adapter
+// beside a layer's own. family: in which it is cut, -1: in one of its own.
+static bool cut_giver(tr_splitter *s, tr_value value, int family) {
+    size_t n = giver_of(s, value);
+    tr_split way;
+    if (n == s->graph->node_count || s->is_split[n]) {
+        return false;
+    }
+    const tr_call *node = &s->graph->nodes[n];
+    for (int w = 0; tr__split_way(s, node, w, &way); w++) {
+        if (opens(s, node, &way) && way.out[0].dim >= 0 && takes(s, node, &way)) {
+            s->join = family;
+            return take_way(s, n, &way);
+        }
+    }
+    return false;
+}
+
+// The way takes a value that is cut beside others that have to be cut, too, and are not
+// yet.
+static bool cut_others(tr_splitter *s, const tr_call *node, const tr_split *way) {
+    int open = tr__split_open_family(s, node, way);
+    for (int i = 0; i < node->in_count; i++) {
+        tr_value value = node->in[i];
+        if (value != TR_NO_VALUE && !tr__split_is_param(s, value) &&
+            way->in[i].dim >= 0 && !way->in[i].tokens && s->family_of[value] < 0 &&
+            !cut_giver(s, value, way->in[i].blocks == 0 ? open : -1)) {
+            return false;
+        }
+    }
+    return takes(s, node, way);
+}
+
 // Every node that reads the value, which is cut, can do with that.
 static bool follow(tr_splitter *s, tr_value value) {
     for (size_t n = 0; n < s->graph->node_count; n++) {
         const tr_call *node = &s->graph->nodes[n];
         tr_split way;
-        bool good = s->is_split[n] || !reads(node, value);
+        bool good =
+            !reads(node, value) || (s->is_split[n] && takes(s, node, &s->splits[n]));
         for (int w = 0; !good && tr__split_way(s, node, w, &way); w++) {
-            good = takes(s, node, &way) && take_way(s, n, &way);
+            bool fits = takes(s, node, &way) || cut_others(s, node, &way);
+            // What gives another input may have split the node on its way here.
+            good = fits && (s->is_split[n] || take_way(s, n, &way));
             if (!good && s->is_split[n]) {
                 return false; // the run as a whole is given up
             }
@@ -168,6 +232,20 @@ static bool has_parts(const tr_splitter *s, tr_value value, const tr_family *f) 
         has = has && f->block[b] >= s->walk->ranks;
     }
     return has;
+}
+
+// Are the elements that the way asks for one of the value's blocks, or all, and has
+// each rank as much of every block?
+static bool has_block(const tr_splitter *s, tr_value value, const tr_family *f,
+                      const tr_split *way) {
+    int64_t width = tr__split_info(s, value)->desc.shape.dim[f->dim], first = 0;
+    bool found = way->count == width, even = width % s->walk->ranks == 0;
+    for (int b = 0; b < f->blocks; b++) {
+        found = found || (way->first == first && way->count == f->block[b]);
+        even = even && f->block[b] % s->walk->ranks == 0;
+        first += f->block[b];
+    }
+    return found && even;
 }
 
 // When the run is known, so are the blocks that its parameters and values are cut in.
@@ -189,6 +267,10 @@ static bool check_run(const tr_splitter *s) {
             if (f >= 0 && !has_parts(s, node->out[i], &s->families[f])) {
                 return false;
             }
+            if (f >= 0 && i == 0 && way->count > 0 &&
+                !has_block(s, node->out[i], &s->families[f], way)) {
+                return false;
+            }
         }
     }
     return true;
@@ -205,20 +287,6 @@ static void give_up(tr_splitter *s) {
         }
     }
     s->family_count = s->family_before;
-}
-
-// Does the way cut a parameter of the node, and begin a run: from whole tensors to one
-// that is cut, or to whole ones again?
-static bool opens(const tr_splitter *s, const tr_call *node, const tr_split *way) {
-    bool cuts = false, makes = false;
-    for (int i = 0; i < node->in_count; i++) {
-        bool param = node->in[i] != TR_NO_VALUE && tr__split_is_param(s, node->in[i]);
-        cuts = cuts || (param && way->in[i].dim >= 0);
-    }
-    for (int i = 0; i < node->out_count; i++) {
-        makes = makes || way->out[i].dim >= 0;
-    }
-    return cuts && (makes || way->partial || way->expands);
 }
 
 static void try_from(tr_splitter *s, size_t n) {
@@ -257,7 +325,7 @@ static bool allocate(tr_splitter *s) {
 
 tr_status tr__graph_split(tr_graph *graph, const tr_rewrite_walk *walk, bool tied,
                           tr_error *err) {
-    tr_splitter s = {.graph = graph, .walk = walk, .tied = tied};
+    tr_splitter s = {.graph = graph, .walk = walk, .tied = tied, .join = -1};
     if (graph->err.status != TR_OK || !allocate(&s)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
     } else {

@@ -32,6 +32,7 @@ typedef struct tr_splitter {
     int *run; // [nodes]
     int run_count;
     int family_before;
+    int join; // the family that the next value which says no blocks is cut in; -1: none
 } tr_splitter;
 
 static inline tr_value_info *tr__split_info(const tr_splitter *s, tr_value value) {

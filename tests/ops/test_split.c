@@ -39,10 +39,12 @@ static int64_t block_of(const tr_cut *cut, tr_shape whole, int b) {
     return cut->blocks > 0 ? cut->block[b] : whole.dim[cut->dim];
 }
 
-static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks) {
+// even: have all ranks as much of each block?
+static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks, bool even) {
     bool can = !cut->tokens || whole.dim[cut->dim] % ranks == 0;
     for (int b = 0; cut->dim >= 0 && b < blocks_of(cut); b++) {
-        can = can && block_of(cut, whole, b) >= ranks;
+        can = can && block_of(cut, whole, b) >= ranks &&
+              (!even || block_of(cut, whole, b) % ranks == 0);
     }
     return can;
 }
@@ -203,6 +205,23 @@ static tr_case case_of(const trial *t, const tr_split *way, int64_t rank) {
     return own;
 }
 
+// Where a way asks for a block, tensors that say none have this one, and what is before
+// it and behind.
+static void settle(const trial *t, tr_split *way) {
+    for (int i = 0; i < TR_OP_IN_MAX + TR_OP_OUT_MAX && way->count > 0; i++) {
+        bool input = i < TR_OP_IN_MAX;
+        tr_cut *cut = input ? &way->in[i] : &way->out[i - TR_OP_IN_MAX];
+        const test_tensor *of =
+            input ? &t->whole.in[i] : &t->whole.out[i - TR_OP_IN_MAX];
+        if (cut->dim >= 0 && cut->blocks == 0 && of->desc.dtype != TR_NONE) {
+            int64_t all = of->desc.shape.dim[cut->dim];
+            tr__cut_add(cut, way->first);
+            tr__cut_add(cut, way->count);
+            tr__cut_add(cut, all - way->first - way->count);
+        }
+    }
+}
+
 static void try_way(trial *t, int way) {
     const test_way reference = {.isa = -1, .threads = 1, .given = true};
     tr_case cases[RANKS_MOST];
@@ -214,6 +233,7 @@ static void try_way(trial *t, int way) {
         memset(&ways[r], 0, sizeof ways[r]);
         memcpy(ways[r].attr, t->whole_case->attr, sizeof ways[r].attr);
         assert_true(t->whole_case->op->split(&symbolic, way, t->ranks, r, &ways[r]));
+        settle(t, &ways[r]);
         cases[r] = case_of(t, &ways[r], r);
         test_node_open(&nodes[r], &cases[r]);
         for (int i = 0; i < cases[r].in_count; i++) {
@@ -240,14 +260,15 @@ static void try_way(trial *t, int way) {
 
 // Can all tensors be cut so?
 static bool fits(const trial *t, const tr_split *way) {
-    bool fits = true;
+    bool fits = true, even = way->count > 0;
     for (int i = 0; i < t->whole_case->in_count; i++) {
         bool there = t->whole.in[i].desc.dtype != TR_NONE;
-        fits = fits &&
-               (!there || can_cut(&way->in[i], t->whole.in[i].desc.shape, t->ranks));
+        fits = fits && (!there || can_cut(&way->in[i], t->whole.in[i].desc.shape,
+                                          t->ranks, even));
     }
     for (int i = 0; i < t->whole.out_count; i++) {
-        fits = fits && can_cut(&way->out[i], t->whole.out[i].desc.shape, t->ranks);
+        fits =
+            fits && can_cut(&way->out[i], t->whole.out[i].desc.shape, t->ranks, even);
     }
     return fits;
 }
@@ -258,6 +279,7 @@ static void try_ranks(trial *t) {
     tr_split way = {.added = 0};
     memcpy(way.attr, t->whole_case->attr, sizeof way.attr);
     for (int w = 0; t->whole_case->op->split(&symbolic, w, t->ranks, 0, &way); w++) {
+        settle(t, &way);
         if (way.expands) { // tests/ops/test_shared_head.c
             t->tried++;
         } else if (fits(t, &way)) {

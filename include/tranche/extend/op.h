@@ -240,6 +240,9 @@ typedef struct tr_split {
     // A row of TR_REWRITE_SPLIT (tranche/extend/rewrite.h) writes other nodes in the
     // place of the rank's own: the sum over ranks stands between them.
     bool expands;
+    // count > 0: elements [first, first + count) of output 0 along its cut have to be
+    // one of the blocks, or all of them, and all ranks have as much of every block.
+    int64_t first, count;
 } tr_split;
 
 struct tr_op {

@@ -46,10 +46,10 @@ static bool name_layer(const tr_model_unit *unit, const char *param, layer *out)
 
 // Were B cut along the adapter's rank r, tensor ranks would sum a tensor as wide as the
 // layer's result, and share next to no work.
-static void keep_uncut(tr_graph *graph, tr_value param) {
+static void keep_columns(tr_graph *graph, tr_value param) {
     for (size_t i = 0; i < graph->param_count; i++) {
         tr_param_info *info = &graph->params[i];
-        info->uncut = info->uncut || info->value == param;
+        info->by_rows = info->by_rows || info->value == param;
     }
 }
 
@@ -65,7 +65,7 @@ static tr_value low_rank(tr_graph *graph, const tr_adapter *adapter, tr_value x,
     snprintf(b, sizeof b, "%s" TR_LORA_B, to->local);
     to->down = tr_graph_param(graph, a, TR_SHAPE2(adapter->rank, in), drawn);
     to->up = tr_graph_param(graph, b, TR_SHAPE2(to->rows, adapter->rank), zeros);
-    keep_uncut(graph, to->up);
+    keep_columns(graph, to->up);
     x = adapter->dropout > 0 ? tr_dropout(graph, x, adapter->dropout) : x;
     x = tr_linear(graph, TR_LINEAR_OUT_IN, x, to->down, TR_NO_VALUE);
     return tr_linear(graph, TR_LINEAR_OUT_IN, x, to->up, TR_NO_VALUE);

@@ -1,7 +1,8 @@
 // Run on two or four ranks: adapters, with magnitudes and without, beside layers that
 // ranks of the tensor axis share, against one rank. Weights, moments and losses are the
-// same but for rounding. Ranks share what has no adapter, and layers whose input is
-// cut. A checkpoint goes on with one rank.
+// same but for rounding. Ranks share the layers that have adapters as they share
+// others, and the adapter's product at the layer's end that is cut. A checkpoint goes
+// on with one rank.
 #include "on_meshes.h"
 #include "on_ranks.h"
 #include "train/scratch.h"
@@ -65,28 +66,30 @@ static bool ends_in(const char *name, const char *end) {
 }
 
 // A new adapter, whose B is 0 at first.
-static void write_new(char text[LONG_TEXT], const char *modules, const tr_mesh *mesh,
-                      const char *tensor) {
+static void write_new(char text[LONG_TEXT], const char *base, const char *modules,
+                      const tr_mesh *mesh, const char *tensor) {
     int used =
         snprintf(text, LONG_TEXT,
-                 "{\"model\": \"" TR_TEST_DATA "/adapters/llama/base\", \"adapter\": "
+                 "{\"model\": \"" TR_TEST_DATA "/adapters/%s/base\", \"adapter\": "
                  "{\"type\": \"lora\", \"r\": 4, \"target_modules\": %s}, \"data\": "
                  "{\"order\": \"sequential\"}, \"steps\": 9, \"train_batch_size\": %d, "
                  "\"train_micro_batch_size_per_gpu\": 2, \"tensor_parallel\": "
                  "{\"size\": %d%s}, \"out\": \"unused\"" ADAM ONE_THREAD "}",
-                 modules, BATCH, (int)mesh->size[TR_AXIS_TENSOR], tensor);
+                 base, modules, BATCH, (int)mesh->size[TR_AXIS_TENSOR], tensor);
     assert_in_range(used, 1, LONG_TEXT - 1);
 }
 
-static void assert_shared(const char *text, bool attention) {
+// whole: what ends the names of the adapter's tensors that all ranks have.
+static void assert_shared(const char *text, const char *whole) {
     run_options options = options_of(text, &data, world, "never");
     trial t;
     trial_open(&t, &options);
     for (size_t p = 0; p < t.plan->param_count; p++) {
         const tr_plan_param *param = &t.plan->params[p];
-        bool is_whole = ends_in(param->stored, "lora_B.weight") ||
-                        ends_in(param->stored, "norm.weight") ||
-                        (!attention && strstr(param->stored, "self_attn"));
+        bool norm = strstr(param->stored, "norm") || strstr(param->stored, "ln_") ||
+                    ends_in(param->stored, "wpe.weight");
+        bool added = ends_in(param->stored, "c_proj.bias"); // behind the sum
+        bool is_whole = norm || added || ends_in(param->stored, whole);
         if (t.plan->flats[param->flat].split == is_whole) {
             fail_msg("%s: %s is %s", text, param->stored, is_whole ? "cut" : "whole");
         }
@@ -94,22 +97,28 @@ static void assert_shared(const char *text, bool attention) {
     trial_close(&t);
 }
 
-// Beside the second layers of attention and MLP, which are cut along what they sum
-// over: so is A, and B is whole. Beside queries: MLPs are shared.
+// Layers that are cut along what they sum over share A with their input, and those that
+// are cut by columns share B with their result, whole or a part of a stacked product.
 static void bases_are_shared(void **state) {
-    static const char *const modules[] = {"[\"o_proj\", \"down_proj\"]",
-                                          "[\"q_proj\"]"};
+    static const struct {
+        const char *base, *modules, *whole;
+    } cases[] = {
+        {"llama", "[\"o_proj\", \"down_proj\"]", "lora_B.weight"},
+        {"llama", "[\"q_proj\", \"v_proj\"]", "lora_A.weight"},
+        {"llama", "[\"k_proj\", \"gate_proj\", \"up_proj\"]", "lora_A.weight"},
+        {"gpt2", "[\"c_attn\", \"c_fc\"]", "lora_A.weight"},
+    };
     static const char *const tensor[] = {"", ", \"sequence\": true"};
     const tr_mesh mesh = {.size = {tr_comm_ranks(world) / 2, 2, 1}};
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[LONG_TEXT];
         outcome one, many;
-        write_new(text, modules[i], &alone, "");
+        write_new(text, cases[i].base, cases[i].modules, &alone, "");
         take(text, NULL, "never", STEPS, false, &one);
         for (int s = 0; s < 2; s++) {
-            write_new(text, modules[i], &mesh, tensor[s]);
-            assert_shared(text, i == 0);
+            write_new(text, cases[i].base, cases[i].modules, &mesh, tensor[s]);
+            assert_shared(text, cases[i].whole);
             take(text, world, "never", STEPS, false, &many);
             assert_near(&one, &many, text);
             free_outcome(&many);

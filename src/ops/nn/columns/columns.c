@@ -129,12 +129,37 @@ static int add_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) 
     return 2;
 }
 
+// The columns are one of the blocks that x is cut in, such as the queries, or all of
+// them. Where all ranks have as much of each, a rank's columns begin and end at its
+// share.
+static bool add_split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                      tr_split *out) {
+    tr_columns_attr attr;
+    (void)rank;
+    memcpy(&attr, node->attr, sizeof attr);
+    if (way > 0 || attr.first % ranks != 0 || attr.count % ranks != 0) {
+        return false;
+    }
+    out->in[0] = out->out[0] = tr__cut_last(&node->in[0]);
+    out->in[1] = tr__cut_last(&node->in[1]);
+    if (attr.count < tr__shape_width(node->in[0].shape)) {
+        tr__cut_add(&out->in[1], attr.count); // in one block, and else as x
+    }
+    out->first = attr.first;
+    out->count = attr.count;
+    attr.first /= (int32_t)ranks;
+    attr.count /= (int32_t)ranks;
+    memcpy(out->attr, &attr, sizeof attr);
+    return true;
+}
+
 const tr_op tr__op_add_columns = {
     .name = "add_columns",
     .attr_bytes = sizeof(tr_columns_attr),
     .in_place = 1 + 0,
     .infer = add_infer,
     .backward = add_backward,
+    .split = add_split,
     .reference = &tr__add_columns_reference,
 };
 
