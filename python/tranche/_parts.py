@@ -70,7 +70,9 @@ class Parts:
 
     def backward(self, engine: Engine, gradients: Any, loss: float) -> None:
         given = gradients if isinstance(gradients, list | tuple) else [gradients]
-        if len(self._shapes) == 1 and _fill.shape_of(gradients) == self._shapes[0]:
+        zeros = len(given) == 1 and given[0] is None  # not one of the shape [1]
+        alone = len(self._shapes) == 1 and not zeros
+        if alone and _fill.shape_of(gradients) == self._shapes[0]:
             given = [gradients]  # nested lists, too
         if self._shapes and len(given) != len(self._shapes):
             raise Error(

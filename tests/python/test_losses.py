@@ -233,6 +233,25 @@ class HandedOut(Modules):
             torch.testing.assert_close(found, before[name] - 0.1 * p.grad, atol=1e-5, rtol=1e-5)
         engine.destroy()
 
+    def test_a_step_that_ends_early(self) -> None:
+        """What is missing has no gradient: of one row, its loss has the shape [1]."""
+        module = Means(MEANS["rows"][0])
+        plain = copy.deepcopy(module)
+        changes = config(train_micro_batch_size_per_gpu=self.MICRO, gradient_clipping=0.0)
+        engine, *_ = tranche.initialize(model=module, config=changes)
+        x, y = (values[: self.MICRO] for values in drawn(()))
+        before = {n: p.detach().clone() for n, p in plain.named_parameters()}
+        loss = engine(x, y)
+        engine.backward(loss / 2, scale_wrt_gas=False)  # the other half is missing
+        engine.set_gradient_accumulation_boundary(True)
+        engine.step()
+        (plain(x, y) / 2).backward()
+        for name, p in plain.named_parameters():
+            found = engine.module.state_dict()[name]
+            wanted = before[name] - 0.1 * p.grad
+            torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+        engine.destroy()
+
     def test_labels_that_are_no_classes(self) -> None:
         engine, *_ = tranche.initialize(
             model=Means(MEANS["rows"][0]), config=config(train_batch_size=ROWS)
