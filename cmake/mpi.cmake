@@ -26,7 +26,7 @@ if(TR_MPI_FOUND)
     set(TR_COMM_EXCLUDED "/src/comm/mpi_none\\.c$")
 else()
     set(TR_MPI_LIBRARY "")
-    set(TR_COMM_EXCLUDED "/src/comm/mpi(_check|_control|_ferry|_move|_world)?\\.c$")
+    set(TR_COMM_EXCLUDED "/src/comm/mpi(_check|_control|_ferry|_move|_piece|_ring|_tree|_world)?\\.c$")
 endif()
 
 # What starts ranks of this MPI; "": there is none.
