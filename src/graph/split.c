@@ -158,26 +158,15 @@ static bool opens(const tr_splitter *s, const tr_call *node, const tr_split *way
     return cuts && (makes || way->partial || way->expands);
 }
 
-// Which node gives the value; the number of nodes: none.
-static size_t giver_of(const tr_splitter *s, tr_value value) {
-    for (size_t n = 0; n < s->graph->node_count; n++) {
-        for (int i = 0; i < s->graph->nodes[n].out_count; i++) {
-            if (s->graph->nodes[n].out[i] == value) {
-                return n;
-            }
-        }
-    }
-    return s->graph->node_count;
-}
-
 // What gives the value can be split so that it is cut: another product, of an adapter
 // beside a layer's own. family: in which it is cut, -1: in one of its own.
 static bool cut_giver(tr_splitter *s, tr_value value, int family) {
-    size_t n = giver_of(s, value);
+    const tr_value_info *info = tr__split_info(s, value);
     tr_split way;
-    if (n == s->graph->node_count || s->is_split[n]) {
+    if (info->kind != TR_VALUE_NODE || s->is_split[info->node]) {
         return false;
     }
+    size_t n = (size_t)info->node;
     const tr_call *node = &s->graph->nodes[n];
     for (int w = 0; tr__split_way(s, node, w, &way); w++) {
         if (opens(s, node, &way) && way.out[0].dim >= 0 && takes(s, node, &way)) {

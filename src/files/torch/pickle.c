@@ -41,34 +41,15 @@ static tr_status push_integer(tr_pickle *m, tr_torch_kind kind, int64_t number,
     return status;
 }
 
-static tr_status do_true(tr_pickle *m, tr_error *err) {
-    return push_integer(m, TR_TORCH_BOOL, 1, err);
+static tr_status do_bool(tr_pickle *m, int value, tr_error *err) {
+    return push_integer(m, TR_TORCH_BOOL, value, err);
 }
 
-static tr_status do_false(tr_pickle *m, tr_error *err) {
-    return push_integer(m, TR_TORCH_BOOL, 0, err);
-}
-
-static tr_status do_int(tr_pickle *m, tr_error *err) {
+static tr_status do_int(tr_pickle *m, int bytes, tr_error *err) {
     uint64_t number = 0;
-    tr_status status = tr__pickle_number(m, 4, &number, err);
-    return status == TR_OK
-               ? push_integer(m, TR_TORCH_INTEGER, (int32_t)(uint32_t)number, err)
-               : status;
-}
-
-static tr_status do_int_1(tr_pickle *m, tr_error *err) {
-    uint64_t number = 0;
-    tr_status status = tr__pickle_number(m, 1, &number, err);
-    return status == TR_OK ? push_integer(m, TR_TORCH_INTEGER, (int64_t)number, err)
-                           : status;
-}
-
-static tr_status do_int_2(tr_pickle *m, tr_error *err) {
-    uint64_t number = 0;
-    tr_status status = tr__pickle_number(m, 2, &number, err);
-    return status == TR_OK ? push_integer(m, TR_TORCH_INTEGER, (int64_t)number, err)
-                           : status;
+    tr_status status = tr__pickle_number(m, bytes, &number, err);
+    int64_t value = bytes == 4 ? (int32_t)(uint32_t)number : (int64_t)number;
+    return status == TR_OK ? push_integer(m, TR_TORCH_INTEGER, value, err) : status;
 }
 
 // So many bytes, the highest of which has the sign.
@@ -85,16 +66,10 @@ static tr_status push_long(tr_pickle *m, uint64_t bytes, tr_error *err) {
     return push_integer(m, TR_TORCH_INTEGER, (int64_t)number, err);
 }
 
-static tr_status do_long_1(tr_pickle *m, tr_error *err) {
-    uint64_t bytes = 0;
-    tr_status status = tr__pickle_number(m, 1, &bytes, err);
-    return status == TR_OK ? push_long(m, bytes, err) : status;
-}
-
-static tr_status do_long_4(tr_pickle *m, tr_error *err) {
-    uint64_t bytes = 0;
-    tr_status status = tr__pickle_number(m, 4, &bytes, err);
-    return status == TR_OK ? push_long(m, bytes, err) : status;
+static tr_status do_long(tr_pickle *m, int bytes, tr_error *err) {
+    uint64_t length = 0;
+    tr_status status = tr__pickle_number(m, bytes, &length, err);
+    return status == TR_OK ? push_long(m, length, err) : status;
 }
 
 static tr_status do_float(tr_pickle *m, tr_error *err) { // big-endian
@@ -126,27 +101,15 @@ static tr_status do_text(tr_pickle *m, tr_error *err) {
 
 // ---- memory
 
-static tr_status do_put(tr_pickle *m, tr_error *err) {
+static tr_status do_put(tr_pickle *m, int bytes, tr_error *err) {
     uint64_t at = 0;
-    tr_status status = tr__pickle_number(m, 1, &at, err);
+    tr_status status = tr__pickle_number(m, bytes, &at, err);
     return status == TR_OK ? tr__pickle_put(m, at, err) : status;
 }
 
-static tr_status do_put_4(tr_pickle *m, tr_error *err) {
+static tr_status do_get(tr_pickle *m, int bytes, tr_error *err) {
     uint64_t at = 0;
-    tr_status status = tr__pickle_number(m, 4, &at, err);
-    return status == TR_OK ? tr__pickle_put(m, at, err) : status;
-}
-
-static tr_status do_get(tr_pickle *m, tr_error *err) {
-    uint64_t at = 0;
-    tr_status status = tr__pickle_number(m, 1, &at, err);
-    return status == TR_OK ? tr__pickle_get(m, at, err) : status;
-}
-
-static tr_status do_get_4(tr_pickle *m, tr_error *err) {
-    uint64_t at = 0;
-    tr_status status = tr__pickle_number(m, 4, &at, err);
+    tr_status status = tr__pickle_number(m, bytes, &at, err);
     return status == TR_OK ? tr__pickle_get(m, at, err) : status;
 }
 
@@ -202,25 +165,13 @@ static tr_status do_tuple(tr_pickle *m, tr_error *err) {
     return status == TR_OK ? push_tuple(m, at, at - 1, err) : status;
 }
 
-static tr_status tuple_of(tr_pickle *m, size_t count, tr_error *err) {
-    for (size_t i = 1; i <= count; i++) {
+static tr_status do_tuple_of(tr_pickle *m, int count, tr_error *err) {
+    for (size_t i = 1; i <= (size_t)count; i++) {
         if (i > m->depth || !m->stack[m->depth - i]) {
             return tr__pickle_damaged(m, "takes values that are not there", err);
         }
     }
-    return push_tuple(m, m->depth - count, m->depth - count, err);
-}
-
-static tr_status do_tuple_1(tr_pickle *m, tr_error *err) {
-    return tuple_of(m, 1, err);
-}
-
-static tr_status do_tuple_2(tr_pickle *m, tr_error *err) {
-    return tuple_of(m, 2, err);
-}
-
-static tr_status do_tuple_3(tr_pickle *m, tr_error *err) {
-    return tuple_of(m, 3, err);
+    return push_tuple(m, m->depth - (size_t)count, m->depth - (size_t)count, err);
 }
 
 // The values from `at` on are added to the one that lies `below` under them; what is
@@ -339,17 +290,61 @@ static tr_status do_stop(tr_pickle *m, tr_error *err) {
 
 // ---- the program
 
-static tr_status (*const operations[256])(tr_pickle *m, tr_error *err) = {
-    ['('] = do_mark,     ['.'] = do_stop,     ['0'] = do_pop,       ['1'] = do_pop_mark,
-    [')'] = do_list,     [']'] = do_list,     ['}'] = do_dict,      ['a'] = do_append,
-    ['e'] = do_appends,  ['s'] = do_set,      ['u'] = do_sets,      ['t'] = do_tuple,
-    [0x85] = do_tuple_1, [0x86] = do_tuple_2, [0x87] = do_tuple_3,  ['q'] = do_put,
-    ['r'] = do_put_4,    ['h'] = do_get,      ['j'] = do_get_4,     ['N'] = do_none,
-    [0x88] = do_true,    [0x89] = do_false,   ['J'] = do_int,       ['K'] = do_int_1,
-    ['M'] = do_int_2,    [0x8a] = do_long_1,  [0x8b] = do_long_4,   ['G'] = do_float,
-    ['X'] = do_text,     ['c'] = do_class,    ['R'] = do_call,      [0x81] = do_call,
-    ['b'] = do_build,    ['Q'] = do_storage,  [0x80] = do_protocol,
+// One operation: with a number (of bytes, of values, or the value itself), or without.
+typedef struct operation {
+    tr_status (*run)(tr_pickle *m, tr_error *err);
+    tr_status (*run_with)(tr_pickle *m, int number, tr_error *err);
+    int number;
+} operation;
+
+static const operation operations[256] = {
+    ['('] = {do_mark},
+    ['.'] = {do_stop},
+    ['0'] = {do_pop},
+    ['1'] = {do_pop_mark},
+    [')'] = {do_list},
+    [']'] = {do_list},
+    ['}'] = {do_dict},
+    ['a'] = {do_append},
+    ['e'] = {do_appends},
+    ['s'] = {do_set},
+    ['u'] = {do_sets},
+    ['t'] = {do_tuple},
+    [0x85] = {NULL, do_tuple_of, 1},
+    [0x86] = {NULL, do_tuple_of, 2},
+    [0x87] = {NULL, do_tuple_of, 3},
+    ['q'] = {NULL, do_put, 1},
+    ['r'] = {NULL, do_put, 4},
+    ['h'] = {NULL, do_get, 1},
+    ['j'] = {NULL, do_get, 4},
+    ['N'] = {do_none},
+    [0x88] = {NULL, do_bool, 1},
+    [0x89] = {NULL, do_bool, 0},
+    ['J'] = {NULL, do_int, 4},
+    ['K'] = {NULL, do_int, 1},
+    ['M'] = {NULL, do_int, 2},
+    [0x8a] = {NULL, do_long, 1},
+    [0x8b] = {NULL, do_long, 4},
+    ['G'] = {do_float},
+    ['X'] = {do_text},
+    ['c'] = {do_class},
+    ['R'] = {do_call},
+    [0x81] = {do_call},
+    ['b'] = {do_build},
+    ['Q'] = {do_storage},
+    [0x80] = {do_protocol},
 };
+
+static tr_status run(tr_pickle *m, unsigned char code, tr_error *err) {
+    const operation *o = &operations[code];
+    if (!o->run && !o->run_with) {
+        return tr_fail(err, TR_IO,
+                       "%s: its pickle has an operation %#x at byte %zu, which "
+                       "torch.save does not write",
+                       m->file->zip.path, code, (size_t)(m->at - m->begin) - 1);
+    }
+    return o->run ? o->run(m, err) : o->run_with(m, o->number, err);
+}
 
 tr_status tr__torch_unpickle(tr_torch_file *file, const unsigned char *pickle,
                              size_t bytes, tr_error *err) {
@@ -358,13 +353,7 @@ tr_status tr__torch_unpickle(tr_torch_file *file, const unsigned char *pickle,
     while (status == TR_OK && !m.stopped) {
         const unsigned char *code = NULL;
         status = tr__pickle_take(&m, 1, &code, err);
-        if (status == TR_OK && !operations[*code]) {
-            status = tr_fail(err, TR_IO,
-                             "%s: its pickle has an operation %#x at byte %zu, which "
-                             "torch.save does not write",
-                             file->zip.path, *code, (size_t)(code - pickle));
-        }
-        status = status == TR_OK ? operations[*code](&m, err) : status;
+        status = status == TR_OK ? run(&m, *code, err) : status;
     }
     tr__free(m.stack);
     tr__free(m.memory);
