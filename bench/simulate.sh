@@ -1,11 +1,17 @@
 #!/bin/sh
 # simulate.sh: simulated step times beside measured ones, for plans on one and two ranks of
 # this machine: GPT-2 124M without dropout in several cuts, recomputed, offloaded to the
-# host and to NVMe, with layers that ranks share. First build/bench/machine measures the
-# machine, once for each context and number of ranks. Needs 6 GB of memory, 4 GB of disk
-# and a quiet machine; about twenty minutes on two cores. Ends with status 1 when a plan is off by more than 10 %.
+# host and to NVMe, with layers that ranks share, and with stages of a pipeline. First
+# build/bench/machine measures the machine, once for each context and number of ranks.
+# Needs 6 GB of memory, 4 GB of disk and a quiet machine; about ten minutes on two fast
+# cores. Then it says how good a choice by prediction is: among plans of the same ranks,
+# context and T, how much slower than the fastest is the one that is predicted to be it,
+# and of two that are more than 10 % apart, which is predicted to be faster? Ends with
+# status 1 when a plan is off by more than 10 %.
 #
 #     bench/simulate.sh [FOLDER]    a folder on the NVMe disk (one below /tmp)
+#
+#     TRANCHE_BENCH_PLANS    a pattern of grep: only plans whose names it finds (all)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)
@@ -58,6 +64,8 @@ field() {
 plan() {
     name=$1 ranks=$2 context=$3 batch=$4 micro=$5
     shift 5
+    printf '%s\n' "$name" | grep -q "${TRANCHE_BENCH_PLANS:-.}" || return
+    work_of="$ranks rank, context $context, T = $batch"
     run_file "$context"
     machine=$work/machine-$ranks-$context.json
     set -- "train_batch_size=$batch" "train_micro_batch_size_per_gpu=$micro" "$@"
@@ -85,6 +93,7 @@ plan() {
         off = 100 * (simulated / took - 1)
         printf "| %-60s | %9.3f | %9.3f | %+6.1f %% |\n", name, simulated, took, off
     }' | tee -a "$work/table"
+    printf '%s|%s|%s|%s\n' "$work_of" "$simulated" "$took" "$name" >>"$work/figures"
 }
 
 threads=$(nproc)
@@ -94,6 +103,7 @@ params=zero_optimization.offload_param.device
 zero3=zero_optimization.stage=3
 disk=memory.nvme.path=$nvme
 tensor=tensor_parallel.size=2
+stages=pipeline.stages=2
 echo "| GPT-2 124M                                                   | simulated |  measured |      off |"
 echo "|--------------------------------------------------------------|-----------|-----------|----------|"
 plan "1 rank, context 256, T = 4, m = 2" 1 256 4 2
@@ -129,11 +139,39 @@ if [ "$threads" -ge 2 ] && command -v "${MPIRUN:-mpirun}" >/dev/null; then
         zero_optimization.stage=1 $state=cpu
     plan "2 ranks, context 256, T = 8, m = 1, stage 3, wave 4, all on NVMe" 2 256 8 1 \
         $zero3 execution.wave=4 $state=nvme $params=nvme "$disk"
+    plan "2 stages, context 256, T = 8, m = 1" 2 256 8 1 $stages
+    plan "2 stages, context 256, T = 8, m = 2" 2 256 8 2 $stages
+    plan "2 stages, context 256, T = 8, m = 1, two parts each" 2 256 8 1 $stages \
+        pipeline.virtual_stages=2
     plan "2 ranks that share layers, context 256, T = 4, m = 2" 2 256 4 2 $tensor
     plan "2 ranks that share layers, context 256, T = 8, m = 1" 2 256 8 1 $tensor
     plan "2 ranks that share layers, context 256, T = 8, m = 4, recomputed" 2 256 8 4 \
         $tensor $blocks
 fi
+[ -s "$work/table" ] || exit 1
+awk -F'|' '{ work[NR] = $1; simulated[NR] = $2; took[NR] = $3; name[NR] = $4 }
+END {
+    for (i = 1; i <= NR; i++) {
+        w = work[i]
+        if (!(w in choice) || simulated[i] < simulated[choice[w]]) choice[w] = i
+        if (!(w in best) || took[i] < took[best[w]]) best[w] = i
+        for (j = 1; j < i; j++) {
+            if (work[j] != w) continue
+            apart = took[i] > took[j] ? took[i] / took[j] : took[j] / took[i]
+            if (apart <= 1.1) continue
+            pairs++
+            right = (took[i] > took[j]) == (simulated[i] > simulated[j])
+            good += right
+            if (!right) wrong = wrong "  the wrong way round: " name[j] "; " name[i] "\n"
+        }
+    }
+    for (w in choice) {
+        if (choice[w] == 0) continue
+        printf "%s: the choice takes %.3f of the fastest\n", w, took[choice[w]] / took[best[w]]
+    }
+    printf "pairs more than 10 %% apart: %d, of them predicted in their order: %d\n%s", \
+        pairs, good, wrong
+}' "$work/figures"
 awk -F'|' '{
     off = $5 + 0
     off = off < 0 ? -off : off

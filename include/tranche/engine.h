@@ -135,15 +135,16 @@ typedef struct tr_forward_options {
     // data. A run with data of its own trains on no others.
     const void *const *inputs;
     // At most the run's micro-batch; ignored without `inputs`. A micro-batch of 0 rows
-    // does not count, so a step may have fewer micro-batches than the plan.
+    // is not computed and does not count: a step may have fewer than the plan.
     int64_t rows;
     // Forward alone, as in an evaluation: nothing random is done, and no gradient comes
     // back. Not during a step. It needs `inputs`.
     bool evaluate;
+    bool counts; // 0 rows do, in the mean, as a micro-batch whose loss is 0
 } tr_forward_options;
 
 #define TR_FORWARD_OPTIONS_INIT                                                        \
-    { sizeof(tr_forward_options), NULL, 0, false }
+    { sizeof(tr_forward_options), NULL, 0, false, false }
 
 // Output number i of the model (tr_graph_output), for one micro-batch.
 typedef struct tr_output {

@@ -54,9 +54,11 @@ class Parts:
         self._lent = Lent()
         self._shapes: list[tuple[int, ...]] = []  # of the outputs before
 
-    def forward(self, engine: Engine, inputs: Any, evaluate: bool) -> list[Array]:
+    def forward(
+        self, engine: Engine, inputs: Any, evaluate: bool, counts: bool
+    ) -> list[Array]:
         options, found = sized(c.tr_forward_options), sized(c.tr_outputs)
-        options.evaluate = evaluate
+        options.evaluate, options.counts = evaluate, counts
         if inputs is not None:
             rows, options.rows = self._rows(inputs)
             options.inputs = ctypes.cast(rows, type(options.inputs))

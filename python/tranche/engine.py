@@ -97,15 +97,18 @@ class Engine(Handle):
 
     # ---- a step in parts, of a model whose last unit has outputs and no loss
 
-    def forward(self, inputs: Any = None, *, evaluate: bool = False) -> list[Array]:
+    def forward(
+        self, inputs: Any = None, *, evaluate: bool = False, counts: bool = False
+    ) -> list[Array]:
         """Runs the model on the next micro-batch of a step, and begins a step where
         none is at work. inputs: rows as the model takes them, [rows, ...], or a dict of
         these by name; None: the run's own data. Gives the outputs, without a copy and
         read-only, until the next call of the engine. evaluate: as in an evaluation,
-        and no gradient comes back."""
+        and no gradient comes back. counts: inputs of 0 rows, which are not computed,
+        count in the mean as a micro-batch whose loss is 0."""
         if self._parts is None:
             self._parts = Parts(self)
-        return self._parts.forward(self, inputs, evaluate)
+        return self._parts.forward(self, inputs, evaluate, counts)
 
     def backward(self, gradients: Any, loss: float = 0.0) -> None:
         """Takes the gradients of the micro-batch's mean loss by its outputs, each of

@@ -56,6 +56,7 @@ struct tr_executor {
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
     int64_t micro_room; // the largest g so far
+    bool *leave_out;    // [training steps] for a micro-batch without rows
     bool asks_save;     // see tr__executor_ask
     tr_fixed fixed;
     tr_walk_flags flags; // of the newest walk

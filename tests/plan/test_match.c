@@ -7,6 +7,8 @@
 #include "plan/proof/prove.h"
 #include "plan/schedules/schedule.h"
 
+#include "draws.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -82,7 +84,7 @@ static void plans_of_all_ranks_fit_together(void **state) {
     int made = 0;
     (void)state;
     test_models_make(&models);
-    for (uint64_t i = 0; i < 480; i++) {
+    for (uint64_t i = 0; i < TEST_DRAWS(480, 60); i++) {
         ranks r;
         tr_error err = {0};
         tr_mesh mesh = meshes[i % MESHES];
@@ -122,7 +124,7 @@ static void stages_of_several_parts_fit_together(void **state) {
     int made[ORDERS] = {0};
     (void)state;
     test_models_make(&models);
-    for (uint64_t i = 0; i < 900; i++) {
+    for (uint64_t i = 0; i < TEST_DRAWS(900, 120); i++) {
         ranks r;
         tr_error err = {0};
         size_t k = i % ORDERS;

@@ -308,42 +308,51 @@ static void a_short_micro_batch_counts_as_a_whole_one(void **state) {
     }
 }
 
-// A step that ends early: as one of the micro-batches that it had.
-static void a_micro_batch_without_rows_does_not_count(void **state) {
+// The gradient of a step of which the second micro-batch is the first again (0), has no
+// rows (1), or has none and counts (2).
+static void early_gradient(int how, float *gradient) {
     const setting s = {2, 8, "\"zero_optimization\": {\"stage\": 0},", 0};
     const void *inputs[] = {data.x[0]};
     const float *const no_gradient[] = {NULL};
-    float gradient[2][OWN_CLASSES];
     double loss = 0;
     own_model own;
     trial t;
     tr_error err = {0};
-    (void)state;
+    tr_step_result result = TR_STEP_RESULT_INIT;
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
     own_model_make_open(&own, 0);
-    for (int k = 0; k < 2; k++) { // the second stands twice, and then it is alone
-        tr_step_result result = TR_STEP_RESULT_INIT;
-        tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
-        tr_outputs outputs = TR_OUTPUTS_INIT;
-        open_outside(&t, &own, &s);
-        trial_ok(outside_micro(t.engine, &data, 8, 8, &loss, &err), &err);
-        if (k == 0) {
-            trial_ok(outside_micro(t.engine, &data, 8, 8, NULL, &err), &err);
-        } else {
-            options.inputs = inputs;
-            trial_ok(tr_engine_forward(t.engine, &options, &outputs, &err), &err);
-            assert_int_equal(outputs.rows, 0);
-            trial_ok(tr_engine_backward(t.engine, no_gradient, 0, &err), &err);
-        }
-        trial_ok(tr_engine_update(t.engine, &result, &err), &err);
-        assert_int_equal(result.targets, 2 - k);
-        assert_true(fabs(result.loss - loss) < 1e-12);
-        trial_ok(tr_engine_read(t.engine, "head.bias", "gradient", 0, OWN_CLASSES,
-                                gradient[k], &err),
-                 &err);
-        trial_close(&t);
+    open_outside(&t, &own, &s);
+    trial_ok(outside_micro(t.engine, &data, 8, 8, &loss, &err), &err);
+    if (how == 0) {
+        trial_ok(outside_micro(t.engine, &data, 8, 8, NULL, &err), &err);
+    } else {
+        options.inputs = inputs;
+        options.counts = how == 2;
+        trial_ok(tr_engine_forward(t.engine, &options, &outputs, &err), &err);
+        assert_int_equal(outputs.rows, 0);
+        trial_ok(tr_engine_backward(t.engine, no_gradient, 0, &err), &err);
+    }
+    trial_ok(tr_engine_update(t.engine, &result, &err), &err);
+    assert_int_equal(result.targets, how == 1 ? 1 : 2);
+    assert_true(fabs(result.loss - (how == 2 ? loss / 2 : loss)) < 1e-12);
+    trial_ok(tr_engine_read(t.engine, "head.bias", "gradient", 0, OWN_CLASSES, gradient,
+                            &err),
+             &err);
+    trial_close(&t);
+}
+
+// A step that ends early: as one of the micro-batches that it had.
+static void a_micro_batch_without_rows_counts_where_it_is_asked_to(void **state) {
+    float gradient[3][OWN_CLASSES];
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        early_gradient(how, gradient[how]);
     }
     for (int c = 0; c < OWN_CLASSES; c++) {
         assert_true(fabsf(gradient[0][c] - gradient[1][c]) < 1e-6f);
+        assert_true(fabsf(gradient[1][c] - 2 * gradient[2][c]) < 1e-6f);
+        assert_true(fabsf(gradient[1][c]) > 1e-4f);
     }
 }
 
@@ -712,7 +721,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_several_outputs_are_those_of_their_sum),
         cmocka_unit_test(data_of_the_run_come_by_themselves),
         cmocka_unit_test(a_short_micro_batch_counts_as_a_whole_one),
-        cmocka_unit_test(a_micro_batch_without_rows_does_not_count),
+        cmocka_unit_test(a_micro_batch_without_rows_counts_where_it_is_asked_to),
         cmocka_unit_test(outputs_of_an_evaluation_need_no_backward),
         cmocka_unit_test(calls_out_of_turn_change_nothing),
         cmocka_unit_test(structs_of_other_sizes_are_refused),

@@ -186,7 +186,7 @@ class ModuleEngine(Batches, Saving):
         if not self._told_early:
             log.warning(
                 "a step ends with %d of its %d micro-batches: they count as the whole "
-                "step, and the others are computed for nothing",
+                "step",
                 parts.done,
                 wanted,
             )

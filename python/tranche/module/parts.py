@@ -118,11 +118,10 @@ class Parts:
         self.done += 1
 
     def fill(self, count: int, counted: bool) -> None:
-        """The next micro-batches have no loss. counted: they count in the mean."""
-        rows = 1 if counted else 0
-        row = {name: values[:rows] for name, values in self._given.items()}
+        """The next micro-batches have no rows. counted: they count in the mean."""
+        none = {name: values[:0] for name, values in self._given.items()}
         for _ in range(count):
-            outputs = self._engine.forward(row)
+            outputs = self._engine.forward(none, counts=counted)
             self._engine.backward([None] * len(outputs))
             self.done += 1
 

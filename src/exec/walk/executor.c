@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "exec/walk.h"
 #include "plan/flow/residency.h"
+#include "plan/flow/without_rows.h"
 #include "plan/units/offsets.h"
 
 // The span of host memory that the file is read into and written from: pinned, so that
@@ -153,6 +154,22 @@ static tr_status make_room(tr_executor *ex, const tr_plan *plan, tr_error *err) 
     return TR_OK;
 }
 
+// What each plan leaves out where a micro-batch has no rows.
+static tr_status find_left_out(tr_executor *ex, const tr_plan *plan, tr_error *err) {
+    size_t steps = plan->sequences[TR_SEQUENCE_TRAIN].count;
+    bool *leave_out = tr__calloc(steps + 1, sizeof *leave_out);
+    tr_status status = leave_out
+                           ? tr__without_rows_find(plan, leave_out, err)
+                           : tr_fail(err, TR_MEMORY, "no memory for the executor");
+    if (status != TR_OK) {
+        tr__free(leave_out);
+        return status;
+    }
+    tr__free(ex->leave_out);
+    ex->leave_out = leave_out;
+    return TR_OK;
+}
+
 tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPACES],
                               tr_comm *comm, const char *nvme_folder, tr_executor **out,
                               tr_error *err) {
@@ -163,6 +180,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     tr_status status = tr__plan_check_reach(plan, err);
     status = status == TR_OK ? view_all(plan, arenas, err) : status;
     status = status == TR_OK ? make_room(ex, plan, err) : status;
+    status = status == TR_OK ? find_left_out(ex, plan, err) : status;
     if (status == TR_OK) {
         ex->comm = tr_mesh_ranks(&plan->request.mesh) > 1 ? comm : NULL;
         bind_plan(ex, plan, arenas);
@@ -183,6 +201,7 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
                               tr_arena *const arenas[TR_SPACES], tr_error *err) {
     tr_status status = view_all(plan, arenas, err);
     status = status == TR_OK ? make_room(executor, plan, err) : status;
+    status = status == TR_OK ? find_left_out(executor, plan, err) : status;
     if (status == TR_OK) {
         bind_plan(executor, plan, arenas);
         pin_staging(executor);
@@ -231,6 +250,7 @@ void tr__executor_destroy(tr_executor *executor) {
             leave_ranks(executor);
         }
         tr__free(executor->micros);
+        tr__free(executor->leave_out);
         tr__free(executor);
     }
 }

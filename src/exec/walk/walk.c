@@ -94,10 +94,19 @@ static tr_status leave_out(tr_work *work, const tr_plan_step *step) {
     return TR_OK;
 }
 
+// Nothing comes of it: its micro-batch has no rows.
+static bool is_idle(const tr_work *work, int32_t index) {
+    const tr_executor *ex = work->ex;
+    const tr_plan_step *step = &sequence_of(work)->steps[index];
+    return work->sequence == TR_SEQUENCE_TRAIN && ex->leave_out[index] &&
+           ex->micros[step->micro].rows == 0;
+}
+
 static tr_status run_step(tr_work *work, int32_t index) {
     const tr_sequence *sequence = sequence_of(work);
     const tr_plan_step *step = &sequence->steps[index];
-    bool left_out = !tr__guard_lets(&work->ex->flags, step->guard);
+    bool left_out =
+        !tr__guard_lets(&work->ex->flags, step->guard) || is_idle(work, index);
     tr_watch *watch = left_out && !is_skipped(work, step) ? NULL : watch_of(work);
     tr_status status = tr__run_wait(work, step);
     double begin = watch ? tr__seconds() : 0;

@@ -20,7 +20,8 @@ typedef struct tr_step_attempt {
 typedef struct tr_parts {
     tr_step_attempt attempt;
     tr_step_result made;
-    float seed; // of this step's gradients
+    float seed;  // of this step's gradients
+    bool counts; // the micro-batch at work, also without rows
 } tr_parts;
 
 // The step that comes, with the batch and the data that it is to have. Collective.

@@ -3,6 +3,7 @@
 #include "base/batch.h"
 #include "base/half.h"
 #include "data/sources/ids.h"
+#include "train/engine/attempt.h"
 
 #include <string.h>
 
@@ -146,18 +147,19 @@ static void take_gradient(const tr_output *output, int64_t room, const float *gr
     memset((char *)to + (size_t)count * each, 0, (size_t)(room - count) * each);
 }
 
-// A micro-batch counts once, one without rows not at all.
+// A micro-batch counts once, one without rows where the caller says so.
 static void take_loss(const tr_engine *engine, const tr_plan_step *hand_out,
                       double loss) {
     double *sums = tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_SUMS);
     bool there = tr__executor_rows(engine->executor, hand_out) > 0;
     sums[TR_SUM_LOSS] = there ? loss : 0;
-    sums[TR_SUM_COUNT] = there;
+    sums[TR_SUM_COUNT] = there || engine->parts->counts;
     sums[TR_SUM_CORRECT] = 0;
 }
 
 void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                      const float *const *gradients, double loss, float seed) {
+                      const float *const *gradients, double loss) {
+    float seed = engine->parts->seed;
     tr_outputs outputs;
     char *memory =
         tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_GRADIENTS);

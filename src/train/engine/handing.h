@@ -18,6 +18,6 @@ void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
 // Copies the gradients of these outputs to where the backward reads them, times `seed`,
 // and the loss into the statistics. gradients: as tr_engine_backward has them.
 void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                      const float *const *gradients, double loss, float seed);
+                      const float *const *gradients, double loss);
 
 #endif

@@ -113,6 +113,7 @@ static tr_status train(tr_engine *engine, const tr_forward_options *options,
         return status;
     }
     const tr_plan_step *load = tr__executor_pause(engine->executor);
+    engine->parts->counts = own_rows && options->counts;
     if (own_rows) {
         tr__handing_load(engine, load, options, first_sample(engine, load->micro));
     }
@@ -212,7 +213,7 @@ static tr_status backward(tr_engine *engine, const float *const *gradients, doub
     if (part_of(engine) != HANDS_OUT) {
         return out_of_turn(engine, "tr_engine_backward", err);
     }
-    tr__handing_take(engine, step, gradients, loss, engine->parts->seed);
+    tr__handing_take(engine, step, gradients, loss);
     return resume(engine, err);
 }
 
