@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from tranche import comm as comm
     from tranche import zero as zero
     from tranche.callbacks import Callback, Evaluation, StepResult
+    from tranche.comm import init_distributed
     from tranche.engine import Engine, checkpoint_bytes, train
-    from tranche._initialize import add_config_arguments, init_distributed, initialize
+    from tranche._initialize import add_config_arguments, initialize
     from tranche.plan import LedgerRow, Plan
     from tranche.ranks import count as rank_count
     from tranche.ranks import rank
@@ -42,7 +43,7 @@ _FROM = {
     "Tensor": ("tensors", "Tensor"),
     "add_config_arguments": ("_initialize", "add_config_arguments"),
     "checkpoint_bytes": ("engine", "checkpoint_bytes"),
-    "init_distributed": ("_initialize", "init_distributed"),
+    "init_distributed": ("comm", "init_distributed"),
     "initialize": ("_initialize", "initialize"),
     "rank": ("ranks", "rank"),
     "rank_count": ("ranks", "count"),

@@ -75,13 +75,6 @@ def initialize(
     return engine, engine.optimizer, loader, scheduler
 
 
-def init_distributed(dist_backend: Any = None, *rest: Any, **named: Any) -> None:
-    """Joins the ranks, which mpirun, srun or torchrun has started."""
-    from tranche import ranks
-
-    ranks.comm()
-
-
 def add_config_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Adds --deepspeed and --deepspeed_config to a program's arguments."""
     group = parser.add_argument_group("Tranche", "as DeepSpeed's")

@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 from tranche import ranks
-from tranche._initialize import init_distributed
 from tranche.error import Error, Status
 
 __all__ = [
@@ -19,6 +18,11 @@ __all__ = [
     "is_available",
     "is_initialized",
 ]
+
+
+def init_distributed(dist_backend: Any = None, *rest: Any, **named: Any) -> None:
+    """Joins the ranks, which mpirun, srun or torchrun has started."""
+    ranks.comm()
 
 
 def get_rank(group: Any = None) -> int:
