@@ -27,10 +27,6 @@ static void part_of(const work *w, int member, int64_t *first, int64_t *bytes) {
     *bytes *= w->element;
 }
 
-static int rank_of(const work *w, int member) {
-    return w->stage.group.first + w->stage.group.stride * member;
-}
-
 // One message each way, of which one may be empty.
 typedef struct message {
     const void *out;
@@ -38,16 +34,11 @@ typedef struct message {
     int64_t out_bytes, in_bytes;
 } message;
 
-static int around(const work *w, int number) {
-    int members = w->stage.group.count;
-    return (number % members + members) % members;
-}
-
 static tr_status exchange(const work *w, const tr_round *round, const message *m,
                           tr_error *err) {
     const tr_comm_functions *f = &w->comm->functions;
-    int to = rank_of(w, around(w, w->stage.member + round->by));
-    int from = rank_of(w, around(w, w->stage.member - round->by));
+    int to = tr__stage_rank(&w->stage, w->stage.member + round->by);
+    int from = tr__stage_rank(&w->stage, w->stage.member - round->by);
     tr_error mine = {0};
     if (m->out_bytes == 0 && m->in_bytes == 0) {
         return TR_OK;
@@ -73,8 +64,8 @@ static tr_round round_of(const work *w, int number) {
 // What a member sends in a round, in bytes.
 static void run_of(const work *w, const tr_round *round, int sender, int run,
                    int64_t *first, int64_t *bytes) {
-    tr__round_run(&w->stage.task, w->stage.group.count, round, around(w, sender), run,
-                  first, bytes);
+    tr__round_run(&w->stage.task, w->stage.group.count, round,
+                  tr__stage_member(&w->stage, sender), run, first, bytes);
     *first *= w->element;
     *bytes *= w->element;
 }
@@ -98,21 +89,6 @@ static tr_status gather_round(const work *w, int number, tr_error *err) {
     return status;
 }
 
-// Adds what has come into the staging to this member's part.
-static void add_piece(const work *w, bool first, const void *from, int64_t offset,
-                      int64_t bytes) {
-    const tr_comm_op *op = &w->stage.task.op;
-    int64_t begin, part, elements = bytes / w->element;
-    part_of(w, w->stage.member, &begin, &part);
-    const char *own = (const char *)op->send + begin + offset;
-    char *to = (char *)op->recv + offset;
-    if (first) {
-        tr__add_first(op->type, to, own, from, op->add, elements);
-    } else {
-        tr__add(op->type, to, from, elements);
-    }
-}
-
 static char *staging_of(const work *w) {
     return w->comm->base.places[w->stage.task.op.channel].chunks;
 }
@@ -133,7 +109,7 @@ static tr_status reduce_round(const work *w, int number, tr_error *err) {
                            .in_bytes = tr__max_i64(0, tr__min_i64(PIECE, in - at))};
         status = exchange(w, &round, &m, err);
         if (status == TR_OK) {
-            add_piece(w, number == 0, m.in, at, m.in_bytes);
+            tr__stage_add(&w->stage, number == 0, m.in, at, m.in_bytes);
         }
     }
     return status;
@@ -158,7 +134,7 @@ static tr_status ring_round(const work *w, int number, int64_t at, tr_error *err
         return status;
     }
     if (number == rounds_of(w) - 1) {
-        add_piece(w, true, m.in, at, m.in_bytes);
+        tr__stage_add(&w->stage, true, m.in, at, m.in_bytes);
     } else {
         tr__add(op->type, m.in, (const char *)op->send + came + at,
                 m.in_bytes / w->element);
@@ -226,25 +202,6 @@ static tr_status in_rounds(const work *w, tr_error *err) {
     return status;
 }
 
-// A gather's own part goes to its place; and so does a reduction's where there is no
-// other.
-static void copy_own(const work *w) {
-    const tr_comm_op *op = &w->stage.task.op;
-    int64_t first, bytes;
-    part_of(w, w->stage.member, &first, &bytes);
-    bool gathers = op->kind == TR_COMM_GATHER;
-    char *to = (char *)op->recv + (gathers ? first : 0);
-    if (!op->send || op->send == to || bytes == 0 ||
-        !(gathers || w->stage.group.count == 1)) {
-        return;
-    }
-    if (!gathers && op->add) {
-        tr__add(op->type, to, op->send, bytes / w->element);
-    } else {
-        memcpy(to, op->send, (size_t)bytes);
-    }
-}
-
 // The own part of a gather goes to its place before it is sent on from there.
 static tr_status run_stage(const work *w, tr_error *err) {
     static tr_status (*const sums[TR_COMM_ALGORITHMS])(const work *, tr_error *) = {
@@ -252,7 +209,7 @@ static tr_status run_stage(const work *w, tr_error *err) {
         [TR_COMM_RING] = reduce_by_ring,
         [TR_COMM_TREE] = reduce_by_tree};
     const tr_comm_op *op = &w->stage.task.op;
-    copy_own(w);
+    tr__stage_put_own(&w->stage);
     if (w->stage.group.count == 1) {
         return TR_OK;
     }

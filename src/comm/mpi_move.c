@@ -1,11 +1,8 @@
 #include "comm/mpi_move.h"
 
-#include "comm/add.h"
 #include "comm/mpi_check.h"
 
 #include "base/checked.h"
-
-#include <string.h>
 
 // Both ranks of a message have it in one channel, but for messages of stages, which one
 // sends and the other receives.
@@ -92,40 +89,16 @@ static bool next_summed(const tr_mpi_mover *m, tr_lane *lane, tr_mpi_piece *piec
 }
 
 static void add_piece(const tr_mpi_mover *m, const tr_mpi_piece *piece) {
-    const tr_comm_op *op = &m->stage.task.op;
-    int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
-    int64_t elements = piece->bytes / size;
-    tr__task_part(&m->stage.task, m->stage.member, &first, &part);
-    const char *own = (const char *)op->send + first * size + piece->offset;
-    char *to = (char *)op->recv + piece->offset;
-    if (piece->round == 0) {
-        tr__add_first(op->type, to, own, piece->memory, op->add, elements);
-    } else {
-        tr__add(op->type, to, piece->memory, elements);
-    }
+    tr__stage_add(&m->stage, piece->round == 0, piece->memory, piece->offset,
+                  piece->bytes);
 }
 
-// A gather's own part goes to its place; and so does a reduction's where there is no
-// other.
-static void copy_own(const tr_mpi_mover *m) {
-    const tr_comm_op *op = &m->stage.task.op;
-    int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, part;
-    tr__task_part(&m->stage.task, m->stage.member, &first, &part);
-    bool gathers = op->kind == TR_COMM_GATHER;
-    char *to = (char *)op->recv + (gathers ? first * size : 0);
-    if (!op->send || op->send == to || part == 0 ||
-        !(gathers || m->stage.group.count == 1)) {
-        return;
-    }
-    if (!gathers && op->add) {
-        tr__add(op->type, to, op->send, part);
-    } else {
-        memcpy(to, op->send, (size_t)(part * size));
-    }
+static void put_own(const tr_mpi_mover *m) {
+    tr__stage_put_own(&m->stage);
 }
 
 static const tr_mpi_pattern gather = {.next = next_gathered};
-static const tr_mpi_pattern tree_gather = {.begin = copy_own, .next = next_gathered};
+static const tr_mpi_pattern tree_gather = {.begin = put_own, .next = next_gathered};
 static const tr_mpi_pattern sum = {.next = next_summed, .arrived = add_piece};
 
 static const tr_mpi_pattern *pattern_of(const tr_stage *stage) {
@@ -217,7 +190,7 @@ static tr_status begin_stage(tr_mpi_mover *m, tr_error *err) {
     }
     tr_status status = advance_stage(m, &moved, &finished, err);
     if (status == TR_OK) {
-        copy_own(m);
+        put_own(m);
     }
     return status;
 }

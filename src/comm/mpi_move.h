@@ -81,9 +81,6 @@ void tr__mover_cancel(tr_mpi_mover *mover);
 
 // ---- for patterns
 
-// A member of the stage's group, and its rank.
-int tr__mover_member(const tr_mpi_mover *mover, int number);
-int tr__mover_rank(const tr_mpi_mover *mover, int member);
 // The member that sends what goes over `lane` in a round.
 int tr__mover_sender(const tr_mpi_mover *mover, const tr_lane *lane,
                      const tr_round *round);

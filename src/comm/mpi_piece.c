@@ -1,23 +1,15 @@
 // What all patterns of pieces ask of a mover: who sends to whom, and what has come.
 #include "comm/mpi_move.h"
 
-int tr__mover_member(const tr_mpi_mover *m, int number) {
-    int members = m->stage.group.count;
-    return (number % members + members) % members;
-}
-
-int tr__mover_rank(const tr_mpi_mover *m, int member) {
-    return m->stage.group.first + m->stage.group.stride * member;
-}
-
 int tr__mover_sender(const tr_mpi_mover *m, const tr_lane *lane,
                      const tr_round *round) {
-    return tr__mover_member(m, m->stage.member - (lane == &m->in ? round->by : 0));
+    return tr__stage_member(&m->stage,
+                            m->stage.member - (lane == &m->in ? round->by : 0));
 }
 
 int tr__mover_peer(const tr_mpi_mover *m, const tr_lane *lane, const tr_round *round) {
     int by = lane == &m->in ? -round->by : round->by;
-    return tr__mover_rank(m, tr__mover_member(m, m->stage.member + by));
+    return tr__stage_rank(&m->stage, m->stage.member + by);
 }
 
 char *tr__mover_chunk(const tr_mpi_mover *m, int64_t number) {

@@ -91,7 +91,7 @@ static void arrived(const tr_mpi_mover *m, const tr_mpi_piece *piece) {
     const tr_comm_op *op = &m->stage.task.op;
     int64_t elements = piece->bytes / element(m), first;
     place at = {piece->round, piece->offset / element(m) / slice_of(m)};
-    slice_at(m, tr__mover_member(m, m->stage.member - 1), at, &first);
+    slice_at(m, tr__stage_member(&m->stage, m->stage.member - 1), at, &first);
     const char *own = (const char *)op->send + first * element(m);
     if (piece->bytes > 0 && piece->round == rounds_of(m) - 1) {
         tr__add_first(op->type, (char *)op->recv + piece->offset, own, piece->memory,

@@ -25,6 +25,17 @@ typedef struct tr_stage {
     int member; // this rank's number in it
 } tr_stage;
 
+// Number `number` of its members, which go around; and which rank that is.
+int tr__stage_member(const tr_stage *stage, int number);
+int tr__stage_rank(const tr_stage *stage, int number);
+// A gather's own part goes to its place; and so does a reduction's where there is no
+// other member.
+void tr__stage_put_own(const tr_stage *stage);
+// Adds bytes [offset, offset + bytes) of another member's sums, at `from`, to this
+// rank's part of a reduction. first: nothing has been added there yet.
+void tr__stage_add(const tr_stage *stage, bool first, const void *from, int64_t offset,
+                   int64_t bytes);
+
 typedef struct tr_stages {
     tr_stage whole;
     int64_t near, nodes;
