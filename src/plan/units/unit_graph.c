@@ -4,6 +4,7 @@
 #include "graph/split.h"
 #include "plan/units/apart.h"
 #include "plan/units/freeze.h"
+#include "plan/units/heads.h"
 
 #include <string.h>
 
@@ -100,7 +101,10 @@ static void split_over_ranks(stage *s) {
         walk.axes = TR_ON_TENSOR;
         walk.tokens = tr__cut_tokens_of(r);
         walk.hands_out = s->request->last;
-        s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
+        s->status = tr__check_heads(r, s->graph, s->walk.unit->name, s->err);
+        if (s->status == TR_OK) {
+            s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
+        }
     }
 }
 
