@@ -123,6 +123,59 @@ static void memory_is_that_of_whole_heads(void **state) {
     tr_model_destroy(each);
 }
 
+// ---- products apart
+
+// A model's own products of queries, keys and values, which it joins.
+static void build_joined(tr_graph *g, const void *config) {
+    static const struct {
+        const char *name;
+        int64_t rows;
+    } products[] = {{"q", HEADS * DEPTH}, {"k", 2 * DEPTH}, {"v", 2 * DEPTH}};
+    const tr_init draw = {TR_INIT_UNIFORM, -0.3f, 0.3f};
+    const int64_t dim[] = {4, WIDTH, 0};
+    tr_value part[3], x = tr_reshape(g, tr_graph_data(g, "features"), dim);
+    (void)config;
+    for (int i = 0; i < 3; i++) {
+        tr_shape shape = TR_SHAPE2(products[i].rows, WIDTH);
+        tr_value weight = tr_graph_param(g, products[i].name, shape, draw);
+        part[i] = tr_linear(g, TR_LINEAR_OUT_IN, x, weight, TR_NO_VALUE);
+    }
+    tr_value y = tr_join_columns(g, part, 3);
+    y = tr_grouped_attention(g, y, HEADS, 2, 0, 0);
+    tr_value weight = tr_graph_param(g, "o", TR_SHAPE2(WIDTH, WIDTH), draw);
+    tr_graph_output(g, tr_linear(g, TR_LINEAR_OUT_IN, y, weight, TR_NO_VALUE));
+}
+
+static void joined_products_are_cut(void **state) {
+    static const tr_model_unit units[] = {{"all", "all", "", build_joined, NULL}};
+    const tr_model model = {.size = sizeof model,
+                            .type = "joined",
+                            .unit_count = 1,
+                            .units = units,
+                            .batch = tr_batch_features(4 * WIDTH)};
+    static const struct {
+        const char *name;
+        int64_t rows, columns;
+        bool repeated;
+    } params[] = {{"q", 2 * DEPTH, WIDTH, false},
+                  {"k", DEPTH, WIDTH, true},
+                  {"v", DEPTH, WIDTH, true},
+                  {"o", WIDTH, 2 * DEPTH, false}};
+    const tr_mesh mesh = {.size = {1, 4, 1}};
+    (void)state;
+    for (int64_t rank = 0; rank < 4; rank++) {
+        tr_plan_request request = request_on(&model, mesh, rank);
+        tr_plan *plan = test_plan(&request);
+        for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+            const tr_plan_param *param = find_param(plan, params[i].name);
+            assert_int_equal(param->shape.dim[0], params[i].rows);
+            assert_int_equal(param->shape.dim[1], params[i].columns);
+            assert_int_equal(plan->flats[param->flat].repeated, params[i].repeated);
+        }
+        tr_plan_destroy(plan);
+    }
+}
+
 // ---- all ranks
 
 typedef struct way {
@@ -298,6 +351,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_have_the_same_head),
         cmocka_unit_test(memory_is_that_of_whole_heads),
+        cmocka_unit_test(joined_products_are_cut),
         cmocka_unit_test(plans_of_all_ranks_fit_together),
         cmocka_unit_test(other_sums_and_rows_are_found),
         cmocka_unit_test(sums_left_out_are_found),

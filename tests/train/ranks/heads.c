@@ -2,7 +2,8 @@
 // are ranks on the tensor axis, against one rank. Losses, weights, moments and norms of
 // gradients are the same but for rounding, at every stage of ZeRO, beside stages of a
 // pipeline, with tokens cut, recomputed, frozen in part and offloaded. Ranks that have
-// a head alike keep it so, bit for bit. A checkpoint goes on with any mesh.
+// a head alike keep it so, bit for bit. A checkpoint goes on with any mesh. A model of
+// the program's own may have products of queries, keys and values apart, and join them.
 #include "base/hash.h"
 #include "exec/walk.h"
 #include "on_meshes.h"
@@ -121,6 +122,84 @@ static void ranks_share_a_head(void **state) {
     samples_free(&data);
 }
 
+// ---- products apart
+
+enum { HEADS = 4, KEYS = 2, DEPTH = 4, CONTEXT = 8, WIDE = HEADS * DEPTH };
+
+static const tr_init drawn = {TR_INIT_UNIFORM, -0.3f, 0.3f};
+
+static tr_value product(tr_graph *g, const char *name, tr_value x, int64_t out) {
+    tr_value weight = tr_graph_param(g, name, TR_SHAPE2(out, WIDE), drawn);
+    return tr_linear(g, TR_LINEAR_OUT_IN, x, weight, TR_NO_VALUE);
+}
+
+static void build_first(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value table = tr_graph_param(g, "tokens", TR_SHAPE2(TOKENS, WIDE), drawn);
+    tr_value ids = tr_graph_data(g, "input_ids");
+    tr_graph_output(g, tr_embedding(g, ids, table, TR_NO_VALUE));
+}
+
+static void build_block(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value x = tr_graph_input(g, 0);
+    const tr_value parts[] = {product(g, "q", x, HEADS * DEPTH),
+                              product(g, "k", x, KEYS * DEPTH),
+                              product(g, "v", x, KEYS * DEPTH)};
+    tr_value qkv = tr_join_columns(g, parts, 3);
+    tr_value y = tr_grouped_attention(g, qkv, HEADS, KEYS, 0, 0);
+    tr_graph_output(g, tr_residual(g, x, product(g, "o", y, WIDE), 0));
+}
+
+static void build_last(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value weight = tr_graph_param(g, "classes", TR_SHAPE2(TOKENS, WIDE), drawn);
+    tr_linear_cross_entropy(g, TR_LINEAR_OUT_IN, tr_graph_input(g, 0), weight,
+                            TR_NO_VALUE, tr_graph_data(g, "labels"));
+}
+
+static const tr_model_unit units[] = {{"first", "first", "first.", build_first, NULL},
+                                      {"block", "block", "block.", build_block, NULL},
+                                      {"last", "last", "last.", build_last, NULL}};
+
+static void take_apart(const tr_mesh *mesh, tr_comm *ranks, const char *cut,
+                       const samples *data, outcome *o) {
+    const tr_model own = {.size = sizeof own,
+                          .type = "apart",
+                          .unit_count = sizeof units / sizeof *units,
+                          .units = units,
+                          .batch = tr_batch_tokens(CONTEXT),
+                          .classes = TOKENS};
+    char text[TEXT_MAX];
+    snprintf(text, sizeof text,
+             "{\"steps\": 9, \"data\": {\"order\": \"sequential\"}, "
+             "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": 2, "
+             "\"tensor_parallel\": {\"size\": %d}, \"out\": \"unused\"%s%s}",
+             BATCH, (int)mesh->size[TR_AXIS_TENSOR], ADAM CLIPPED, cut);
+    run_options options = options_of(text, data, ranks, "never");
+    options.own_model = &own;
+    take_steps(&options, STEPS, false, o);
+}
+
+static void products_apart_are_shared(void **state) {
+    samples data;
+    outcome alone_is, many;
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, CONTEXT, TOKENS, 6);
+    take_apart(&alone, NULL, ONE_THREAD, &data, &alone_is);
+    for (size_t m = 0; m < OF; m++) {
+        if (is_of_all(&of[m]) && of[m].size[TR_AXIS_PIPELINE] == 1) {
+            take_apart(&of[m], world, ZERO(2), &data, &many);
+            assert_near(&alone_is, &many, "products apart");
+            free_outcome(&many);
+        }
+    }
+    free_outcome(&alone_is);
+    samples_free(&data);
+}
+
+// ---- copies, and files
+
 // Heads that the rank has in common with others, with their states.
 static uint64_t hash_heads(const trial *t) {
     uint64_t hash = 1;
@@ -214,7 +293,9 @@ static void files_do_not_know_the_heads(void **state) {
 static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_share_a_head), cmocka_unit_test(copies_stay_the_same),
+        cmocka_unit_test(ranks_share_a_head),
+        cmocka_unit_test(products_apart_are_shared),
+        cmocka_unit_test(copies_stay_the_same),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_heads, scratch_make,
                                         scratch_remove)};
     return cmocka_run_group_tests(tests, NULL, NULL);
