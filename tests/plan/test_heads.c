@@ -20,24 +20,32 @@
 
 enum { HEADS = 8, DEPTH = 4, WIDTH = 32, LAYERS = 2, RANKS_MOST = 8 };
 
-static tr_model *make_model(int64_t heads, int64_t keys) {
-    tr_llama_config config = {.num_hidden_layers = LAYERS,
-                              .hidden_size = WIDTH,
-                              .intermediate_size = 48,
-                              .vocab_size = 64,
-                              .num_attention_heads = heads,
-                              .num_key_value_heads = keys,
-                              .head_dim = DEPTH,
-                              .max_position_embeddings = 4,
-                              .rms_norm_eps = 1e-6,
-                              .initializer_range = 0.02,
-                              .qkv_bias = true,
-                              .rope = {.theta = 10000}};
+static tr_llama_config config_of(int64_t heads, int64_t keys) {
+    return (tr_llama_config){.num_hidden_layers = LAYERS,
+                             .hidden_size = WIDTH,
+                             .intermediate_size = 48,
+                             .vocab_size = 64,
+                             .num_attention_heads = heads,
+                             .num_key_value_heads = keys,
+                             .head_dim = DEPTH,
+                             .max_position_embeddings = 4,
+                             .rms_norm_eps = 1e-6,
+                             .initializer_range = 0.02,
+                             .qkv_bias = true,
+                             .rope = {.theta = 10000}};
+}
+
+static tr_model *make_of(const tr_llama_config *config) {
     tr_model *model = NULL;
     tr_error err = {0};
-    assert_int_equal(tr__model_llama(&tr__architecture_qwen2, &config, &model, &err),
+    assert_int_equal(tr__model_llama(&tr__architecture_qwen2, config, &model, &err),
                      TR_OK);
     return model;
+}
+
+static tr_model *make_model(int64_t heads, int64_t keys) {
+    tr_llama_config config = config_of(heads, keys);
+    return make_of(&config);
 }
 
 static tr_plan_request request_on(const tr_model *model, tr_mesh mesh, int64_t rank) {
@@ -347,6 +355,67 @@ static void other_numbers_of_ranks_are_refused(void **state) {
     }
 }
 
+// ---- states in 8 bits
+
+static tr_plan_request packed_on(const tr_model *model, int64_t ranks, int64_t rank) {
+    const tr_mesh mesh = {.size = {1, ranks, 1}};
+    tr_plan_request request = request_on(model, mesh, rank);
+    request.apart = TR_APART_SMALL;
+    request.apart_state_count = 2;
+    request.states[0].type = TR_STATE_I8;
+    request.states[1].type = TR_STATE_U8;
+    return request;
+}
+
+static tr_model *make_wide(void) {
+    tr_llama_config config = config_of(HEADS, 2);
+    config.num_hidden_layers = 1;
+    config.hidden_size = 16;
+    config.intermediate_size = 1024;
+    config.head_dim = 128;
+    return make_of(&config);
+}
+
+// What is in 8 bits does not depend on the mesh: the small tensors of the whole model,
+// and what is stacked with one of these, are not.
+static void states_are_of_whole_tensors(void **state) {
+    static const struct {
+        const char *name;
+        bool packed;
+    } params[] = {{"q_proj.weight", true},    {"k_proj.weight", true},
+                  {"v_proj.weight", true},    {"q_proj.bias", false},
+                  {"k_proj.bias", false},     {"o_proj.weight", true},
+                  {"down_proj.weight", true}, {"up_proj.weight", true},
+                  {"norm.weight", false},     {"embed_tokens.weight", false}};
+    tr_model *model = make_wide();
+    (void)state;
+    for (int64_t ranks = 1; ranks <= 4; ranks *= 2) {
+        tr_plan_request request = packed_on(model, ranks, ranks - 1);
+        tr_plan *plan = test_plan(&request);
+        for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+            const tr_plan_param *param = find_param(plan, params[i].name);
+            if (plan->flats[param->flat].apart == params[i].packed) {
+                fail_msg("%s, %d ranks", params[i].name, (int)ranks);
+            }
+        }
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+// On 8 ranks a row of 1,024 columns is cut every 128 of them.
+static void no_rank_cuts_a_block(void **state) {
+    tr_model *model = make_wide();
+    tr_plan_request request = packed_on(model, 8, 0);
+    tr_plan *plan = NULL;
+    tr_error err = {0};
+    (void)state;
+    assert_int_equal(tr_plan_make(&request, &plan, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, "self_attn.o_proj.weight of layers.0 after "
+                                        "every 128 elements"));
+    tr_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_have_the_same_head),
@@ -356,6 +425,8 @@ int main(void) {
         cmocka_unit_test(other_sums_and_rows_are_found),
         cmocka_unit_test(sums_left_out_are_found),
         cmocka_unit_test(it_is_printed),
+        cmocka_unit_test(states_are_of_whole_tensors),
+        cmocka_unit_test(no_rank_cuts_a_block),
         cmocka_unit_test(other_numbers_of_ranks_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

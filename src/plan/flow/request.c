@@ -36,14 +36,9 @@ static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
 
 // What does not know parts of tensors yet.
 static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
-    bool packed = false;
-    for (int i = 0; i < r->optimizer_states; i++) {
-        packed = packed || r->states[i].type == TR_STATE_I8;
-    }
     const char *beside = r->quantization  ? "quantization.base"
                          : r->fp8.enabled ? "fp8.enabled"
                          : r->matrices    ? "optimizer.type \"Muon\""
-                         : packed         ? "optimizer.params.state_dtype \"int8\""
                                           : NULL;
     return beside && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
                ? tr_fail(err, TR_USAGE,
