@@ -187,11 +187,6 @@ static void tokens_have_to_divide(void **state) {
     assert_int_equal(tr__plan_build(&request, &plan, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "3 ranks cannot share the 4 tokens"));
     assert_non_null(strstr(err.message, "Sizes that can: 1, 2, 4"));
-    request.mesh.size[TR_AXIS_TENSOR] = 2;
-    request.optimizer_placement = TR_SPACE_NVME;
-    err = (tr_error){0};
-    assert_int_equal(tr__plan_build(&request, &plan, &err), TR_USAGE);
-    assert_non_null(strstr(err.message, "not yet supported beside anything on NVMe"));
     tr_model_destroy(model);
     model = test_model_mlp();
     request.model = model;

@@ -13,18 +13,12 @@
 
 enum { STEPS_MOST = 1 << 24 };
 
-static bool uses_nvme(const tr_plan_request *r) {
-    return r->optimizer_placement == TR_SPACE_NVME ||
-           r->param_placement == TR_SPACE_NVME;
-}
-
 // What does not know stages yet.
 static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
     int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
-    const char *beside = r->passes > 1  ? "contrastive.passes 2"
-                         : r->peers     ? "NCCL"
-                         : uses_nvme(r) ? "anything on NVMe"
-                                        : NULL;
+    const char *beside = r->passes > 1 ? "contrastive.passes 2"
+                         : r->peers    ? "NCCL"
+                                       : NULL;
     if (stages > 1 && beside) {
         return tr_fail(err, TR_USAGE,
                        "pipeline.stages is %lld, which is not yet supported beside %s: "
@@ -72,11 +66,6 @@ static tr_status check_sequence(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "tensor_parallel.sequence is true, and samples of this model "
                        "have no tokens to share: set it to false");
-    }
-    if (uses_nvme(r)) {
-        return tr_fail(err, TR_USAGE,
-                       "tensor_parallel.sequence is true, which is not yet supported "
-                       "beside anything on NVMe: set it to false");
     }
     list_divisors(tokens, SIZES_MOST, sizes);
     return tokens % ranks == 0

@@ -99,6 +99,8 @@ static void ranks_share_a_head(void **state) {
          2, ZERO(1) RECOMPUTED, false},
         {one, ADAM, 2, OFFLOADED_ADAM, true},
         {one, LAMB, 2, ZERO(2), true},
+        {two, ADAM, 2, NVME_ADAM, false},
+        {one, ADAM, 2, ALL_ON_NVME, true},
         {two, ADAM CLIPPED, 2, REPRODUCIBLE, false},
     };
     samples data;
