@@ -15,6 +15,7 @@
 #     cuts        docs/plan.md: micro-batch, wave and recomputation
 #     slices      docs/distributed.md: slices of the vocabulary
 #     tokens      docs/distributed.md: what tensor ranks keep, and send
+#     heads       docs/distributed.md: more tensor ranks than heads of keys
 #     sums        docs/precision.md: sums of gradients in 16 bits
 #     ranks       docs/simulate.md: from 1 to 10,240 ranks
 #     schedules   docs/parallelism.md: schedules of a pipeline
@@ -322,6 +323,17 @@ bench_tokens() {
         kept_by "2, \`sequence\`" 2 tensor_parallel.sequence=true
 }
 
+# The shape of TinyLlama 1.1B.
+bench_heads() {
+    model '{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632,
+        "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4,
+        "max_position_embeddings": 2048, "vocab_size": 32000}'
+    columns ranks parameters gradients optimizer activations boundary total sent
+    for ranks in 4 8 16; do
+        kept_by "$ranks" "$ranks" tensor_parallel.sequence=true || return
+    done
+}
+
 # ---- docs/precision.md
 
 # summed TYPE RANKS FIGURES [KEY=VALUE...]: FIGURES ("device gradients") of the plan whose
@@ -525,7 +537,7 @@ bench_meshes() {
     mesh "GPT-3 175B" "$gpt3" "$half" 1 1536 1024
 }
 
-parts="choices recompute xl batch budgets gpt3 cuts slices tokens sums ranks schedules meshes"
+parts="choices recompute xl batch budgets gpt3 cuts slices tokens heads sums ranks schedules meshes"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do

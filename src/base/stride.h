@@ -22,4 +22,10 @@ static inline int64_t tr__stride_at(const tr_stride *stride, int64_t local,
     return stride->first + local / stride->run * stride->every + in_run;
 }
 
+// The same of blocks of so many elements, none of which the part cuts.
+static inline tr_stride tr__stride_of_blocks(const tr_stride *stride, int64_t block) {
+    return (tr_stride){stride->first / block, stride->run / block,
+                       stride->every / block};
+}
+
 #endif

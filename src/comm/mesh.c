@@ -4,8 +4,28 @@
 
 #include <string.h>
 
-// The axes from the one on which neighbours differ to the one on which they do last.
-static const tr_axis order[TR_AXES] = {TR_AXIS_TENSOR, TR_AXIS_DATA, TR_AXIS_PIPELINE};
+// What a rank's number is made up of, from what neighbours differ in to what they do
+// last. The tensor axis is two: ranks with the same heads, and these together.
+typedef struct digit {
+    tr_axes of; // is it of a set with any of these?
+    tr_axis axis;
+    int64_t size, stride; // on its axis
+} digit;
+
+enum { DIGITS = TR_AXES + 1 };
+
+static void find_digits(const tr_mesh *mesh, digit out[DIGITS]) {
+    const int64_t *size = mesh->size;
+    int64_t same = mesh->repeats > 1 ? mesh->repeats : 1;
+    out[0] = (digit){TR_ON_TENSOR | TR_ON_REPEATS, TR_AXIS_TENSOR, same, 1};
+    out[1] = (digit){TR_ON_TENSOR, TR_AXIS_TENSOR, size[TR_AXIS_TENSOR] / same, same};
+    out[2] = (digit){TR_ON_DATA, TR_AXIS_DATA, size[TR_AXIS_DATA], 1};
+    out[3] = (digit){TR_ON_PIPELINE, TR_AXIS_PIPELINE, size[TR_AXIS_PIPELINE], 1};
+}
+
+static int64_t value_of(const tr_mesh *mesh, const digit *d) {
+    return d->size > 0 ? mesh->at[d->axis] / d->stride % d->size : 0;
+}
 
 tr_mesh tr_mesh_of_data(int64_t ranks, int64_t rank) {
     return (tr_mesh){
@@ -23,7 +43,7 @@ const char *tr_axis_name(tr_axis axis) {
 }
 
 const char *tr__axes_name(tr_axes axes) {
-    static const char *const names[TR_ON_ALL + 1] = {
+    static const char *const names[TR_AXES_SETS] = {
         [0] = "none",
         [TR_ON_DATA] = "data",
         [TR_ON_TENSOR] = "tensor",
@@ -32,8 +52,10 @@ const char *tr__axes_name(tr_axes axes) {
         [TR_ON_DATA | TR_ON_PIPELINE] = "data and pipeline",
         [TR_ON_TENSOR | TR_ON_PIPELINE] = "tensor and pipeline",
         [TR_ON_ALL] = "all",
+        [TR_ON_REPEATS] = "repeats",
     };
-    return names[axes & TR_ON_ALL];
+    const char *name = axes < TR_AXES_SETS ? names[axes] : NULL;
+    return name ? name : "several";
 }
 
 tr_status tr__mesh_check(const tr_mesh *mesh, tr_error *err) {
@@ -63,10 +85,12 @@ tr_status tr__mesh_check(const tr_mesh *mesh, tr_error *err) {
 // By the coordinates on these axes alone.
 static int64_t number(const tr_mesh *mesh, tr_axes axes) {
     int64_t number = 0, stride = 1;
-    for (int i = 0; i < TR_AXES; i++) {
-        if (axes >> order[i] & 1) {
-            number += stride * mesh->at[order[i]];
-            stride *= mesh->size[order[i]];
+    digit digits[DIGITS];
+    find_digits(mesh, digits);
+    for (int i = 0; i < DIGITS; i++) {
+        if (axes & digits[i].of) {
+            number += stride * value_of(mesh, &digits[i]);
+            stride *= digits[i].size;
         }
     }
     return number;
@@ -74,8 +98,10 @@ static int64_t number(const tr_mesh *mesh, tr_axes axes) {
 
 int64_t tr__mesh_members(const tr_mesh *mesh, tr_axes axes) {
     int64_t members = 1;
-    for (int axis = 0; axis < TR_AXES; axis++) {
-        members *= axes >> axis & 1 ? mesh->size[axis] : 1;
+    digit digits[DIGITS];
+    find_digits(mesh, digits);
+    for (int i = 0; i < DIGITS; i++) {
+        members *= axes & digits[i].of ? digits[i].size : 1;
     }
     return members;
 }
@@ -94,17 +120,21 @@ int64_t tr_mesh_rank(const tr_mesh *mesh) {
 
 static tr_mesh at_member(const tr_mesh *mesh, tr_axes axes, int64_t member) {
     tr_mesh other = *mesh;
-    for (int i = 0; i < TR_AXES; i++) {
-        if (axes >> order[i] & 1) {
-            other.at[order[i]] = member % mesh->size[order[i]];
-            member /= mesh->size[order[i]];
+    digit digits[DIGITS];
+    find_digits(mesh, digits);
+    for (int i = 0; i < DIGITS; i++) {
+        const digit *d = &digits[i];
+        if (axes & d->of) {
+            int64_t more = member % d->size - value_of(mesh, d);
+            other.at[d->axis] += d->stride * more;
+            member /= d->size;
         }
     }
     return other;
 }
 
 tr_mesh tr__mesh_with_data(const tr_mesh *mesh, int64_t ranks) {
-    tr_mesh other = {{0}, {0}};
+    tr_mesh other = {.repeats = 0};
     memcpy(other.size, mesh->size, sizeof other.size);
     other.size[TR_AXIS_DATA] = ranks;
     return other;

@@ -8,7 +8,8 @@
 
 enum { TR_MESH_RANKS_MAX = 1 << 20 };
 
-// A set of axes: a bit for each.
+// A set of axes: a bit for each. A bit more stands for a part of the tensor axis: those
+// of its ranks that have the same heads of keys (tr_mesh.repeats).
 typedef uint32_t tr_axes;
 
 enum {
@@ -16,6 +17,8 @@ enum {
     TR_ON_TENSOR = 1 << TR_AXIS_TENSOR,
     TR_ON_PIPELINE = 1 << TR_AXIS_PIPELINE,
     TR_ON_ALL = (1 << TR_AXES) - 1,
+    TR_ON_REPEATS = 1 << TR_AXES,
+    TR_AXES_SETS = 2 << TR_AXES, // how many sets there are
 };
 
 // Is it a mesh, and this rank in it? TR_USAGE names the axis.

@@ -51,7 +51,7 @@ struct tr_executor {
     // by themselves, in the queue of the communication stream.
     tr_device_queue *ferry;
     // The groups in which devices exchange by themselves, by axes. NULL: none.
-    tr_peers *peers[TR_ON_ALL + 1];
+    tr_peers *peers[TR_AXES_SETS];
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]

@@ -69,6 +69,9 @@ typedef struct tr_param_info {
     tr_stride lies; // which elements of the whole it has
     bool by_rows;   // ranks of the tensor axis may share its rows, and no columns
     int64_t room;   // `split`: elements that are set aside for it on each rank
+    // `split`: so many ranks that follow each other have the same part, each makes a
+    // part of its gradient, and they are summed once a step; 1: it is the rank's own.
+    int64_t repeats;
     tr_init init;
     bool shared;
     // Whole on every rank of the tensor axis, each of which makes its tokens' part of

@@ -5,29 +5,6 @@
 
 #include <string.h>
 
-// ---- families
-
-static int new_family(tr_splitter *s, const tr_cut *cut) {
-    tr_family *f = &s->families[s->family_count];
-    *f = (tr_family){.dim = cut->dim, .blocks = cut->blocks};
-    memcpy(f->block, cut->block, sizeof f->block);
-    return s->family_count++;
-}
-
-// The op says how the family is cut, or takes it as it is.
-static bool agrees(tr_family *f, const tr_cut *cut) {
-    if (f->dim != cut->dim) {
-        return false;
-    }
-    if (f->blocks == 0) {
-        f->blocks = cut->blocks;
-        memcpy(f->block, cut->block, sizeof f->block);
-    }
-    return cut->blocks == 0 ||
-           (f->blocks == cut->blocks &&
-            memcmp(f->block, cut->block, (size_t)f->blocks * sizeof *f->block) == 0);
-}
-
 // Are the node's inputs, but for parameters, as the way needs them?
 static bool takes(tr_splitter *s, const tr_call *node, const tr_split *way) {
     for (int i = 0; i < node->in_count; i++) {
@@ -36,64 +13,14 @@ static bool takes(tr_splitter *s, const tr_call *node, const tr_split *way) {
             continue;
         }
         int f = s->family_of[value];
-        bool fits =
-            way->in[i].dim < 0 ? f < 0 : f >= 0 && agrees(&s->families[f], &way->in[i]);
+        bool fits = way->in[i].dim < 0
+                        ? f < 0
+                        : f >= 0 && tr__split_agrees(&s->families[f], &way->in[i]);
         if (!fits || way->in[i].tokens) {
             return false;
         }
     }
     return true;
-}
-
-// ---- parameters
-
-static bool is_read_elsewhere(const tr_splitter *s, tr_value value, size_t node) {
-    for (size_t n = 0; n < s->graph->node_count; n++) {
-        for (int i = 0; i < s->graph->nodes[n].in_count && n != node; i++) {
-            if (s->graph->nodes[n].in[i] == value) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-// Dimensions differ between the tensors of a family that says no blocks: then each is
-// one block, or, stacked, as many as there are parameters in it.
-static bool can_cut(const tr_splitter *s, tr_value value, size_t node,
-                    const tr_cut *cut, tr_family *f) {
-    size_t first, end;
-    tr__split_stack(s, value, &first, &end);
-    const tr_param_info *param = &s->graph->params[first];
-    int64_t size = tr__split_info(s, value)->desc.shape.dim[cut->dim];
-    bool stacked = end - first > 1;
-    if ((param->shared && !s->tied) || param->whole || param->quantized ||
-        param->split || is_read_elsewhere(s, value, node) ||
-        (param->by_rows && cut->dim != 0) || (stacked && cut->dim != 0)) {
-        return false;
-    }
-    if (!stacked) {
-        int64_t blocks = f && f->blocks > 0 ? f->blocks : 1;
-        for (int b = 0; f && b < f->blocks; b++) {
-            if (f->block[b] * blocks != size) {
-                return false; // their parts would not be evenly apart
-            }
-        }
-        return size % blocks == 0 && size / blocks >= s->walk->ranks;
-    }
-    bool fits = end - first <= TR_CUT_BLOCKS_MAX &&
-                (!f || f->blocks == 0 || (size_t)f->blocks == end - first);
-    for (size_t p = first; p < end && fits && f && f->blocks == 0; p++) {
-        f->block[p - first] = s->graph->params[p].shape.dim[0]; // it says the blocks
-    }
-    if (fits && f) {
-        f->blocks = (int)(end - first);
-    }
-    for (size_t p = first; p < end && fits; p++) {
-        int64_t rows = s->graph->params[p].shape.dim[0];
-        fits = rows >= s->walk->ranks && (!f || f->block[p - first] == rows);
-    }
-    return fits;
 }
 
 // ---- runs: a value that is cut is taken by all that read it
@@ -124,7 +51,9 @@ static bool take_way(tr_splitter *s, size_t n, const tr_split *way) {
             return false;
         }
         bool asked = cut->blocks == 0 && join >= 0 && s->families[join].dim == cut->dim;
-        s->family_of[node->out[i]] = joins ? open : asked ? join : new_family(s, cut);
+        s->family_of[node->out[i]] = joins   ? open
+                                     : asked ? join
+                                             : tr__split_new_family(s, cut);
     }
     for (int i = 0; i < node->out_count; i++) {
         if (node->out[i] != TR_NO_VALUE && way->out[i].dim >= 0 &&
@@ -214,57 +143,6 @@ static bool follow(tr_splitter *s, tr_value value) {
     return true;
 }
 
-// Has each rank some of every block of the value?
-static bool has_parts(const tr_splitter *s, tr_value value, const tr_family *f) {
-    bool has = tr__split_info(s, value)->desc.shape.dim[f->dim] >= s->walk->ranks;
-    for (int b = 0; b < f->blocks; b++) {
-        has = has && f->block[b] >= s->walk->ranks;
-    }
-    return has;
-}
-
-// Are the elements that the way asks for one of the value's blocks, or all, and has
-// each rank as much of every block?
-static bool has_block(const tr_splitter *s, tr_value value, const tr_family *f,
-                      const tr_split *way) {
-    int64_t width = tr__split_info(s, value)->desc.shape.dim[f->dim], first = 0;
-    bool found = way->count == width, even = width % s->walk->ranks == 0;
-    for (int b = 0; b < f->blocks; b++) {
-        found = found || (way->first == first && way->count == f->block[b]);
-        even = even && f->block[b] % s->walk->ranks == 0;
-        first += f->block[b];
-    }
-    return found && even;
-}
-
-// When the run is known, so are the blocks that its parameters and values are cut in.
-static bool check_run(const tr_splitter *s) {
-    for (int r = 0; r < s->run_count; r++) {
-        const tr_call *node = &s->graph->nodes[s->run[r]];
-        const tr_split *way = &s->splits[s->run[r]];
-        for (int i = 0; i < node->in_count; i++) {
-            tr_value value = node->in[i];
-            if (value != TR_NO_VALUE && tr__split_is_param(s, value) &&
-                way->in[i].dim >= 0 &&
-                !can_cut(s, value, (size_t)s->run[r], &way->in[i],
-                         tr__split_family(s, node, way, i))) {
-                return false;
-            }
-        }
-        for (int i = 0; i < node->out_count; i++) {
-            int f = node->out[i] == TR_NO_VALUE ? -1 : s->family_of[node->out[i]];
-            if (f >= 0 && !has_parts(s, node->out[i], &s->families[f])) {
-                return false;
-            }
-            if (f >= 0 && i == 0 && way->count > 0 &&
-                !has_block(s, node->out[i], &s->families[f], way)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 static void give_up(tr_splitter *s) {
     for (int r = 0; r < s->run_count; r++) {
         const tr_call *node = &s->graph->nodes[s->run[r]];
@@ -285,7 +163,7 @@ static void try_from(tr_splitter *s, size_t n) {
         s->run_count = 0;
         s->family_before = s->family_count;
         if (opens(s, node, &way) && takes(s, node, &way) &&
-            !(take_way(s, n, &way) && check_run(s))) {
+            !(take_way(s, n, &way) && tr__split_settle_run(s))) {
             give_up(s);
         }
     }

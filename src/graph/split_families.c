@@ -1,5 +1,35 @@
-// What is cut alike: the family of a cut, and the parameters that lie in one tensor.
+// What is cut alike: the family of a cut, its blocks, and the parameters that lie in
+// one tensor.
 #include "graph/splitter.h"
+
+#include "ops/operand.h"
+
+#include <string.h>
+
+int tr__split_new_family(tr_splitter *s, const tr_cut *cut) {
+    tr_family *f = &s->families[s->family_count];
+    *f = (tr_family){.dim = cut->dim, .blocks = cut->blocks};
+    memcpy(f->block, cut->block, sizeof f->block);
+    memcpy(f->repeat, cut->repeat, sizeof f->repeat);
+    return s->family_count++;
+}
+
+bool tr__split_agrees(tr_family *f, const tr_cut *cut) {
+    if (f->dim != cut->dim) {
+        return false;
+    }
+    if (f->blocks == 0) {
+        f->blocks = cut->blocks;
+        memcpy(f->block, cut->block, sizeof f->block);
+    }
+    bool same = cut->blocks == 0 || f->blocks == cut->blocks;
+    for (int b = 0; b < cut->blocks && same; b++) {
+        int64_t *repeat = &f->repeat[b], said = cut->repeat[b];
+        *repeat = *repeat == 0 ? said : *repeat;
+        same = f->block[b] == cut->block[b] && (said == 0 || said == *repeat);
+    }
+    return same;
+}
 
 int tr__split_open_family(const tr_splitter *s, const tr_call *node,
                           const tr_split *way) {
@@ -32,4 +62,15 @@ void tr__split_stack(const tr_splitter *s, tr_value value, size_t *first, size_t
     while (*end < s->graph->param_count && s->graph->params[*end].stacked) {
         (*end)++;
     }
+}
+
+int64_t tr__split_repeat(const tr_family *f, int b) {
+    return f && b < f->blocks && f->repeat[b] > 1 ? f->repeat[b] : 1;
+}
+
+int64_t tr__split_own(const tr_splitter *s, const tr_family *f, int b, int64_t elements,
+                      int64_t *first) {
+    int64_t repeat = tr__split_repeat(f, b);
+    *first = tr__cut_own_first(elements, repeat, s->walk->ranks, s->walk->rank);
+    return tr__cut_own_count(elements, repeat, s->walk->ranks, s->walk->rank);
 }

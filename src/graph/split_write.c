@@ -6,45 +6,6 @@
 
 #include <string.h>
 
-static void cut_param(tr_splitter *s, tr_param_info *param, int dim, int64_t blocks) {
-    int64_t inner = 1, size = param->shape.dim[dim] / blocks;
-    int64_t own = tr__cut_count(size, s->walk->ranks, s->walk->rank);
-    for (int d = dim + 1; d < param->shape.rank; d++) {
-        inner *= param->shape.dim[d];
-    }
-    param->split = true;
-    param->whole_shape = param->shape;
-    param->lies =
-        (tr_stride){.first = tr__cut_first(size, s->walk->ranks, s->walk->rank) * inner,
-                    .run = own * inner,
-                    .every = size * inner};
-    param->room = tr_shape_count(param->whole_shape) / size *
-                  tr__cut_count(size, s->walk->ranks, 0);
-    param->shape.dim[dim] = own * blocks;
-}
-
-static void cut_params(tr_splitter *s, tr_value value, const tr_cut *cut,
-                       const tr_family *f) {
-    size_t first, end;
-    int64_t elements = 0, room = 0;
-    bool uneven = false;
-    tr__split_stack(s, value, &first, &end);
-    for (size_t p = first; p < end; p++) {
-        int64_t blocks = end - first == 1 && f && f->blocks > 0 ? f->blocks : 1;
-        tr_param_info *param = &s->graph->params[p];
-        cut_param(s, param, cut->dim, blocks);
-        elements += param->shape.dim[cut->dim];
-        // One lies right behind the other: the last has the room that others leave.
-        // Behind unequal parts lies an element more: so all ranks have something to
-        // clear there, and their plans the same steps.
-        room += param->room - tr_shape_count(param->shape);
-        uneven = uneven ||
-                 param->room * s->walk->ranks != tr_shape_count(param->whole_shape);
-        param->room = tr_shape_count(param->shape) + (p + 1 == end ? room + uneven : 0);
-    }
-    tr__split_info(s, value)->desc.shape.dim[cut->dim] = elements;
-}
-
 // All of an input, or this rank's part of it, as the way says.
 static tr_value write_input(tr_splitter *s, const tr_call *node, const tr_split *way,
                             int i) {
@@ -69,7 +30,8 @@ static void write_inputs(tr_splitter *s, tr_call *node, const tr_split *way) {
             continue;
         }
         if (tr__split_is_param(s, old.in[i]) && way->in[i].dim >= 0) {
-            cut_params(s, old.in[i], &way->in[i], tr__split_family(s, &old, way, i));
+            tr__split_params(s, old.in[i], way->in[i].dim,
+                             tr__split_family(s, &old, way, i));
         } else if (way->added != i + 1) {
             node->in[i] = write_input(s, &old, way, i);
         }
@@ -103,6 +65,10 @@ static void write_split(tr_splitter *s, const tr_call *old, const tr_split *way)
     memcpy(node.attr, way->attr, sizeof node.attr);
     if (way->expands) {
         tr__graph_rewrite_node(s->graph, s->walk, &node);
+        return;
+    }
+    if (tr__split_mixed(s, old, way)) {
+        tr__split_write_apart(s, &node);
         return;
     }
     if (way->added > 0) {
@@ -147,9 +113,9 @@ static void write_outputs(tr_splitter *s) {
 }
 
 static int64_t elements_of(const tr_splitter *s, const tr_family *f, int64_t all) {
-    int64_t own = f->blocks > 0 ? 0 : tr__cut_count(all, s->walk->ranks, s->walk->rank);
+    int64_t first, own = f->blocks > 0 ? 0 : tr__split_own(s, f, 0, all, &first);
     for (int b = 0; b < f->blocks; b++) {
-        own += tr__cut_count(f->block[b], s->walk->ranks, s->walk->rank);
+        own += tr__split_own(s, f, b, f->block[b], &first);
     }
     return own;
 }

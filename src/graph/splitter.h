@@ -9,6 +9,7 @@
 typedef struct tr_family {
     int dim, blocks; // blocks 0: nobody has said yet
     int64_t block[TR_CUT_BLOCKS_MAX];
+    int64_t repeat[TR_CUT_BLOCKS_MAX]; // 0: nobody has said yet (tr_cut.repeat)
 } tr_family;
 
 typedef struct tr_splitter {
@@ -43,6 +44,10 @@ static inline bool tr__split_is_param(const tr_splitter *s, tr_value value) {
     return tr__split_info(s, value)->kind == TR_VALUE_PARAM;
 }
 
+// A new family of tensors that are cut as one is; its number.
+int tr__split_new_family(tr_splitter *s, const tr_cut *cut);
+// The op says how the family is cut, or takes it as it is. false: it is cut otherwise.
+bool tr__split_agrees(tr_family *f, const tr_cut *cut);
 // Of whatever blocks: the family of those cuts of a way that say none. -1: none yet.
 int tr__split_open_family(const tr_splitter *s, const tr_call *node,
                           const tr_split *way);
@@ -51,6 +56,14 @@ tr_family *tr__split_family(const tr_splitter *s, const tr_call *node,
                             const tr_split *way, int input);
 // Parameters that lie in one tensor with the one of the value: [first, end).
 void tr__split_stack(const tr_splitter *s, tr_value value, size_t *first, size_t *end);
+// Of how many ranks the same part is of block b of a family (NULL: of no blocks), and
+// how much of so many elements of it this rank has, from which on.
+int64_t tr__split_repeat(const tr_family *f, int b);
+int64_t tr__split_own(const tr_splitter *s, const tr_family *f, int b, int64_t elements,
+                      int64_t *first);
+// When a run is known, so are the blocks that its tensors are cut in, and how often
+// they are repeated. false: some of these have no parts for all ranks.
+bool tr__split_settle_run(tr_splitter *s);
 
 // Way `way` of the node; false: there is none.
 bool tr__split_way(const tr_splitter *s, const tr_call *node, int way, tr_split *out);
@@ -75,6 +88,15 @@ void tr__split_sum_tokens(tr_splitter *s, const tr_call *like, tr_value from,
 // A node that adds a bias.
 void tr__split_bias(tr_splitter *s, const tr_call *like, tr_value x, tr_value bias,
                     tr_value y);
+
+// Cuts the parameter's value, and all parameters that are stacked in it, as the family
+// says (NULL: of no blocks).
+void tr__split_params(tr_splitter *s, tr_value value, int dim, const tr_family *f);
+// Are some of the blocks that the way cuts output 0 in repeated, and others not?
+bool tr__split_mixed(const tr_splitter *s, const tr_call *node, const tr_split *way);
+// Writes a node whose parameters are stacked, as one for each run of blocks that are as
+// often repeated, and joins what they make.
+void tr__split_write_apart(tr_splitter *s, const tr_call *node);
 
 // Writes the graph anew, of which is known how it is split.
 void tr__split_write(tr_splitter *s);

@@ -71,11 +71,31 @@ static inline tr_cut tr__cut_along(int dim) {
 static inline tr_cut tr__cut_last(const tr_tensor_desc *desc) {
     return tr__cut_along(desc->shape.rank - 1);
 }
-// One more block, of so many elements; none: nothing is added.
-static inline void tr__cut_add(tr_cut *cut, int64_t elements) {
+// One more block, of so many elements; none: nothing is added. repeat: see tr_cut.
+static inline void tr__cut_add_repeated(tr_cut *cut, int64_t elements, int64_t repeat) {
     if (elements > 0) {
+        cut->repeat[cut->blocks] = repeat;
         cut->block[cut->blocks++] = elements;
     }
+}
+static inline void tr__cut_add(tr_cut *cut, int64_t elements) {
+    tr__cut_add_repeated(cut, elements, 0);
+}
+// How many ranks share a head of so many; 1: each has heads of its own; 0: they cannot
+// share them out.
+static inline int64_t tr__cut_sharers(int64_t heads, int64_t ranks) {
+    return heads % ranks == 0 ? 1 : heads > 0 && ranks % heads == 0 ? ranks / heads : 0;
+}
+// The rank's part of a block that is so often repeated (0: as 1).
+static inline int64_t tr__cut_own_first(int64_t elements, int64_t repeat, int64_t ranks,
+                                        int64_t rank) {
+    int64_t each = repeat > 1 ? repeat : 1;
+    return tr__cut_first(elements, ranks / each, rank / each);
+}
+static inline int64_t tr__cut_own_count(int64_t elements, int64_t repeat, int64_t ranks,
+                                        int64_t rank) {
+    int64_t each = repeat > 1 ? repeat : 1;
+    return tr__cut_count(elements, ranks / each, rank / each);
 }
 // Along the tokens (tr_cut.tokens).
 static inline tr_cut tr__cut_tokens(void) {

@@ -255,6 +255,24 @@ static void test_chosen_with_a_batch(void **state) {
               2, LIST("autotp_size is 2", "they are the same"));
 }
 
+// Eight ranks share eight heads of queries and two of keys; three cannot.
+static void test_heads_of_keys(void **state) {
+    file_text(state, "run.json",
+              "{\"model\": {\"model_type\": \"llama\", \"hidden_size\": 64, "
+              "\"intermediate_size\": 96, \"num_hidden_layers\": 2, "
+              "\"num_attention_heads\": 8, \"num_key_value_heads\": 2, "
+              "\"max_position_embeddings\": 16, \"vocab_size\": 160}, "
+              "\"train_batch_size\": 4, \"execution\": {\"threads\": 1}}");
+    json_t *json = succeed_json(state, LIST("plan", "run.json", "--json", "--ranks",
+                                            "8", "--set", "tensor_parallel.size=8"));
+    assert_int_equal(number(json_object_get(json, "mesh"), "repeats"), 4);
+    json_decref(json);
+    fail_with(
+        state, NULL,
+        LIST("plan", "run.json", "--ranks", "3", "--set", "tensor_parallel.size=3"), 2,
+        LIST("8 heads of queries and 2 of keys", "Sizes that can: 1, 2, 4, 8"));
+}
+
 // How four ranks exchange, with an option and its value; "": there are no nodes.
 // `hierarchical`: as that key says. *between: bytes that go to other nodes.
 static void exchange_of(void *const *state, const char *hierarchical,
@@ -379,6 +397,7 @@ int main(void) {
         TEST(test_alone),
         TEST(test_stages),
         TEST(test_waves),
+        TEST(test_heads_of_keys),
         TEST(test_nodes_of_the_run),
         TEST(test_nodes_of_the_machine),
         TEST(test_for_people),

@@ -65,6 +65,33 @@ static void a_group_is_of_the_ranks_that_differ_on_its_axes(void **state) {
     }
 }
 
+// Two by four by two ranks, of which two that follow each other on the tensor axis have
+// the same heads. Ranks are numbered as without.
+static void repeats_are_neighbours_on_the_tensor_axis(void **state) {
+    tr_mesh heads = {.size = {2, 4, 2}, .repeats = 2};
+    (void)state;
+    assert_int_equal(tr_mesh_ranks(&heads), 16);
+    assert_string_equal(tr__axes_name(TR_ON_REPEATS), "repeats");
+    for (int64_t rank = 0; rank < 16; rank++) {
+        tr_comm_group group, tensor;
+        tr_mesh at = tr__mesh_of_rank(&heads, rank);
+        assert_int_equal(tr_mesh_rank(&at), rank);
+        assert_int_equal(at.at[TR_AXIS_TENSOR], rank % 4);
+        assert_int_equal(at.at[TR_AXIS_DATA], rank / 4 % 2);
+        assert_int_equal(tr__mesh_member(&at, TR_ON_REPEATS), rank % 2);
+        assert_int_equal(tr__mesh_group(&at, TR_ON_REPEATS, &group, NULL), TR_OK);
+        assert_true(group.first == rank / 2 * 2 && group.stride == 1);
+        assert_int_equal(group.count, 2);
+        assert_int_equal(tr__mesh_group(&at, TR_ON_TENSOR, &tensor, NULL), TR_OK);
+        assert_true(tensor.first == rank / 4 * 4 && tensor.stride == 1);
+        assert_int_equal(tensor.count, 4);
+        heads.repeats = 0;
+        at = tr__mesh_of_rank(&heads, rank);
+        assert_int_equal(tr__mesh_members(&at, TR_ON_REPEATS), 1);
+        heads.repeats = 2;
+    }
+}
+
 // Every rank is in one group of each set of axes, and all members agree on it.
 static void groups_part_the_ranks(void **state) {
     (void)state;
@@ -160,6 +187,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_numbered_by_tensor_then_data_then_pipeline),
         cmocka_unit_test(a_group_is_of_the_ranks_that_differ_on_its_axes),
+        cmocka_unit_test(repeats_are_neighbours_on_the_tensor_axis),
         cmocka_unit_test(groups_part_the_ranks),
         cmocka_unit_test(ranks_that_are_not_evenly_apart_are_no_group),
         cmocka_unit_test(along_the_data_axis_a_coordinate_is_a_rank),

@@ -39,12 +39,17 @@ static int64_t block_of(const tr_cut *cut, tr_shape whole, int b) {
     return cut->blocks > 0 ? cut->block[b] : whole.dim[cut->dim];
 }
 
+static int64_t repeat_of(const tr_cut *cut, int b) {
+    return cut->repeat[b] > 1 ? cut->repeat[b] : 1;
+}
+
 // even: have all ranks as much of each block?
 static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks, bool even) {
     bool can = !cut->tokens || whole.dim[cut->dim] % ranks == 0;
     for (int b = 0; cut->dim >= 0 && b < blocks_of(cut); b++) {
-        can = can && block_of(cut, whole, b) >= ranks &&
-              (!even || block_of(cut, whole, b) % ranks == 0);
+        int64_t parts = ranks / repeat_of(cut, b);
+        can = can && block_of(cut, whole, b) >= parts &&
+              (!even || block_of(cut, whole, b) % parts == 0);
     }
     return can;
 }
@@ -53,7 +58,8 @@ static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks, bool even)
 static int64_t part_size(tr_shape whole, const part *p) {
     int64_t own = 0;
     for (int b = 0; b < blocks_of(p->cut); b++) {
-        own += tr__cut_count(block_of(p->cut, whole, b), p->ranks, p->rank);
+        own += tr__cut_own_count(block_of(p->cut, whole, b), p->cut->repeat[b],
+                                 p->ranks, p->rank);
     }
     return own;
 }
@@ -65,14 +71,17 @@ static tr_tensor_desc part_desc(tr_tensor_desc whole, const part *p) {
     return whole;
 }
 
-// Where element `at` of the dimension of a part is in the whole.
-static int64_t whole_place(tr_shape whole, const part *p, int64_t at) {
+// Where element `at` of the dimension of a part is in the whole. *repeat: how many
+// ranks have it.
+static int64_t whole_place(tr_shape whole, const part *p, int64_t at, int64_t *repeat) {
     int64_t first = 0;
     for (int b = 0; b < blocks_of(p->cut); b++) {
         int64_t size = block_of(p->cut, whole, b);
-        int64_t own = tr__cut_count(size, p->ranks, p->rank);
+        int64_t same = p->cut->repeat[b];
+        int64_t own = tr__cut_own_count(size, same, p->ranks, p->rank);
+        *repeat = repeat_of(p->cut, b);
         if (at < own) {
-            return first + tr__cut_first(size, p->ranks, p->rank) + at;
+            return first + tr__cut_own_first(size, same, p->ranks, p->rank) + at;
         }
         at -= own;
         first += size;
@@ -80,8 +89,9 @@ static int64_t whole_place(tr_shape whole, const part *p, int64_t at) {
     return -1;
 }
 
-// The element of the whole tensor that is element `i` of the part.
-static int64_t element_of(tr_shape whole, const part *p, int64_t i) {
+// The element of the whole tensor that is element `i` of the part. *repeat: as above.
+static int64_t element_of(tr_shape whole, const part *p, int64_t i, int64_t *repeat) {
+    *repeat = 1;
     if (p->cut->dim < 0) {
         return i;
     }
@@ -94,26 +104,30 @@ static int64_t element_of(tr_shape whole, const part *p, int64_t i) {
     }
     int64_t all = whole.dim[p->cut->dim], own = part_size(whole, p);
     int64_t outer = i / (own * inner), at = i / inner % own;
-    return (outer * all + whole_place(whole, p, at)) * inner + i % inner;
+    return (outer * all + whole_place(whole, p, at, repeat)) * inner + i % inner;
 }
 
-static void take_part(test_tensor *to, const test_tensor *whole, const part *p) {
+// shares: of an element that several ranks have, each gets its share.
+static void take_part(test_tensor *to, const test_tensor *whole, const part *p,
+                      bool shares) {
     for (int64_t i = 0; to->desc.dtype != TR_NONE && i < tr_shape_count(to->desc.shape);
          i++) {
-        int64_t from = element_of(whole->desc.shape, p, i);
+        int64_t repeat, from = element_of(whole->desc.shape, p, i, &repeat);
         if (whole->desc.dtype == TR_I32) { // positions
             ((int32_t *)to->memory.data)[i] =
                 ((const int32_t *)whole->memory.data)[from];
         } else {
-            test_tensor_put(to, i, test_tensor_at(whole, from));
+            double share = shares ? (double)repeat : 1;
+            test_tensor_put(to, i, test_tensor_at(whole, from) / share);
         }
     }
 }
 
-static void add_part(double *sum, const test_tensor *of, tr_shape whole,
-                     const part *p) {
+static void add_part(double *sum, const test_tensor *of, tr_shape whole, const part *p,
+                     bool shares) {
     for (int64_t i = 0; i < tr_shape_count(of->desc.shape); i++) {
-        sum[element_of(whole, p, i)] += test_tensor_at(of, i);
+        int64_t repeat, at = element_of(whole, p, i, &repeat);
+        sum[at] += test_tensor_at(of, i) / (shares ? (double)repeat : 1);
     }
 }
 
@@ -138,16 +152,17 @@ static void assert_near(const test_tensor *want, const double *got, double toler
     }
 }
 
-// What the parts of all ranks come to: joined, summed, or the same on all.
+// What the parts of all ranks come to: joined, summed, or the same on all. made: what
+// several ranks have counts once, and is else summed.
 static double *whole_of(const test_tensor *want, const test_tensor parts[RANKS_MOST],
-                        const tr_cut *cut, bool partial, int64_t ranks) {
+                        const tr_cut *cut, bool partial, bool made, int64_t ranks) {
     int64_t count = tr_shape_count(want->desc.shape);
     double *sum = calloc((size_t)count, sizeof *sum);
     assert_non_null(sum);
     bool joins = cut->dim >= 0 || partial;
     for (int64_t r = 0; r < (joins ? ranks : 1); r++) {
         const part p = {cut, ranks, r};
-        add_part(sum, &parts[r], want->desc.shape, &p);
+        add_part(sum, &parts[r], want->desc.shape, &p, made);
     }
     return sum;
 }
@@ -160,7 +175,7 @@ static void check_outputs(trial *t, const tr_split *ways, test_node *nodes) {
             parts[r] = nodes[r].out[i];
         }
         double *got = whole_of(&whole->out[i], parts, &ways->out[i],
-                               ways->partial >> i & 1, t->ranks);
+                               ways->partial >> i & 1, true, t->ranks);
         int64_t count = tr_shape_count(whole->out[i].desc.shape);
         const test_tensor *added =
             i == 0 && ways->added > 0 ? &whole->in[ways->added - 1] : NULL;
@@ -184,7 +199,7 @@ static void check_gradients(trial *t, const tr_split *ways, test_node *nodes) {
         }
         if (there) {
             double *got = whole_of(&whole->grad_in[i], parts, &ways->in[i],
-                                   ways->partial_gradient >> i & 1, t->ranks);
+                                   ways->partial_gradient >> i & 1, false, t->ranks);
             assert_near(&whole->grad_in[i], got, 1e-5, t->whole_case->name);
             free(got);
         }
@@ -238,14 +253,14 @@ static void try_way(trial *t, int way) {
         test_node_open(&nodes[r], &cases[r]);
         for (int i = 0; i < cases[r].in_count; i++) {
             const part p = {&ways[r].in[i], t->ranks, r};
-            take_part(&nodes[r].in[i], &t->whole.in[i], &p);
+            take_part(&nodes[r].in[i], &t->whole.in[i], &p, false);
         }
         test_node_forward(&nodes[r], &reference);
         test_node_start_backward(&nodes[r], &reference, NULL);
         for (int i = 0; i < nodes[r].out_count; i++) {
             const part p = {&ways[r].out[i], t->ranks, r};
             if (nodes[r].grad_out[i].desc.dtype != TR_NONE) {
-                take_part(&nodes[r].grad_out[i], &t->start[i], &p);
+                take_part(&nodes[r].grad_out[i], &t->start[i], &p, true);
             }
         }
         test_node_run_backward(&nodes[r], &reference);

@@ -40,6 +40,20 @@ static void one_rank_of_those_that_have_the_same_owns(void **state) {
     assert_owners(&second, "000000111111");
 }
 
+// Two of four tensor ranks have a head, and the first of them owns it.
+static void one_rank_of_those_that_have_a_head_owns_it(void **state) {
+    const tr_mesh heads = {.size = {2, 4, 1}, .repeats = 2};
+    tr_param_axes axes = tr__axes_of_stage(0);
+    (void)state;
+    tr__axes_split(&axes, TR_ON_TENSOR);
+    tr__axes_repeat(&axes);
+    for (int64_t rank = 0; rank < 8; rank++) {
+        tr_mesh at = tr__mesh_of_rank(&heads, rank);
+        assert_int_equal(tr__owns(&axes, &at), rank % 2 == 0);
+        assert_int_equal(tr__owns_of_stage(&axes, &at), rank % 2 == 0);
+    }
+}
+
 static void the_loss_is_of_the_last_stage(void **state) {
     (void)state;
     for (int64_t rank = 0; rank < 12; rank++) {
@@ -173,6 +187,7 @@ static void stages_have_their_own_units(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rank_of_those_that_have_a_head_owns_it),
         cmocka_unit_test(one_rank_of_those_that_have_the_same_owns),
         cmocka_unit_test(the_loss_is_of_the_last_stage),
         cmocka_unit_test(stages_cost_about_the_same),

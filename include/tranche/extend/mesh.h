@@ -28,6 +28,10 @@ typedef enum tr_axis {
 typedef struct tr_mesh {
     int64_t size[TR_AXES]; // ranks along each axis, 1 or more
     int64_t at[TR_AXES];   // this rank's coordinates, 0 .. size - 1
+    // Where a model has fewer heads of keys than the tensor axis has ranks: so many of
+    // these ranks that follow each other have the same head; 0, 1: each has its own. A
+    // plan finds it out; nobody asks for it.
+    int64_t repeats;
 } tr_mesh;
 
 // All ranks lie along the data axis: the rank's coordinate on it is its number.

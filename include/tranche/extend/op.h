@@ -216,7 +216,9 @@ enum { TR_CUT_BLOCKS_MAX = 4 };
 // How a tensor is divided among the ranks of a group: cut along one dimension, which
 // consists of blocks. Each block is cut into as many parts as there are ranks, and each
 // rank has one part of every block, in the order of ranks. Parts differ by one element
-// at most, and the first ranks have the larger ones.
+// at most, and the first ranks have the larger ones. A block of fewer heads than ranks
+// is repeated: it is cut into fewer parts, and ranks that follow each other have one
+// part alike. Of the gradient each of them makes a part, which they sum.
 typedef struct tr_cut {
     int dim; // -1: every rank has all of the tensor
     // Along the tokens, which are dimension 1, in one block with equal parts. A rank's
@@ -228,6 +230,9 @@ typedef struct tr_cut {
     // blocks.
     int blocks;
     int64_t block[TR_CUT_BLOCKS_MAX]; // elements along the dimension; they make it up
+    // How many ranks have a part of the block alike, which divides the ranks; 1: each
+    // has its own; 0: as other tensors of the same blocks say, or, if none does, 1.
+    int64_t repeat[TR_CUT_BLOCKS_MAX];
 } tr_cut;
 
 // One way in which ranks share the work of a node.
@@ -242,7 +247,11 @@ typedef struct tr_split {
     bool expands;
     // count > 0: elements [first, first + count) of output 0 along its cut have to be
     // one of the blocks, or all of them, and all ranks have as much of every block.
+    // When it is known how often blocks are repeated, `place` writes into attr where
+    // the rank has these elements.
     int64_t first, count;
+    void (*place)(void *attr, int64_t first, int64_t count);
+    bool joined; // block i of output 0 is input i, and as often repeated
 } tr_split;
 
 struct tr_op {

@@ -6,7 +6,7 @@
 #include "exec/walk.h"
 
 // The axes of all groups in which a plan's ranks exchange what is on their devices.
-static void find_groups(const tr_plan *plan, bool used[TR_ON_ALL + 1]) {
+static void find_groups(const tr_plan *plan, bool used[TR_AXES_SETS]) {
     for (int kind = 0; kind < TR_SEQUENCES; kind++) {
         const tr_sequence *sequence = &plan->sequences[kind];
         for (size_t i = 0; i < sequence->count; i++) {
@@ -66,14 +66,14 @@ static tr_status join(tr_executor *ex, tr_axes axes, invitation *all, tr_error *
 }
 
 static tr_status join_all(tr_executor *ex, tr_error *err) {
-    bool used[TR_ON_ALL + 1] = {false};
+    bool used[TR_AXES_SETS] = {false};
     tr_error mine = {0};
     invitation *all = tr__calloc((size_t)tr_comm_ranks(ex->comm), sizeof *all);
     tr_status status =
         all ? TR_OK : tr_fail(&mine, TR_MEMORY, "no memory for the ranks' GPUs");
     status = tr__agree(ex->comm, status, &mine, err);
     find_groups(ex->plan, used);
-    for (tr_axes axes = 1; axes <= TR_ON_ALL && status == TR_OK; axes++) {
+    for (tr_axes axes = 1; axes < TR_AXES_SETS && status == TR_OK; axes++) {
         status = used[axes] ? join(ex, axes, all, err) : TR_OK;
     }
     tr__free(all);
@@ -86,7 +86,7 @@ static tr_status look_at_all(void *user, tr_error *err) {
     const tr_executor *ex = user;
     tr_status status = TR_OK;
     bool ready;
-    for (tr_axes axes = 1; axes <= TR_ON_ALL && status == TR_OK; axes++) {
+    for (tr_axes axes = 1; axes < TR_AXES_SETS && status == TR_OK; axes++) {
         if (ex->peers[axes]) {
             status = ex->backend->peers->look(ex->peers[axes], &ready, err);
         }
@@ -96,7 +96,7 @@ static tr_status look_at_all(void *user, tr_error *err) {
 
 static void give_up_all(void *user) {
     const tr_executor *ex = user;
-    for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
+    for (tr_axes axes = 1; axes < TR_AXES_SETS; axes++) {
         if (ex->peers[axes]) {
             ex->backend->peers->give_up(ex->peers[axes]);
         }
@@ -125,7 +125,7 @@ void tr__peers_leave(tr_executor *ex) {
     if (tr__comm_is_broken(ex->comm)) {
         give_up_all(ex);
     }
-    for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
+    for (tr_axes axes = 1; axes < TR_AXES_SETS; axes++) {
         if (ex->peers[axes]) {
             ex->backend->peers->leave(ex->peers[axes]);
         }

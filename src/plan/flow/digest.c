@@ -44,7 +44,7 @@ static void add_step(const tr_plan *plan, const tr_plan_step *step,
     const tr_exchange *e = &step->payload.exchange;
     uint64_t hash = hash_of(plan, step);
     if (hash != 0 && !tr__exchange_is_pair(e)) {
-        uint64_t *group = &digest->of_group[e->group & TR_ON_ALL];
+        uint64_t *group = &digest->of_group[e->group];
         *group = tr__hash_more(*group, &hash, sizeof hash);
     }
     if (hash != 0 && !is_of_data_rank(e)) {
@@ -57,12 +57,12 @@ void tr__plan_exchanges(const tr_plan *plan, tr_plan_digest *digest) {
     begin = add(begin, plan->statistics.doubles);
     begin = add(begin, plan->request.hierarchical ? plan->request.node_ranks : 0);
     *digest = (tr_plan_digest){.all = begin};
-    for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
+    for (tr_axes group = 0; group < TR_AXES_SETS; group++) {
         digest->of_group[group] = begin;
     }
     for (int s = 0; s < TR_SEQUENCES; s++) {
         const tr_sequence *sequence = &plan->sequences[s];
-        for (tr_axes group = 0; group <= TR_ON_ALL; group++) {
+        for (tr_axes group = 0; group < TR_AXES_SETS; group++) {
             digest->of_group[group] = add(digest->of_group[group], s);
         }
         digest->all = add(digest->all, s);

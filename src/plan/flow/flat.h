@@ -59,6 +59,7 @@ struct tr_flat {
     bool apart;     // the optimizer keeps other states of it (tr_apart)
     bool slice;     // of a tied tensor that is used in slices
     bool split;     // each rank of the tensor axis has a part of its parameters
+    bool repeated;  // a part that it has in common with those beside it
     bool summed;    // has all of them, and its tokens' part of the gradients
     bool measured;  // its gradients count for the noise scale, where it is measured
     const char *no_micro_norm; // why not, in words; NULL: it does, or nothing measures

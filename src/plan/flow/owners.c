@@ -11,6 +11,10 @@ void tr__axes_split(tr_param_axes *axes, tr_axes split) {
     axes->replicated &= ~split;
 }
 
+void tr__axes_repeat(tr_param_axes *axes) {
+    axes->replicated |= TR_ON_REPEATS;
+}
+
 void tr__axes_sum(tr_param_axes *axes, tr_axes summed) {
     axes->summed |= summed;
 }
@@ -34,8 +38,13 @@ bool tr__on_two_stages(const tr_param_axes *axes) {
     return axes->other_stage != axes->owner[TR_AXIS_PIPELINE];
 }
 
+bool tr__owns_repeated(const tr_param_axes *axes, const tr_mesh *at) {
+    return !(axes->replicated & TR_ON_REPEATS) ||
+           tr__mesh_member(at, TR_ON_REPEATS) == 0;
+}
+
 static bool owns_beside(const tr_param_axes *axes, const tr_mesh *at, tr_axes apart) {
-    bool owns = true;
+    bool owns = tr__owns_repeated(axes, at);
     for (int axis = 0; axis < TR_AXES; axis++) {
         owns = owns && ((apart >> axis & 1) || at->at[axis] == axes->owner[axis]);
     }

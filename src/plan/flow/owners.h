@@ -19,7 +19,8 @@
 typedef struct tr_param_axes {
     tr_axes split, replicated;
     // Of the latter: each rank makes a part of the gradient, and they sum it before the
-    // norm: where two stages use the parameter, or ranks their own tokens. One axis.
+    // norm: where two stages use the parameter, or ranks their own tokens, or where a
+    // head of keys is repeated. One axis.
     tr_axes summed;
     int64_t owner[TR_AXES]; // coordinates; not used of split axes and the data axis
     int64_t other_stage;    // that has them, too; else the owner's
@@ -29,6 +30,9 @@ typedef struct tr_param_axes {
 tr_param_axes tr__axes_of_stage(int64_t stage);
 // The ranks on these axes have other elements of the tensors.
 void tr__axes_split(tr_param_axes *axes, tr_axes split);
+// Ranks that follow each other on the tensor axis, along which it is split, have the
+// same elements (tr_mesh.repeats).
+void tr__axes_repeat(tr_param_axes *axes);
 // The ranks on this axis each make a part of the gradient.
 void tr__axes_sum(tr_param_axes *axes, tr_axes summed);
 // A user of the tensor runs on that stage: its ranks have the tensor as well. false:
@@ -40,6 +44,8 @@ bool tr__stage_has(const tr_param_axes *axes, int64_t stage);
 bool tr__on_two_stages(const tr_param_axes *axes);
 // Does the rank at these coordinates own what it has of the parameters?
 bool tr__owns(const tr_param_axes *axes, const tr_mesh *at);
+// Does it count for its heads, of those that have the same?
+bool tr__owns_repeated(const tr_param_axes *axes, const tr_mesh *at);
 // Of the ranks of one stage.
 bool tr__owns_of_stage(const tr_param_axes *axes, const tr_mesh *at);
 // The rank whose sums of the loss count for micro-batches of data rank `data`: on

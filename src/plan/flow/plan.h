@@ -171,8 +171,8 @@ tr_status tr__plan_check_reach(const tr_plan *plan, tr_error *err);
 
 // Hashes of what ranks do together, of all sequences in their order.
 typedef struct tr_plan_digest {
-    uint64_t of_group[TR_ON_ALL + 1]; // by axes: equal on all ranks of such a group, of
-                                      // what all of it exchange
+    uint64_t of_group[TR_AXES_SETS]; // by axes: equal on all ranks of such a group, of
+                                     // what all of it exchange
     uint64_t all; // of all groups: equal on ranks that differ on no pipeline axis,
                   // which walk through the same units
 } tr_plan_digest;

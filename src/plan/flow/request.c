@@ -13,18 +13,12 @@
 
 enum { STEPS_MOST = 1 << 24 };
 
-static bool uses_nvme(const tr_plan_request *r) {
-    return r->optimizer_placement == TR_SPACE_NVME ||
-           r->param_placement == TR_SPACE_NVME;
-}
-
 // What does not know stages yet.
 static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
     int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
-    const char *beside = r->passes > 1  ? "contrastive.passes 2"
-                         : r->peers     ? "NCCL"
-                         : uses_nvme(r) ? "anything on NVMe"
-                                        : NULL;
+    const char *beside = r->passes > 1 ? "contrastive.passes 2"
+                         : r->peers    ? "NCCL"
+                                       : NULL;
     if (stages > 1 && beside) {
         return tr_fail(err, TR_USAGE,
                        "pipeline.stages is %lld, which is not yet supported beside %s: "
@@ -36,14 +30,9 @@ static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
 
 // What does not know parts of tensors yet.
 static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
-    bool packed = false;
-    for (int i = 0; i < r->optimizer_states; i++) {
-        packed = packed || r->states[i].type == TR_STATE_I8;
-    }
     const char *beside = r->quantization  ? "quantization.base"
                          : r->fp8.enabled ? "fp8.enabled"
                          : r->matrices    ? "optimizer.type \"Muon\""
-                         : packed         ? "optimizer.params.state_dtype \"int8\""
                                           : NULL;
     return beside && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
                ? tr_fail(err, TR_USAGE,
@@ -77,11 +66,6 @@ static tr_status check_sequence(const tr_plan_request *r, tr_error *err) {
         return tr_fail(err, TR_USAGE,
                        "tensor_parallel.sequence is true, and samples of this model "
                        "have no tokens to share: set it to false");
-    }
-    if (uses_nvme(r)) {
-        return tr_fail(err, TR_USAGE,
-                       "tensor_parallel.sequence is true, which is not yet supported "
-                       "beside anything on NVMe: set it to false");
     }
     list_divisors(tokens, SIZES_MOST, sizes);
     return tokens % ranks == 0

@@ -7,21 +7,19 @@ bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range) {
     return range->buffer >= 0 && plan->buffers[range->buffer].space == TR_SPACE_NVME;
 }
 
-// All flat buffers that are trained are alike, but for those of units whose parameters
-// are all tied: they are empty, and lie nowhere.
-static const tr_flat *any_flat(const tr_plan *plan) {
-    size_t f = 0;
-    while (f + 1 < plan->flat_count &&
-           (plan->flats[f].count == 0 || plan->flats[f].frozen)) {
-        f++;
-    }
-    return f < plan->flat_count ? &plan->flats[f] : NULL;
+bool tr__flat_part_is_on_nvme(const tr_plan *plan, const tr_flat *flat, tr_part part) {
+    return (part != TR_PART_COPY || tr__plan_is_half(plan)) &&
+           tr__is_on_nvme(plan, &flat->part[part]);
 }
 
 bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part) {
-    const tr_flat *flat = any_flat(plan);
-    bool there = flat && (part != TR_PART_COPY || tr__plan_is_half(plan));
-    return there && tr__is_on_nvme(plan, &flat->part[part]);
+    bool some = false;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        some = some || (!flat->frozen && flat->count > 0 &&
+                        tr__flat_part_is_on_nvme(plan, flat, part));
+    }
+    return some;
 }
 
 bool tr__copy_is_in_file(const tr_plan *plan, const tr_flat *flat) {

@@ -11,8 +11,10 @@ enum {
 bool tr__is_on_nvme(const tr_plan *plan, const tr_flat_range *range);
 // Does anything of the plan?
 bool tr__plan_uses_nvme(const tr_plan *plan);
-// The same of a part of its flat buffers, which is alike for all that are trained. (The
-// copy is a part of its own in 16 bits alone.)
+// The same of a part of a flat buffer, and of any that is trained: all but those whose
+// gradients ranks sum where they are made. (The copy is a part of its own in 16 bits
+// alone.)
+bool tr__flat_part_is_on_nvme(const tr_plan *plan, const tr_flat *flat, tr_part part);
 bool tr__part_is_on_nvme(const tr_plan *plan, tr_part part);
 // Is what units compute with a part of its own in the file, of this flat buffer?
 bool tr__copy_is_in_file(const tr_plan *plan, const tr_flat *flat);

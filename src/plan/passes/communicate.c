@@ -76,9 +76,16 @@ static tr_issued all_issued(const walk *w) {
 
 // ---- arrivals
 
+static bool is_read(const walk *w, size_t flat) {
+    const tr_plan *plan = w->plan;
+    return w->reads &&
+           tr__flat_part_is_on_nvme(plan, &plan->flats[flat], tr__used_part(plan));
+}
+
 static bool arrives(const walk *w, const tr_visit *at, int k, arrival hop) {
     uint32_t flats = hop == GATHER ? at->gather : at->fetch;
-    return (flats >> k & 1) && (hop != READ || w->reads);
+    int flat = w->plan->units[at->unit].flats[k];
+    return (flats >> k & 1) && (hop != READ || is_read(w, (size_t)flat));
 }
 
 // This hop of the arrivals of visit v, before visit `now`: what is staged for that
@@ -279,7 +286,8 @@ static void read_for_sync(walk *w, size_t f, size_t *read) {
     int32_t fetched = editor->last[TR_STREAM_COPY];
     for (; *read < w->plan->flat_count && *read < f + 2; (*read)++) {
         tr_issued issued;
-        if (w->plan->flats[*read].count > 0 && !w->plan->flats[*read].frozen) {
+        if (w->plan->flats[*read].count > 0 && !w->plan->flats[*read].frozen &&
+            is_read(w, *read)) {
             tr__hop_read(&w->ways, (int)*read, &issued);
             tr__edit_limit(editor, fetched, issued.of[TR_STREAM_NVME]);
         }

@@ -266,6 +266,29 @@ static tr_status compile_units(tr_plan *plan, bool cuts_tied, tr_error *err) {
     return status;
 }
 
+// How many of the ranks have a head of keys alike, in all units; 1: each has its own.
+static tr_status find_repeats(const tr_plan *plan, int64_t *repeats, tr_error *err) {
+    *repeats = 1;
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_graph *graph = plan->units[u].program->graph;
+        for (size_t i = 0; i < graph->param_count; i++) {
+            const tr_param_info *param = &graph->params[i];
+            int64_t own = param->split && param->repeats > 1 ? param->repeats : 1;
+            if (own > 1 && *repeats > 1 && own != *repeats) {
+                return tr_fail(err, TR_USAGE,
+                               "tensor_parallel.size is %lld, and heads of keys would "
+                               "be on %lld ranks each in some layers, on %lld in "
+                               "others (%s): choose a size that divides those of all "
+                               "layers",
+                               (long long)plan->request.mesh.size[TR_AXIS_TENSOR],
+                               (long long)*repeats, (long long)own, param->name);
+            }
+            *repeats = own > 1 ? own : *repeats;
+        }
+    }
+    return TR_OK;
+}
+
 tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     bool shared = r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->inference;
@@ -280,6 +303,9 @@ tr_status tr__pass_compile(tr_plan *plan, tr_error *err) {
     if (status == TR_OK && shared && ties_differ(plan)) {
         tr__plan_destroy_programs(plan);
         status = compile_units(plan, false, err);
+    }
+    if (status == TR_OK) {
+        status = find_repeats(plan, &plan->request.mesh.repeats, err);
     }
     if (status == TR_OK) {
         plan->hands_out = !plan->units[plan->unit_count - 1].program->graph->has_loss;

@@ -2,13 +2,12 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/quantized.h"
 #include "comm/comm.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/plan.h"
 #include "plan/flow/residency.h"
-#include "plan/units/apart.h"
 #include "plan/units/offsets.h"
+#include "plan/units/own.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +30,10 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
     flat.all = flat.count;
     tr__axes_split(&flat.axes, flat.split ? TR_ON_TENSOR : 0);
     tr__axes_sum(&flat.axes, flat.summed ? TR_ON_TENSOR : 0);
+    if (flat.repeated) {
+        tr__axes_repeat(&flat.axes);
+        tr__axes_sum(&flat.axes, flat.frozen ? 0 : TR_ON_REPEATS);
+    }
     plan->flats[plan->flat_count] = flat;
     return (int)plan->flat_count++;
 }
@@ -148,14 +151,9 @@ static tr_status use_tied(tr_plan *plan, int flat, int64_t stage, tr_error *err)
 static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     const char *name = plan->request.model->units[u].name;
     const tr_unit_program *program = plan->units[u].program;
-    const char *which = own == TR_OWN_FROZEN         ? "frozen"
-                        : own == TR_OWN_SPLIT        ? "split"
-                        : own == TR_OWN_SPLIT_FROZEN ? "split, frozen"
-                        : own == TR_OWN_SUMMED       ? "summed"
-                        : own == TR_OWN_QUANTIZED
-                            ? tr__quantization_name(plan->request.quantization)
-                            : tr__apart_name(plan->request.apart);
-    char *own_name = program->own[own] > 0 ? tr__format("%s (%s)", name, which) : NULL;
+    const tr_own_row *row = &tr__own_rows[own];
+    char *own_name =
+        program->own[own] > 0 ? tr__own_name(&plan->request, name, own) : NULL;
     if (program->own[own] > 0 && !own_name) {
         tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
         return -1;
@@ -164,12 +162,12 @@ static int add_own_flat(tr_plan *plan, int u, tr_own own, tr_error *err) {
     tr_flat flat = {.name = own_name ? own_name : name,
                     .axes = tr__axes_of_stage(tr__plan_stage_of(plan, u)),
                     .own_name = own_name,
-                    .frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED ||
-                              own == TR_OWN_SPLIT_FROZEN,
-                    .split = own == TR_OWN_SPLIT || own == TR_OWN_SPLIT_FROZEN,
-                    .summed = own == TR_OWN_SUMMED,
-                    .quantized = own == TR_OWN_QUANTIZED,
-                    .apart = own == TR_OWN_APART,
+                    .frozen = row->frozen,
+                    .split = row->split,
+                    .repeated = row->repeated,
+                    .summed = row->summed,
+                    .quantized = row->quantized,
+                    .apart = row->apart,
                     .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
     int at = add_flat(plan, flat, err);
     if (at < 0) {

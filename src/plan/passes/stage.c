@@ -113,7 +113,8 @@ static void move(writer *w, const tr_plan_step *piece, int slot, bool reads) {
                              .first = piece->first,
                              .count = piece->count};
         step.label.piece = true;
-        if (!needs(piece, reads, part) || !tr__part_is_on_nvme(w->plan, part)) {
+        if (!needs(piece, reads, part) ||
+            !tr__flat_part_is_on_nvme(w->plan, &w->plan->flats[piece->unit], part)) {
             continue;
         }
         tr_region file = stored(w->plan, piece, part),
@@ -130,10 +131,11 @@ static void move(writer *w, const tr_plan_step *piece, int slot, bool reads) {
 // elements has nothing staged.
 static void put_piece(writer *w, tr_plan_step piece, int slot) {
     tr_staged at = tr__nothing_staged();
-    int parts = tr__flat_parts(w->plan, &w->plan->flats[piece.unit]);
+    const tr_flat *flat = &w->plan->flats[piece.unit];
+    int parts = tr__flat_parts(w->plan, flat);
     for (int i = 0; i < parts; i++) {
         bool later = piece.mark == TR_MARK_MEASURE && i == TR_PART_COPY;
-        if (!later && tr__part_is_on_nvme(w->plan, (tr_part)i)) {
+        if (!later && tr__flat_part_is_on_nvme(w->plan, flat, (tr_part)i)) {
             at.value[i] =
                 piece.count > 0 ? staged(w, &piece, slot, (tr_part)i).value : -1;
         }
@@ -322,9 +324,9 @@ tr_status tr__pass_stage(tr_plan *plan, tr_error *err) {
     choose_sizes(plan);
     const tr_plan_request *r = &plan->request;
     writer w = {.plan = plan, .old = train, .err = err};
-    // Sums in fixed point are scaled anew for each step.
+    // All updates are left, or none. Sums in fixed point are scaled anew for each step.
     w.defers = !r->no_overlap && !r->reproducible && !r->tensor_norms &&
-               r->optimizer_placement != TR_SPACE_DEVICE;
+               r->optimizer_placement != TR_SPACE_DEVICE && tr__plan_staying(plan) == 0;
     for (int slot = 0; slot < TR_UPDATE_SLOTS_MAX; slot++) {
         w.ring[slot] = tr__nothing_staged();
     }

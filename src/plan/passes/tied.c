@@ -1,11 +1,11 @@
 // Pass: gradients of which several ranks have a part each: of tied tensors whose users
-// are on two stages, and of parameters that ranks of the tensor axis use on their own
-// tokens. Each has the sum over its own users and micro-batches, and before the norm
-// all sum theirs, where they lie; so all update the parameters alike.
+// are on two stages, of parameters that ranks of the tensor axis use on their own
+// tokens, and of heads of keys that several of these have. Each has the sum over its
+// own users and micro-batches, and before the norm all sum theirs, where they lie; so
+// all update the parameters alike.
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/work.h"
-#include "plan/units/unit_graph.h"
 
 // This data rank's part of them, or, at stage 0, all.
 static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
@@ -39,8 +39,11 @@ static bool is_summed(const tr_plan *plan, const tr_flat *flat) {
 }
 
 tr_status tr__pass_tied(tr_plan *plan, tr_error *err) {
-    if (plan->request.inference || (plan->request.mesh.size[TR_AXIS_PIPELINE] == 1 &&
-                                    tr__cut_tokens_of(&plan->request) == 0)) {
+    bool some = false;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        some = some || is_summed(plan, &plan->flats[f]);
+    }
+    if (plan->request.inference || !some) {
         return TR_OK;
     }
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);

@@ -14,7 +14,7 @@ static tr_region fetched_from(tr_ways *ways, int flat, int64_t bytes) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
     tr_underway *underway = &ways->of[flat];
-    if (!tr__part_is_on_nvme(plan, tr__used_part(plan)) || of->count == 0) {
+    if (!tr__flat_part_is_on_nvme(plan, of, tr__used_part(plan)) || of->count == 0) {
         return tr__region(of->copy.buffer, bytes);
     }
     tr_region from = tr__region(underway->staged, bytes);
@@ -81,7 +81,7 @@ static tr_region evicted_from(tr_ways *ways, int flat) {
 static tr_region evicted_to(tr_ways *ways, int flat, bool apart) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
-    bool writes = tr__part_is_on_nvme(plan, TR_PART_GRAD);
+    bool writes = tr__flat_part_is_on_nvme(plan, of, TR_PART_GRAD);
     int64_t bytes = of->grad.count * tr__sum_bytes(plan);
     int32_t *evicted = &ways->of[flat].evicted;
     if (!writes && !apart) {
@@ -113,7 +113,7 @@ static void put_squares_before(tr_ways *ways, int flat) {
 
 static int32_t put_evict(tr_ways *ways, int flat, bool apart) {
     const tr_plan *plan = ways->editor.plan;
-    if (tr__part_is_on_nvme(plan, TR_PART_GRAD)) {
+    if (tr__flat_part_is_on_nvme(plan, &plan->flats[flat], TR_PART_GRAD)) {
         put_squares_before(ways, flat);
     }
     tr_region from = evicted_from(ways, flat), to = evicted_to(ways, flat, apart);

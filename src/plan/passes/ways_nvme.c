@@ -38,6 +38,9 @@ void tr__hop_write(tr_ways *ways, int flat, tr_issued *issued) {
     const tr_plan *plan = ways->editor.plan;
     const tr_flat *of = &plan->flats[flat];
     const tr_flat_range *range = &of->grad;
+    if (!of->offloaded) {
+        return;
+    }
     int64_t bytes = tr__nvme_bytes(plan, of, TR_PART_GRAD, range->count);
     issued->of[TR_STREAM_NVME] = tr__make_write(
         &ways->editor, transfer(TR_VERB_write, range, TR_PART_GRAD, flat),

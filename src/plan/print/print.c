@@ -364,6 +364,22 @@ static void print_request(const tr_plan *plan, FILE *to) {
             tr__plural(r->threads));
 }
 
+// Tensors of which several tensor ranks have the same part.
+static void print_repeats(const tr_plan *plan, FILE *to) {
+    int64_t repeats = plan->request.mesh.repeats, elements = 0;
+    for (size_t i = 0; i < plan->param_count; i++) {
+        const tr_plan_param *param = &plan->params[i];
+        elements +=
+            plan->flats[param->flat].repeated ? tr_shape_count(param->stored_shape) : 0;
+    }
+    if (repeats > 1) {
+        fprintf(to,
+                "heads of keys: each on %" PRId64 " tensor ranks, which sum its "
+                "gradients (%" PRId64 " parameters)\n",
+                repeats, elements);
+    }
+}
+
 // Between which ranks messages go first, where there are nodes of them.
 static void print_nodes(const tr_plan *plan, FILE *to) {
     int64_t nodes = tr__plan_nodes(plan), ranks = plan->request.node_ranks;
@@ -413,6 +429,7 @@ tr_status tr__plan_print(const tr_plan *plan, FILE *to, tr_error *err) {
     int slices = tr__plan_slices(plan);
     print_request(plan, to);
     print_literature(plan, to);
+    print_repeats(plan, to);
     print_nodes(plan, to);
     print_exchanges(plan, to);
     if (slices > 1) {

@@ -251,6 +251,9 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
     for (int axis = 0; axis < TR_AXES; axis++) {
         tr__json_put_integer(to, tr_axis_name((tr_axis)axis), r->mesh.size[axis]);
     }
+    if (r->mesh.repeats > 1) {
+        tr__json_put_integer(to, "repeats", r->mesh.repeats);
+    }
     tr__json_close(to, '}');
     if (r->fp8.enabled) {
         tr__json_line(to, 2);

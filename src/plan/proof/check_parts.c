@@ -1,7 +1,8 @@
 // Where ranks of the tensor axis share a unit: each of its values is there on every
 // rank as a whole, as the rank's tokens, as its part of a sum, or cut otherwise; and
 // each op reads what it can work with. A parameter whose gradient comes of a rank's
-// tokens lies among those whose gradients ranks sum, and no other does.
+// tokens lies among those whose gradients ranks sum, and no other does; so does one of
+// which several ranks have the same part, and these alone sum it.
 #include "base/memory.h"
 #include "graph/recompute.h"
 #include "ops/nn/all_reduce/all_reduce.h"
@@ -39,6 +40,9 @@ static form form_by_param(const walk *w, const tr_call *node, int i) {
     const tr_plan_request *r = &w->plan->request;
     tr_node_view view;
     int dim = 0;
+    if (tr_shape_equal(param->shape, param->whole_shape)) {
+        return WHOLE; // one head, which all ranks have
+    }
     while (dim + 1 < param->shape.rank &&
            param->shape.dim[dim] == param->whole_shape.dim[dim]) {
         dim++;
@@ -189,6 +193,40 @@ static tr_status check_gradients(const walk *w, int u, tr_error *err) {
     return status;
 }
 
+// How many ranks have an element of the parameter, where each has as much of it.
+static int64_t ranks_of(const walk *w, const tr_param_info *param) {
+    int64_t ranks = w->plan->request.mesh.size[TR_AXIS_TENSOR];
+    int64_t all = tr_shape_count(param->whole_shape);
+    int64_t own = tr_shape_count(param->shape) * ranks;
+    return param->split && own % all == 0 ? own / all : 1;
+}
+
+// Heads that are repeated: neighbours have the same, their gradients are summed by
+// them, and each is counted once.
+static tr_status check_repeats(const walk *w, int u, tr_error *err) {
+    const tr_mesh *mesh = &w->plan->request.mesh;
+    for (size_t i = 0; i < w->graph->param_count; i++) {
+        const tr_param_info *param = &w->graph->params[i];
+        const tr_flat *flat =
+            &w->plan->flats[w->plan->units[u].flats[w->unit->params[i].flat]];
+        int64_t ranks = ranks_of(w, param);
+        bool many = ranks > 1;
+        tr_axes sum = many && !flat->frozen ? TR_ON_REPEATS : 0;
+        bool good =
+            (flat->axes.summed & TR_ON_REPEATS) == sum && flat->repeated == many &&
+            (!many ||
+             (ranks == mesh->repeats && (flat->axes.split & TR_ON_TENSOR) &&
+              param->lies.first == mesh->at[TR_AXIS_TENSOR] / ranks * param->lies.run));
+        if (!good) {
+            return tr_fail(err, TR_INTERNAL,
+                           "plan: %lld ranks have the same part of %s of unit %s, and "
+                           "its flat buffer says otherwise",
+                           (long long)ranks, param->name, w->unit->kind);
+        }
+    }
+    return TR_OK;
+}
+
 static tr_status check_unit(walk *w, int u, tr_error *err) {
     tr_status status = TR_OK;
     w->unit = w->plan->units[u].program;
@@ -199,6 +237,7 @@ static tr_status check_unit(walk *w, int u, tr_error *err) {
     }
     status = check_nodes(w, w->graph->nodes, w->graph->node_count, err);
     status = status == TR_OK ? check_gradients(w, u, err) : status;
+    status = status == TR_OK ? check_repeats(w, u, err) : status;
     if (status == TR_OK) {
         status = check_nodes(w, w->graph->asked, w->graph->asked_count, err);
     }

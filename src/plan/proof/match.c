@@ -12,7 +12,7 @@ typedef struct matcher {
     size_t *at; // [count] the step of the exchange that comes next, or the last's end
     // By axes: each rank's group, as the number of its first rank, and its number in
     // that. There are many exchanges of few groups.
-    int64_t *group, *member; // [TR_ON_ALL + 1][count]
+    int64_t *group, *member; // [TR_AXES_SETS][count]
     tr_error *err;
 } matcher;
 
@@ -45,7 +45,7 @@ static int64_t rank_of(const matcher *m, size_t i) {
 }
 
 static void find_groups(matcher *m) {
-    for (tr_axes axes = 0; axes <= TR_ON_ALL; axes++) {
+    for (tr_axes axes = 0; axes < TR_AXES_SETS; axes++) {
         for (size_t i = 0; i < m->count; i++) {
             const tr_mesh *mesh = &m->plans[i]->request.mesh;
             m->group[axes * m->count + i] = tr__mesh_rank_of(mesh, axes, 0);
@@ -137,8 +137,8 @@ tr_status tr__plans_match(const tr_plan *const *plans, size_t count, tr_error *e
     matcher m = {.plans = plans, .count = count, .err = err};
     tr_status status = TR_OK;
     m.at = tr__calloc(count, sizeof *m.at);
-    m.group = tr__calloc((TR_ON_ALL + 1) * count, sizeof *m.group);
-    m.member = tr__calloc((TR_ON_ALL + 1) * count, sizeof *m.member);
+    m.group = tr__calloc(TR_AXES_SETS * count, sizeof *m.group);
+    m.member = tr__calloc(TR_AXES_SETS * count, sizeof *m.member);
     if (m.at && m.group && m.member) {
         find_groups(&m);
     } else {

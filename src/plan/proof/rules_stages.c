@@ -134,7 +134,7 @@ void tr__rule_sum_parts(tr_proof *p) {
         tr__exchange_pair(p, t.flat->axes.owner[TR_AXIS_PIPELINE],
                           t.flat->axes.other_stage);
     } else {
-        tr__exchange_work(p, TR_ON_TENSOR);
+        tr__exchange_work(p, t.flat->axes.summed);
     }
     tr_meaning sum = tr__gradient_tied(p, flat, t.kept.base, false),
                all = tr__gradient_tied(p, flat, t.kept.base, true);

@@ -230,8 +230,11 @@ static void find_counted(const tr_proof *p, const tr_plan_param *param, int64_t 
                          int64_t *end) {
     const tr_flat *flat = &p->plan->flats[param->flat];
     int64_t begin = first_of(p, param->flat);
-    bool own = (flat->axes.split & TR_ON_TENSOR) ||
-               p->plan->request.mesh.at[TR_AXIS_TENSOR] == 0;
+    const tr_mesh *mesh = &p->plan->request.mesh;
+    bool first_of_repeats =
+        !flat->repeated || mesh->at[TR_AXIS_TENSOR] % mesh->repeats == 0;
+    bool own = (flat->axes.split & TR_ON_TENSOR) ? first_of_repeats
+                                                 : mesh->at[TR_AXIS_TENSOR] == 0;
     *first = tr__max_i64(begin, param->offset);
     *end =
         tr__min_i64(begin + elements_of(p, param->flat), param->offset + param->count);

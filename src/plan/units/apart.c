@@ -94,11 +94,12 @@ bool tr__is_apart(const tr_plan_request *request, const tr_model_unit *unit,
     return apart;
 }
 
+// Which tensors are small, all units of a kind say alike.
 bool tr__apart_alike(const tr_plan_request *request, const tr_model_unit *unit,
                      const tr_graph *graph) {
     bool alike = true;
     for (size_t i = 0;
-         alike && request->apart != TR_APART_NOTHING && i < graph->param_count; i++) {
+         alike && request->apart == TR_APART_NO_MATRIX && i < graph->param_count; i++) {
         const tr_param_info *info = &graph->params[i];
         bool apart = !info->frozen && tr__is_apart(request, unit, graph, i);
         alike = apart == info->apart;
@@ -110,8 +111,30 @@ void tr__apart_graph(const tr_plan_request *request, const tr_model_unit *unit,
                      tr_graph *graph) {
     for (size_t i = 0; i < graph->param_count; i++) {
         tr_param_info *info = &graph->params[i];
-        info->apart = !info->frozen && tr__is_apart(request, unit, graph, i);
+        bool apart = info->split ? info->apart : tr__is_apart(request, unit, graph, i);
+        info->apart = apart && !info->frozen;
     }
+}
+
+tr_status tr__apart_check_parts(const tr_plan_request *request, const char *unit,
+                                const tr_graph *graph, tr_error *err) {
+    int64_t block = tr__states_block(request);
+    for (size_t i = 0; i < graph->param_count; i++) {
+        const tr_param_info *info = &graph->params[i];
+        const tr_stride *lies = &info->lies;
+        bool whole = lies->first % block == 0 && lies->run % block == 0 &&
+                     lies->every % block == 0;
+        if (info->split && !info->frozen && !info->apart && !whole) {
+            return tr_fail(err, TR_USAGE,
+                           "tensor_parallel.size is %lld, which cuts %s of %s after "
+                           "every %lld elements, and in optimizer.params.state_dtype "
+                           "\"int8\" blocks of %lld share a scale: set one of the two "
+                           "so that no block is cut, or the type to \"bf16\"",
+                           (long long)request->mesh.size[TR_AXIS_TENSOR], info->name,
+                           unit, (long long)lies->run, (long long)block);
+        }
+    }
+    return TR_OK;
 }
 
 const char *tr__apart_name(tr_apart apart) {

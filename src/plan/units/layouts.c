@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/units/apart.h"
+#include "plan/units/own.h"
 
 static const int64_t largest = INT64_C(1) << 46; // bytes of one tensor
 
@@ -46,23 +47,13 @@ static tr_status add_flat(tr_compiler *c, bool frozen, int *flat) {
     return TR_OK;
 }
 
-static tr_own own_of(const tr_param_info *param) {
-    return param->quantized                ? TR_OWN_QUANTIZED
-           : param->split && param->frozen ? TR_OWN_SPLIT_FROZEN
-           : param->split                  ? TR_OWN_SPLIT
-           : param->frozen                 ? TR_OWN_FROZEN
-           : param->apart                  ? TR_OWN_APART
-           : param->summed                 ? TR_OWN_SUMMED
-                                           : TR_OWN_TRAINED;
-}
-
 // Flat buffers of the unit's own parameters; there is one, whatever it has.
 static tr_status add_own_flats(tr_compiler *c) {
     tr_unit_program *unit = c->unit;
     bool has[TR_OWN] = {false};
     for (size_t i = 0; i < c->graph->param_count; i++) {
         const tr_param_info *param = &c->graph->params[i];
-        has[own_of(param)] = has[own_of(param)] || !param->shared;
+        has[tr__own_of(param)] = has[tr__own_of(param)] || !param->shared;
     }
     has[TR_OWN_TRAINED] =
         has[TR_OWN_TRAINED] || (!has[TR_OWN_APART] && !has[TR_OWN_FROZEN]);
@@ -70,9 +61,7 @@ static tr_status add_own_flats(tr_compiler *c) {
     for (int own = 0; own < TR_OWN; own++) {
         unit->own[own] = -1;
         if (has[own] && status == TR_OK) {
-            bool frozen = own == TR_OWN_FROZEN || own == TR_OWN_QUANTIZED ||
-                          own == TR_OWN_SPLIT_FROZEN;
-            status = add_flat(c, frozen, &unit->own[own]);
+            status = add_flat(c, tr__own_rows[own].frozen, &unit->own[own]);
         }
     }
     return status;
@@ -83,11 +72,10 @@ static const int64_t line = TR_ALIGNMENT / (int64_t)sizeof(float); // of the cac
 // A tensor begins where a block of its states does.
 static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
                         tr_program_param *to) {
-    tr_own own = own_of(param);
+    tr_own own = tr__own_of(param);
     int64_t *end = &c->unit->own_elements[own];
-    int64_t block = own == TR_OWN_TRAINED || own == TR_OWN_SPLIT || own == TR_OWN_SUMMED
-                        ? tr__states_block(c->request->plan)
-                        : (int64_t)1;
+    bool packed = !tr__own_rows[own].frozen && !tr__own_rows[own].apart;
+    int64_t block = packed ? tr__states_block(c->request->plan) : 1;
     to->flat = c->unit->own[own];
     to->offset = param->stacked ? *end : tr__round_up(*end, tr__max_i64(line, block));
     *end = to->offset + (param->split ? param->room : tr_shape_count(param->shape));

@@ -45,10 +45,15 @@ typedef enum tr_own {
     TR_OWN_APART,     // trained, with other states of the optimizer
     TR_OWN_FROZEN,    // not trained
     TR_OWN_QUANTIZED, // neither, and kept in few bits
-    // Trained, or not, of which ranks of the tensor axis have parts.
+    // Trained, apart, or not trained, of which ranks of the tensor axis have parts.
     TR_OWN_SPLIT,
+    TR_OWN_SPLIT_APART,
     TR_OWN_SPLIT_FROZEN,
+    TR_OWN_REPEATED, // the same, of which some of these ranks have one part alike
+    TR_OWN_REPEATED_APART,
+    TR_OWN_REPEATED_FROZEN,
     TR_OWN_SUMMED, // trained, and these ranks sum its gradient (tr_param_info.summed)
+    TR_OWN_SUMMED_APART,
     TR_OWN
 } tr_own;
 

@@ -4,6 +4,7 @@
 #include "graph/split.h"
 #include "plan/units/apart.h"
 #include "plan/units/freeze.h"
+#include "plan/units/heads.h"
 
 #include <string.h>
 
@@ -100,7 +101,11 @@ static void split_over_ranks(stage *s) {
         walk.axes = TR_ON_TENSOR;
         walk.tokens = tr__cut_tokens_of(r);
         walk.hands_out = s->request->last;
-        s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
+        tr__apart_graph(r, s->walk.unit, s->graph);
+        s->status = tr__check_heads(r, s->graph, s->walk.unit->name, s->err);
+        if (s->status == TR_OK) {
+            s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
+        }
     }
 }
 
@@ -143,6 +148,9 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
     if (s.status == TR_OK) {
         s.status = tr__freeze_graph(request->plan, unit, graph, err);
         tr__apart_graph(request->plan, unit, graph);
+    }
+    if (s.status == TR_OK) {
+        s.status = tr__apart_check_parts(request->plan, unit->name, graph, err);
     }
     if (s.status != TR_OK) {
         tr__graph_destroy(graph);

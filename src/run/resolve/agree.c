@@ -220,7 +220,7 @@ static tr_status compare_groups(const tr_mesh *mesh, const tr_plan_digest *all,
                                 tr_error *err) {
     const tr_plan_digest *own = &all[tr_mesh_rank(mesh)];
     int64_t first = 0;
-    for (tr_axes axes = 1; axes <= TR_ON_ALL; axes++) {
+    for (tr_axes axes = 1; axes < TR_AXES_SETS; axes++) {
         first = tr__mesh_rank_of(mesh, axes, 0);
         uint64_t mine = own->of_group[axes], theirs = all[first].of_group[axes];
         if (mine != theirs) {

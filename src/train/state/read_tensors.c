@@ -110,12 +110,15 @@ static tr_status read_scales(const tr_weights_source *from, const tr_plan *plan,
     if (block == 1 || !stored || !same_shape(stored, &shape)) {
         return TR_OK; // they are found anew
     }
-    int64_t first = (plan->params[piece->param].lies.first + piece->first) / block,
-            count = tr__ceil_div(piece->count, block);
+    const tr_stride lies =
+        tr__stride_of_blocks(&plan->params[piece->param].lies, block);
+    int64_t first = piece->first / block, count = tr__ceil_div(piece->count, block),
+            now = 0;
     tr_status status = TR_OK;
-    for (int64_t at = 0; at < count && status == TR_OK; at += MANY) {
-        int64_t now = tr__min_i64(MANY, count - at);
-        status = tr__tensor_read_f32(from->set, stored, first + at, now, scales, err);
+    for (int64_t at = 0; at < count && status == TR_OK; at += now) {
+        now = tr__min_i64(MANY, count - at);
+        int64_t place = tr__stride_at(&lies, first + at, &now);
+        status = tr__tensor_read_f32(from->set, stored, place, now, scales, err);
         if (status == TR_OK) {
             status = tr__executor_set_scales(executor, piece, at, scales, now, err);
         }

@@ -152,8 +152,9 @@ static void list_scales(tr_engine *engine, int state, tr_saved_tensors *list) {
         list->tensors[list->count++] = (tr_checkpoint_tensor){
             .name = name,
             .shape = shape,
-            .first = (param->lies.first + piece.first) / block,
+            .first = piece.first / block,
             .count = tr__ceil_div(piece.count, block),
+            .lies = tr__stride_of_blocks(&param->lies, block),
             .key = key_of(engine, (int)i, state + TR_OPTIMIZER_STATES)};
     }
 }

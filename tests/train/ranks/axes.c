@@ -1,8 +1,8 @@
 // Run on two, four or eight ranks: GPT-2, Llama, Qwen3 and BERT, of which ranks of the
 // tensor axis share the work of layers, and ranks of the pipeline axis have other
 // layers, against one rank. Weights, moments and losses are the same but for rounding,
-// with dropout, at every stage of ZeRO, recomputed, in micro-batches of other sizes. A
-// checkpoint is that of one rank's in names
+// with dropout, at every stage of ZeRO, recomputed, on NVMe, in micro-batches of other
+// sizes. A checkpoint is that of one rank's in names
 // and shapes, and goes on with any mesh. Of two ranks of the tensor axis each keeps
 // half of what is split, and a stage keeps what its own units use.
 #include "base/hash.h"
@@ -74,6 +74,9 @@ static void layers_are_shared(void **state) {
         {llama, LAMB, 4, ONE_THREAD, true},
         {qwen3, LARS, 2, OFFLOADED_ADAM, false},
         {llama, LARS, 2, ZERO(3) RECOMPUTED, false},
+        {gpt2, ADAM, 2, NVME_ADAM, false},
+        {qwen3, ADAM, 4, NVME_ADAM, true},
+        {llama, ADAM, 1, ALL_ON_NVME, true},
     };
     samples tokens, masked;
     (void)state;

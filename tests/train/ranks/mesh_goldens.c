@@ -1,5 +1,6 @@
 // Run on ranks: GPT-2, Llama with fewer heads of keys, Qwen2 whose embedding is its
-// head, and BERT with two losses, of as many units as there are ranks at most, take
+// head, and BERT with two losses, of as many units as there are ranks at most; and, on
+// more tensor ranks than they have heads of keys, Llama, Qwen2 and Qwen3: they take
 // PyTorch's ten updates (tests/data/goldens) on meshes of all ranks, with every
 // schedule, in micro-batches that do not fill the batch. Neither the vocabulary nor the
 // width of MLPs is a multiple of the tensor ranks.
@@ -21,7 +22,10 @@ static tr_comm *comm;
 static const struct {
     const char *name;
     int64_t units;
-} models[] = {{"gpt2-deep", 8}, {"llama-deep", 8}, {"qwen2-deep", 8}, {"bert-next", 4}};
+    int64_t tensor; // ranks on that axis, for which heads of keys are repeated; 0: any
+} models[] = {{"gpt2-deep", 8, 0}, {"llama-deep", 8, 0}, {"qwen2-deep", 8, 0},
+              {"bert-next", 4, 0}, {"llama", 4, 4},      {"qwen2", 4, 2},
+              {"qwen3", 4, 4}};
 
 // Data, tensor, pipeline. Those that are `more` run where TR_TEST_ALL_MESHES is set.
 static const struct {
@@ -149,7 +153,9 @@ static void as_pytorch(void **state) {
         assert_int_equal(json_array_size(expected), STEPS);
         for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
             const tr_mesh *mesh = &meshes[i].mesh;
-            bool here = tr_mesh_ranks(mesh) == tr_comm_ranks(comm);
+            bool of_tensor =
+                models[m].tensor == 0 || mesh->size[TR_AXIS_TENSOR] == models[m].tensor;
+            bool here = tr_mesh_ranks(mesh) == tr_comm_ranks(comm) && of_tensor;
             for (size_t w = 0; here && w < sizeof ways / sizeof *ways; w++) {
                 bool more = meshes[i].more || ways[w].more;
                 bool runs = is_possible(&ways[w], mesh, models[m].units) &&

@@ -19,6 +19,13 @@ enum { STEPS = 4, BATCH = 8, TOKENS = 67, TEXT_MAX = 2048, MESHES = 8 };
 #define OFFLOADED_ADAM                                                                 \
     ONE_THREAD ", \"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": "       \
                "{\"device\": \"cpu\"}}"
+#define NVME(more)                                                                     \
+    ONE_THREAD ", \"memory\": {\"nvme\": {\"path\": \"/tmp\"" more                     \
+               "}}, \"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": "     \
+               "{\"device\": \"nvme\"}"
+#define NVME_ADAM NVME("") "}"
+#define ALL_ON_NVME                                                                    \
+    NVME(", \"gradients\": true") ", \"offload_param\": {\"device\": \"nvme\"}}"
 #define RECOMPUTED ", \"activation_checkpointing\": {\"number_checkpoints\": 2}"
 
 extern tr_comm *world;       // of all ranks

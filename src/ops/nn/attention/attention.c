@@ -73,20 +73,24 @@ static int attention_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_
     return 1;
 }
 
-// Heads, and of queries that share keys all with theirs.
+// Heads, and of queries that share keys all with theirs; or, where there are more ranks
+// than heads of keys, some of them, each rank with all of that head.
 static bool attention_split(const tr_op_node *node, int way, int64_t ranks,
                             int64_t rank, tr_split *out) {
     tr_attention_sizes s = tr__attention_sizes(node->in[0].shape, node->attr);
     tr_attention_attr *attr = (tr_attention_attr *)(void *)out->attr;
-    int64_t pairs = s.pairs * s.depth;
-    out->in[0] = (tr_cut){.dim = 2, .blocks = 3, .block = {s.width, pairs, pairs}};
+    int64_t pairs = s.pairs * s.depth, sharers = tr__cut_sharers(s.pairs, ranks);
+    out->in[0] = (tr_cut){.dim = 2,
+                          .blocks = 3,
+                          .block = {s.width, pairs, pairs},
+                          .repeat = {1, sharers, sharers}};
     out->in[1] = tr__uncut();
     out->out[0] = (tr_cut){.dim = 2, .blocks = 1, .block = {s.width}};
     out->out[1] = (tr_cut){.dim = 1, .blocks = 1, .block = {s.heads}};
     attr->heads /= (int32_t)ranks;
-    attr->kv_heads /= (int32_t)ranks;
+    attr->kv_heads = (int32_t)(attr->kv_heads * sharers / ranks);
     attr->first_head += (int32_t)rank * attr->heads;
-    return way == 0 && s.heads % ranks == 0 && s.pairs % ranks == 0;
+    return way == 0 && s.heads % ranks == 0 && sharers > 0;
 }
 
 const tr_op tr__op_attention = {

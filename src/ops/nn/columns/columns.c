@@ -129,6 +129,12 @@ static int add_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) 
     return 2;
 }
 
+static void place(void *attr, int64_t first, int64_t count) {
+    tr_columns_attr *at = attr;
+    at->first = (int32_t)first;
+    at->count = (int32_t)count;
+}
+
 // The columns are one of the blocks that x is cut in, such as the queries, or all of
 // them. Where all ranks have as much of each, a rank's columns begin and end at its
 // share.
@@ -137,9 +143,6 @@ static bool add_split(const tr_op_node *node, int way, int64_t ranks, int64_t ra
     tr_columns_attr attr;
     (void)rank;
     memcpy(&attr, node->attr, sizeof attr);
-    if (way > 0 || attr.first % ranks != 0 || attr.count % ranks != 0) {
-        return false;
-    }
     out->in[0] = out->out[0] = tr__cut_last(&node->in[0]);
     out->in[1] = tr__cut_last(&node->in[1]);
     if (attr.count < tr__shape_width(node->in[0].shape)) {
@@ -147,10 +150,24 @@ static bool add_split(const tr_op_node *node, int way, int64_t ranks, int64_t ra
     }
     out->first = attr.first;
     out->count = attr.count;
-    attr.first /= (int32_t)ranks;
-    attr.count /= (int32_t)ranks;
-    memcpy(out->attr, &attr, sizeof attr);
-    return true;
+    out->place = place;
+    place(out->attr, attr.first / ranks, attr.count / ranks); // where none is repeated
+    return way == 0;
+}
+
+// What lies beside each other is cut each by itself.
+static bool join_split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                       tr_split *out) {
+    (void)ranks;
+    (void)rank;
+    out->out[0] = tr__cut_last(&node->out[0]);
+    for (int i = 0; i < node->in_count; i++) {
+        out->in[i] = tr__cut_last(&node->in[i]);
+        tr__cut_add(&out->in[i], tr__shape_width(node->in[i].shape));
+        tr__cut_add(&out->out[0], tr__shape_width(node->in[i].shape));
+    }
+    out->joined = true;
+    return way == 0;
 }
 
 const tr_op tr__op_add_columns = {
@@ -182,6 +199,7 @@ const tr_op tr__op_join_columns = {
     .name = "join_columns",
     .infer = join_infer,
     .backward = join_backward,
+    .split = join_split,
     .recompute_class = {TR_RECOMPUTE_ACTIVATION},
     .reference = &tr__join_columns_reference,
 };

@@ -100,20 +100,22 @@ static bool recompute(const tr_op_node *node, tr_rule *rule) {
 static bool split_heads(const tr_op_node *node, int64_t ranks, tr_split *out) {
     tr_rms_norm_attr *attr = (tr_rms_norm_attr *)(void *)out->attr;
     int64_t queries = attr->queries, keys = attr->keys;
+    int64_t sharers = tr__cut_sharers(keys, ranks); // with the values of their keys
     int last = node->in[0].shape.rank - 1;
     tr_cut cut = {.dim = last}, roots = {.dim = last};
-    tr__cut_add(&cut, queries * attr->depth);
-    tr__cut_add(&cut, keys * attr->depth);
-    tr__cut_add(&cut, node->in[0].shape.dim[last] - (queries + keys) * attr->depth);
-    tr__cut_add(&roots, queries);
-    tr__cut_add(&roots, keys);
+    tr__cut_add_repeated(&cut, queries * attr->depth, 1);
+    tr__cut_add_repeated(&cut, keys * attr->depth, sharers);
+    tr__cut_add_repeated(
+        &cut, node->in[0].shape.dim[last] - (queries + keys) * attr->depth, sharers);
+    tr__cut_add_repeated(&roots, queries, 1);
+    tr__cut_add_repeated(&roots, keys, sharers);
     out->in[0] = out->out[0] = cut;
     out->in[1] = tr__uncut();
     out->out[1] = roots;
     out->partial_gradient = 1 << 1;
     attr->queries /= (int32_t)ranks;
-    attr->keys /= (int32_t)ranks;
-    return queries % ranks == 0 && keys % ranks == 0;
+    attr->keys = (int32_t)(keys * sharers / ranks);
+    return queries % ranks == 0 && sharers > 0;
 }
 
 // Rows are cut along the tokens, heads are not.

@@ -56,15 +56,17 @@ static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
     (void)rank;
     tr_rope_attr *attr = (tr_rope_attr *)(void *)out->attr;
     int64_t queries = attr->heads - attr->keys, keys = attr->keys;
+    int64_t sharers = tr__cut_sharers(keys, ranks); // with the values of their keys
     tr_cut cut = {.dim = 2};
-    tr__cut_add(&cut, queries * attr->depth);
-    tr__cut_add(&cut, keys * attr->depth);
-    tr__cut_add(&cut, node->in[0].shape.dim[2] - (queries + keys) * attr->depth);
+    tr__cut_add_repeated(&cut, queries * attr->depth, 1);
+    tr__cut_add_repeated(&cut, keys * attr->depth, sharers);
+    tr__cut_add_repeated(
+        &cut, node->in[0].shape.dim[2] - (queries + keys) * attr->depth, sharers);
     out->in[0] = out->out[0] = cut;
     out->in[1] = tr__uncut();
-    attr->heads /= (int32_t)ranks;
-    attr->keys /= (int32_t)ranks;
-    return way == 0 && queries % ranks == 0 && keys % ranks == 0;
+    attr->keys = (int32_t)(keys * sharers / ranks);
+    attr->heads = (int32_t)(queries / ranks) + attr->keys;
+    return way == 0 && queries % ranks == 0 && sharers > 0;
 }
 
 const tr_op tr__op_rope = {

@@ -1,0 +1,128 @@
+// Parameters of which this rank has a part; those that are stacked and of which more
+// ranks have some alike than others are written apart.
+#include "graph/splitter.h"
+
+#include "ops/nn/columns/columns.h"
+#include "ops/operand.h"
+
+// The block of the family that it is of, where it is stacked; 0 where it is not.
+static void cut_param(tr_splitter *s, tr_param_info *param, int dim, int64_t blocks,
+                      const tr_family *f, int block) {
+    int64_t inner = 1, first, size = param->shape.dim[dim] / blocks;
+    int64_t own = tr__split_own(s, f, block, size, &first);
+    for (int d = dim + 1; d < param->shape.rank; d++) {
+        inner *= param->shape.dim[d];
+    }
+    param->split = true;
+    param->repeats = tr__split_repeat(f, block);
+    param->whole_shape = param->shape;
+    param->lies =
+        (tr_stride){.first = first * inner, .run = own * inner, .every = size * inner};
+    param->room = tr_shape_count(param->whole_shape) / size *
+                  tr__cut_count(size, s->walk->ranks / param->repeats, 0);
+    param->shape.dim[dim] = own * blocks;
+}
+
+// One lies right behind the other: the last has the room that others leave. Behind
+// unequal parts lies an element more: so all ranks have something to clear there, and
+// their plans the same steps. Returns what their value has along the dimension.
+static int64_t make_room(tr_splitter *s, size_t first, size_t end, int dim) {
+    int64_t elements = 0, room = 0;
+    bool uneven = false;
+    for (size_t p = first; p < end; p++) {
+        tr_param_info *param = &s->graph->params[p];
+        int64_t own = tr_shape_count(param->shape);
+        elements += param->shape.dim[dim];
+        room += param->room - own;
+        uneven = uneven || param->room * (s->walk->ranks / param->repeats) !=
+                               tr_shape_count(param->whole_shape);
+        param->room = own + (p + 1 == end ? room + uneven : 0);
+    }
+    return elements;
+}
+
+// The value of those from `first` on, which others lie in front of.
+static tr_value add_value(tr_splitter *s, tr_value of, size_t first) {
+    tr_value_info info = *tr__split_info(s, of);
+    tr_param_info *param = &s->graph->params[first];
+    info.index = (int)first;
+    param->stacked = false;
+    param->value = tr__graph_value(s->graph, info);
+    return param->value;
+}
+
+void tr__split_params(tr_splitter *s, tr_value value, int dim, const tr_family *f) {
+    size_t first, end, next;
+    tr__split_stack(s, value, &first, &end);
+    int64_t blocks = end - first == 1 && f && f->blocks > 0 ? f->blocks : 1;
+    for (size_t p = first; p < end; p++) {
+        cut_param(s, &s->graph->params[p], dim, blocks, f, (int)(p - first));
+    }
+    for (size_t p = first; p < end && value != TR_NO_VALUE; p = next) {
+        for (next = p + 1; next < end && s->graph->params[next].repeats ==
+                                             s->graph->params[p].repeats;) {
+            next++;
+        }
+        value = p == first ? value : add_value(s, value, p);
+        if (value != TR_NO_VALUE) {
+            tr__split_info(s, value)->desc.shape.dim[dim] = make_room(s, p, next, dim);
+        }
+    }
+}
+
+// ---- apart
+
+// The blocks from b on that are as often repeated.
+static int end_of(const tr_family *f, int b) {
+    int end = b + 1;
+    while (end < f->blocks && tr__split_repeat(f, end) == tr__split_repeat(f, b)) {
+        end++;
+    }
+    return end;
+}
+
+bool tr__split_mixed(const tr_splitter *s, const tr_call *node, const tr_split *way) {
+    bool cuts = false;
+    for (int i = 0; i < node->in_count; i++) {
+        cuts = cuts || (node->in[i] != TR_NO_VALUE && way->in[i].dim >= 0 &&
+                        tr__split_is_param(s, node->in[i]));
+    }
+    int f = cuts && node->out[0] != TR_NO_VALUE ? s->family_of[node->out[0]] : -1;
+    return f >= 0 && s->families[f].blocks > 0 &&
+           end_of(&s->families[f], 0) < s->families[f].blocks;
+}
+
+// The node's parameters of the blocks from b on.
+static void take_params(const tr_splitter *s, tr_call *node, int b) {
+    for (int i = 0; i < node->in_count; i++) {
+        if (node->in[i] != TR_NO_VALUE && tr__split_is_param(s, node->in[i])) {
+            const tr_param_info *first =
+                &s->graph->params[tr__split_info(s, node->in[i])->index];
+            node->in[i] = first->split ? first[b].value : node->in[i];
+        }
+    }
+}
+
+void tr__split_write_apart(tr_splitter *s, const tr_call *node) {
+    const tr_family *f = &s->families[s->family_of[node->out[0]]];
+    tr_call join = {.op = &tr__op_join_columns,
+                    .out_count = 1,
+                    .out = {node->out[0]},
+                    .segment = node->segment,
+                    .origin = node->origin};
+    for (int b = 0, end; b < f->blocks; b = end) {
+        tr_call part = *node;
+        tr_tensor_desc desc = tr__split_info(s, node->out[0])->desc;
+        end = end_of(f, b);
+        desc.shape.dim[f->dim] = 0;
+        for (int k = b; k < end; k++) {
+            int64_t first;
+            desc.shape.dim[f->dim] += tr__split_own(s, f, k, f->block[k], &first);
+        }
+        take_params(s, &part, b);
+        part.out[0] = tr__split_value(s, node, desc);
+        tr__graph_keep_node(s->graph, &part);
+        join.in[join.in_count++] = part.out[0];
+    }
+    tr__graph_keep_node(s->graph, &join);
+}
