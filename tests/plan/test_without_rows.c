@@ -49,8 +49,8 @@ static void write(const walk *w, const tr_access *begin, const tr_access *end,
     }
 }
 
-// What is not left out computes with nothing of it. Moves of an empty micro-batch may
-// move it, and the caller does not read it.
+// What is not left out computes with nothing of it, and nothing of it is sent. Copies
+// of an empty micro-batch may move it, and the caller does not read it.
 static void take(const walk *w, size_t index, const tr_access *begin,
                  const tr_access *end) {
     const tr_plan_step *step = &w->plan->sequences[TR_SEQUENCE_TRAIN].steps[index];
@@ -60,8 +60,9 @@ static void take(const walk *w, size_t index, const tr_access *begin,
         return;
     }
     bool spoilt = reads_spoilt(w, begin, end);
-    bool launch = step->shape == TR_STEP_IS_LAUNCH;
-    if (spoilt && (!empty || launch)) {
+    bool may = step->shape == TR_STEP_IS_COPY || step->shape == TR_STEP_IS_FILE ||
+               step->shape == TR_STEP_IS_HOST;
+    if (spoilt && !(empty && may)) {
         fail_msg("step %zu, %s of micro-batch %lld, reads what was left out", index,
                  tr__verb_name(step->label.verb), (long long)step->micro);
     }

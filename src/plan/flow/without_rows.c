@@ -119,16 +119,18 @@ static bool hands_out(const tr_plan_step *step) {
 }
 
 // Whatever is in what the step reads, nothing comes of it but zeros in sums: it is left
-// out, or it moves bytes to where nobody minds them.
+// out, or it moves bytes to where nobody minds them. (What other ranks do with what is
+// sent, this plan does not say.)
 static bool is_fine(const finder *f, int32_t step, const bool *fine) {
     const tr_plan_step *at = &f->sequence->steps[step];
     if (!at->of_micro_batch || hands_out(at)) {
         return hands_out(at);
     }
     bool ops = at->shape == TR_STEP_IS_LAUNCH && !at->payload.program;
-    return at->shape != TR_STEP_IS_FEED && at->shape != TR_STEP_IS_HOST &&
-           !makes_what_stays(f, step) && (!ops || is_of_gradients(f, step)) &&
-           readers_are_fine(f, step, fine);
+    bool stays_here = at->shape == TR_STEP_IS_LAUNCH || at->shape == TR_STEP_IS_COPY ||
+                      at->shape == TR_STEP_IS_FILE;
+    return stays_here && !makes_what_stays(f, step) &&
+           (!ops || is_of_gradients(f, step)) && readers_are_fine(f, step, fine);
 }
 
 // Readers come behind those who wrote what they read.
