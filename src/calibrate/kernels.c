@@ -15,8 +15,9 @@ static size_t pages(size_t bytes) {
     return (bytes + TR_MEASURE_PAGE - 1) / TR_MEASURE_PAGE * TR_MEASURE_PAGE;
 }
 
-static size_t room(tr_tensor_desc desc) {
-    return pages(desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc));
+static size_t room(const tr_operand *operand, tr_tensor_desc desc) {
+    return pages(
+        desc.dtype == TR_NONE ? 0 : (size_t)(tr_tensor_bytes(desc) + operand->padding));
 }
 
 // ---- operands
@@ -31,7 +32,7 @@ static bool is_cold(tr_place place) {
 }
 
 static void need(const tr_operand *operand, tr_tensor_desc desc, needs *n) {
-    size_t bytes = room(desc);
+    size_t bytes = room(operand, desc);
     if (operand->place == TR_PLACE_NONE) {
         return;
     }
@@ -131,7 +132,7 @@ static void *cold_place(tr_measuring *m, size_t bytes) {
 // documents take longer.
 static void *place_of(tr_measuring *m, const tr_operand *operand, tr_tensor_desc desc,
                       bool positions, size_t *warm_at) {
-    size_t bytes = room(desc), at = *warm_at;
+    size_t bytes = room(operand, desc), at = *warm_at;
     if (operand->place == TR_PLACE_NONE) {
         return NULL;
     }

@@ -460,7 +460,7 @@ bool takes(const tr_cuda_product &p) {
             !(p.a_format == TR_FP8_E5M2 && p.b_format == TR_FP8_E5M2));
 }
 
-std::atomic<int> crooked;
+std::atomic<int> crooked, odd;
 
 bool is_straight(const void *x, int64_t row, tr_dtype real) {
     return (uintptr_t)x % 16 == 0 && row * (int64_t)tr_dtype_bytes(real) % 16 == 0;
@@ -472,6 +472,11 @@ int multiply(const tr_cuda_product *product, void *given) {
         !p.fp8 && p.real != TR_F32 &&
         !(is_straight(p.a, p.a_row, p.real) && is_straight(p.b, p.b_row, p.real) &&
           is_straight(p.c, p.c_row, p.c_real));
+    auto is_whole = [](int64_t extent, tr_dtype real) {
+        return extent * (int64_t)tr_dtype_bytes(real) % 16 == 0;
+    };
+    odd += !p.fp8 && p.real != TR_F32 &&
+           !(is_whole(p.m, p.real) && is_whole(p.n, p.real) && is_whole(p.k, p.real));
     if (!takes(p)) {
         return BAD_LAUNCH;
     }
@@ -671,6 +676,10 @@ bool test_device_reaches(const void *given, size_t bytes) {
 
 int test_device_crooked(void) {
     return crooked;
+}
+
+int test_device_odd(void) {
+    return odd;
 }
 
 void test_device_mend(void) {

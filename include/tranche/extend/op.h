@@ -43,9 +43,15 @@ typedef struct tr_op_desc {
     // as `out += ...`. If both bits are set, each launch decides (weight gradients: the
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
-    bool inference;   // the plan is one of inference
-    bool packs;       // the plan keeps what the kernel packs (tr_kernel.packed)
-    tr_target target; // what will launch it
+    // Bit i: in[i] is a parameter, or out[i] its gradient, with zeros behind it as
+    // tr_kernel.padding asks.
+    uint32_t in_padded, out_padded;
+    int64_t logits_bytes; // what a kernel that makes logits in chunks may take for one;
+                          // 0: as it chooses
+    bool f32_logits;      // such logits are f32, whatever type the operands have
+    bool inference;       // the plan is one of inference
+    bool packs;           // the plan keeps what the kernel packs (tr_kernel.packed)
+    tr_target target;     // what will launch it
 } tr_op_desc;
 
 // What is the same for every op of one unit program's run.
@@ -113,6 +119,12 @@ typedef struct tr_kernel {
     size_t (*packed)(const tr_op_desc *desc, const void *state);
     void (*launch)(const tr_op_desc *desc, void *state, const tr_launch *launch);
     void (*release)(void *state); // NULL-safe
+    // So many elements of zeros the kernel asks for behind input `input` where that is
+    // a parameter, and behind its gradient: then products have extents that the device
+    // multiplies fast. They are no part of the tensor, and stay zeros: of the gradient
+    // the kernel sees to it. Where the plan has none, the kernel does without
+    // (desc->in_padded, out_padded). NULL: none.
+    int64_t (*padding)(const tr_op_desc *desc, int input);
 } tr_kernel;
 
 // ---- rules as data

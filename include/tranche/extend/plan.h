@@ -165,6 +165,10 @@ typedef struct tr_plan_request {
                       // TR_NONE), bf16 or f16. The weights that the update changes
                       // and optimizer state are f32
     tr_plan_fp8 fp8;
+    // In bf16, logits of a vocabulary are f32 on a GPU, too. On a CPU they always are.
+    bool f32_logits;
+    // MiB of logits that a GPU makes at once. 0: the kernel chooses.
+    int64_t logits_mib;
     tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
                         // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
                         // step sets, where the run is reproducible

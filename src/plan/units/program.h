@@ -58,6 +58,9 @@ typedef struct tr_operand {
     int64_t offset; // bytes
     tr_value value; // of the unit's graph; for the checker
     int block;      // of the program's; -1: absent
+    // Of a parameter and its gradient: bytes of zeros behind it that the kernel also
+    // works on (tr_kernel.padding).
+    int64_t padding;
 } tr_operand;
 
 typedef struct tr_instruction {
@@ -130,8 +133,9 @@ typedef struct tr_program {
 } tr_program;
 
 typedef struct tr_program_param {
-    int flat;       // of the unit
-    int64_t offset; // elements
+    int flat;        // of the unit
+    int64_t offset;  // elements
+    int64_t padding; // zeros behind it that kernels ask for, elements
 } tr_program_param;
 
 typedef struct tr_unit_program {
