@@ -42,6 +42,8 @@ int test_device_crooked(void);
 // And how many had an extent that is no multiple of 16 bytes, which cuBLAS asks for,
 // too (its documentation, "Tensor Core Usage").
 int test_device_odd(void);
+// And how many were to sum fast (tr_cuda_product.fast).
+int test_device_fast(void);
 // Nothing fails any more.
 void test_device_mend(void);
 

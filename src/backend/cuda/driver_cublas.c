@@ -101,13 +101,28 @@ static bool set(cublasLtMatmulDescOpaque_t *desc, cublasLtMatmulDescAttributes_t
     return lt.set(desc, what, value, bytes) == CUBLAS_STATUS_SUCCESS;
 }
 
-// Added to columns of c', before they are written.
-static bool describe_bias(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p) {
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+// A bias is added to columns of c', before they are written; sums of a factor are
+// written beside c'. cuBLASLt's first factor is b.
+static cublasLtEpilogue_t epilogue_of(const tr_cuda_product *p) {
+    return p->bias     ? CUBLASLT_EPILOGUE_BIAS
+           : !p->sums  ? CUBLASLT_EPILOGUE_DEFAULT
+           : p->sums_b ? CUBLASLT_EPILOGUE_BGRADA
+                       : CUBLASLT_EPILOGUE_BGRADB;
+}
+
+// Both have one place in the description, and c's type.
+static const void *beside(const tr_cuda_product *p) {
+    return p->bias ? p->bias : p->sums;
+}
+
+static bool describe_beside(cublasLtMatmulDescOpaque_t *desc,
+                            const tr_cuda_product *p) {
+    cublasLtEpilogue_t epilogue = epilogue_of(p);
+    const void *at = beside(p);
     int32_t type = (int32_t)type_of(p->c_real);
-    return !p->bias ||
+    return !at ||
            (set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
-            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias) &&
+            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at) &&
             set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
 }
 
@@ -119,11 +134,14 @@ static bool describe(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p)
                     CUBLAS_STATUS_SUCCESS &&
                 set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) &&
                 set(desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second) &&
-                describe_bias(desc, p);
-    return good && (!p->fp8 || (set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
-                                    &p->b_scale, sizeof p->b_scale) &&
-                                set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
-                                    &p->a_scale, sizeof p->a_scale)));
+                describe_beside(desc, p);
+    const int8_t fast = p->fast;
+    return good && (!p->fp8 ||
+                    (set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->b_scale,
+                         sizeof p->b_scale) &&
+                     set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->a_scale,
+                         sizeof p->a_scale) &&
+                     set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast)));
 }
 
 // All that cuBLASLt knows of a product. c' = op(b)' op(a)'
@@ -149,7 +167,9 @@ static bool describe_all(described *of, const tr_cuda_product *p) {
 typedef struct key {
     int64_t m, n, k, a_row, b_row, c_row, scratch_bytes;
     int32_t real, c_real, a_format, b_format, fp8, a_transposed, b_transposed, adds;
-    uint32_t a_aligned, b_aligned, c_aligned, bias_aligned; // 0: there is no bias
+    int32_t epilogue, fast;
+    uint32_t a_aligned, b_aligned, c_aligned;
+    uint32_t beside_aligned; // of a bias, or of sums; 0: there is none
 } key;
 
 typedef struct choice {
@@ -188,10 +208,12 @@ static key key_of(const tr_cuda_product *p) {
                  .a_transposed = p->a_transposed,
                  .b_transposed = p->b_transposed,
                  .adds = p->beta != 0,
+                 .epilogue = (int32_t)epilogue_of(p),
+                 .fast = p->fast,
                  .a_aligned = alignment(p->a),
                  .b_aligned = alignment(p->b),
                  .c_aligned = alignment(p->c),
-                 .bias_aligned = p->bias ? alignment(p->bias) : 0};
+                 .beside_aligned = beside(p) ? alignment(beside(p)) : 0};
 }
 
 static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) {
@@ -217,9 +239,9 @@ static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) 
     return good;
 }
 
-// Of a bias it is told the alignment by an address, at which nobody looks.
-static bool place_bias(cublasLtMatmulDescOpaque_t *desc, const key *of) {
-    uintptr_t address = of->bias_aligned;
+// Of a bias, or of sums, it is told the alignment by an address, at which nobody looks.
+static bool place_beside(cublasLtMatmulDescOpaque_t *desc, const key *of) {
+    uintptr_t address = of->beside_aligned;
     return address == 0 ||
            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address);
 }
@@ -229,7 +251,7 @@ static cublasStatus_t choose(const described *of, choice *to) {
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t best = {0};
     int count = 0;
-    if (!prefer(&preference, &to->of) || !place_bias(&asked.desc, &to->of)) {
+    if (!prefer(&preference, &to->of) || !place_beside(&asked.desc, &to->of)) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     cublasStatus_t status =
@@ -274,7 +296,7 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
                            &p->beta, p->c, &of.c, p->c, &of.c, algorithm, p->scratch,
                            (size_t)p->scratch_bytes, stream);
     }
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED && p->bias) {
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && beside(p)) {
         return TR_CUDA_BARE;
     }
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
