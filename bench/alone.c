@@ -11,8 +11,8 @@ static size_t room(const tr_operand *operand, tr_tensor_desc desc) {
 }
 
 static size_t workspace_of(const tr_instruction *at) {
-    size_t bytes =
-        at->kernel->workspace ? at->kernel->workspace(&at->desc, at->state) : 0;
+    tr_op_desc desc = tr__desc_alone(at);
+    size_t bytes = at->kernel->workspace ? at->kernel->workspace(&desc, at->state) : 0;
     return bytes + (size_t)at->packed_bytes + (size_t)2 * TR_MEASURE_PAGE;
 }
 
@@ -121,8 +121,8 @@ static void launch(alone *a, const tr_instruction *at) {
     args.workspace = work;
     args.packed = work + (workspace_of(at) - (size_t)at->packed_bytes) /
                              TR_MEASURE_PAGE * TR_MEASURE_PAGE;
-    const tr_device_work of = {at->kernel, &at->desc, at->state, &args,
-                               at->desc.op->name};
+    tr_op_desc desc = tr__desc_alone(at); // queues of devices launch at once
+    const tr_device_work of = {at->kernel, &desc, at->state, &args, at->desc.op->name};
     tr__measure_put(&a->m, &of);
 }
 

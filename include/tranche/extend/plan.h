@@ -40,6 +40,9 @@ typedef struct tr_plan_fp8 {
     // for all micro-batches of the step, or of a wave if weights are gathered or
     // fetched.
     bool repack;
+    // On a GPU, forwards leave the sums of their products to its tensor cores, which
+    // are faster and keep fewer bits of them than f32 has.
+    bool fast;
 } tr_plan_fp8;
 
 // In which order stages of a pipeline take waves of micro-batches

@@ -52,7 +52,59 @@ static tr_axes exchange_of(const tr_compiler *c, const tr_call *call) {
     return axes && tr__mesh_members(&c->request->plan->mesh, axes) > 1 ? axes : 0;
 }
 
-static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call) {
+enum { SHARING_MOST = 3 }; // calls from one that leaves to one that finds
+
+// Does one of the calls that follow work on what this one makes of its first input?
+static bool leaves(const tr_compiler *c, const tr_kernel *kernel,
+                   const tr_op_desc *desc, const tr_call *call, size_t left) {
+    bool together = kernel->shares && !exchange_of(c, call);
+    for (size_t i = 1; i <= SHARING_MOST && i < left && together; i++) {
+        const tr_call *next = &call[i];
+        tr_op_desc other = tr__call_desc(c, next);
+        if (next->weights != call->weights) {
+            return false;
+        }
+        if (next->in_count > 0 && next->in[0] == call->in[0] &&
+            tr__kernel_find(&other) == kernel && kernel->shares(desc, &other)) {
+            return true;
+        }
+        together = !exchange_of(c, next);
+    }
+    return false;
+}
+
+static bool writes_to(const tr_instruction *at, const tr_operand *operand) {
+    bool writes = false;
+    for (int i = 0; i < at->desc.out_count; i++) {
+        const tr_operand *out = &at->out[i];
+        writes =
+            writes || (out->place == operand->place && out->flat == operand->flat &&
+                       out->offset == operand->offset);
+    }
+    return writes;
+}
+
+// So many instructions before it is the one that leaves what this one finds; 0: none
+// does. Until now what that one works in lives. Both are of one piece (pieces.c).
+static size_t find_shared(tr_draft *d, const tr_instruction *at, bool weights) {
+    size_t count = d->program->count, first = weights ? d->program->weights_at : 0;
+    for (size_t i = 1; first + i <= count && at->kernel->shares; i++) {
+        const tr_instruction *before = at - i;
+        if (before->exchange || writes_to(before, &at->in[0])) {
+            return 0;
+        }
+        if (before->desc.leaves && before->in[0].value == at->in[0].value &&
+            before->kernel == at->kernel &&
+            at->kernel->shares(&before->desc, &at->desc)) {
+            d->temps[before->workspace].last = (int32_t)count;
+            return i;
+        }
+    }
+    return 0;
+}
+
+static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call,
+                                 size_t left) {
     tr_instruction *to = &d->program->instructions[d->program->count];
     size_t workspace = 0;
     *to = (tr_instruction){.accumulate = call->accumulate,
@@ -82,6 +134,9 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
         to->out[i] = tr__value_place(c, d, call->out[i]);
     }
     tr__instruction_pad(c, call, to);
+    to->shared = find_shared(d, to, call->weights);
+    to->desc.finds = to->shared > 0;
+    to->desc.leaves = !to->desc.finds && leaves(c, to->kernel, &to->desc, call, left);
     if (to->kernel->prepare) {
         tr_status status = to->kernel->prepare(&to->desc, &to->state, c->err);
         if (status != TR_OK) {
@@ -146,7 +201,7 @@ tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call 
     program->variant = variant;
     tr_status status = draft_begin(c, &d, count);
     for (size_t i = 0; i < count && status == TR_OK; i++) {
-        status = add_instruction(c, &d, &calls[i]);
+        status = add_instruction(c, &d, &calls[i], count - i);
         if (status == TR_OK && tr__checks_finite(c->request, variant)) {
             status = tr__draft_check_finite(c, &d);
         }

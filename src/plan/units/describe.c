@@ -27,6 +27,7 @@ tr_op_desc tr__call_desc(const tr_compiler *c, const tr_call *call) {
                        .out_count = call->out_count,
                        .logits_bytes = plan->logits_mib << 20,
                        .f32_logits = plan->f32_logits,
+                       .fp8_fast = plan->fp8.fast,
                        .inference = !c->request->train,
                        .packs = c->request->packs &&
                                 tr__packed_param(c, call) != TR_NO_VALUE,
