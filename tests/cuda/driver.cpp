@@ -770,6 +770,7 @@ extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
                                           event_wait,
                                           event_look,
                                           event_follow,
-                                          event_seconds};
+                                          event_seconds,
+                                          NULL};
     return &driver;
 }

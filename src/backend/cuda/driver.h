@@ -132,6 +132,9 @@ typedef struct tr_cuda_driver {
     int (*event_look)(void *event, bool *passed);   // does not wait
     int (*event_follow)(void *event, void *stream); // the stream waits, nobody else
     int (*event_seconds)(void *from, void *to, double *seconds); // both are over
+    // How products since the last call are computed, the last one's algorithm, for
+    // people; "": there was none. dst: [size]. NULL: it cannot tell.
+    void (*say_product)(char *dst, size_t size);
 } tr_cuda_driver;
 
 const tr_cuda_driver *tr__cuda_driver(void);

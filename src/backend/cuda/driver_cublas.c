@@ -12,6 +12,7 @@
 
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct {
@@ -39,6 +40,9 @@ static struct {
                              cublasLtMatmulPreference_t, int,
                              cublasLtMatmulHeuristicResult_t[], int *);
     const char *(*status_name)(cublasStatus_t);
+    cublasStatus_t (*config)(const cublasLtMatmulAlgo_t *,
+                             cublasLtMatmulAlgoConfigAttributes_t, void *, size_t,
+                             size_t *);
 } lt;
 
 // CUDA's own folder is often not among those that are searched.
@@ -65,6 +69,7 @@ int tr__cublas_open(void) {
         tr__cuda_symbol(library, "cublasLtMatmulPreferenceSetAttribute",
                         &lt.set_preference) &&
         tr__cuda_symbol(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose) &&
+        tr__cuda_symbol(library, "cublasLtMatmulAlgoConfigGetAttribute", &lt.config) &&
         tr__cuda_symbol(library, "cublasLtGetStatusName", &lt.status_name);
     if (!there) {
         return TR_CUBLAS_MISSING;
@@ -186,6 +191,7 @@ enum { CHOICES = 1024, ALIGNED_MOST = 64 };
 // By the hash of their keys. Only the thread that puts work into the compute queue
 // asks.
 static choice choices[CHOICES];
+static const cublasLtMatmulAlgo_t *last; // that was used; NULL: none since it was said
 
 static uint32_t alignment(const void *address) {
     uintptr_t bits = (uintptr_t)address | ALIGNED_MOST;
@@ -282,6 +288,32 @@ static bool has_bias_of_its_own(const tr_cuda_product *p) {
     return p->bias && p->fp8 && p->c_real == TR_F32;
 }
 
+void tr__cublas_say(char *dst, size_t size) {
+    static const struct {
+        const char *name;
+        cublasLtMatmulAlgoConfigAttributes_t what;
+        size_t bytes;
+    } parts[] = {
+        {"algorithm", CUBLASLT_ALGO_CONFIG_ID, sizeof(int32_t)},
+        {"tile", CUBLASLT_ALGO_CONFIG_TILE_ID, sizeof(uint32_t)},
+        {"stages", CUBLASLT_ALGO_CONFIG_STAGES_ID, sizeof(uint32_t)},
+        {"split", CUBLASLT_ALGO_CONFIG_SPLITK_NUM, sizeof(int32_t)},
+        {"cluster", CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, sizeof(uint16_t)},
+    };
+    size_t used = 0;
+    dst[0] = '\0';
+    for (size_t i = 0; last && i < sizeof parts / sizeof *parts && used < size; i++) {
+        uint32_t value = 0; // smaller ones are its low bytes
+        size_t written = 0;
+        if (lt.config(last, parts[i].what, &value, parts[i].bytes, &written) ==
+            CUBLAS_STATUS_SUCCESS) {
+            used += (size_t)snprintf(dst + used, size - used, "%s%s %u",
+                                     used ? ", " : "", parts[i].name, (unsigned)value);
+        }
+    }
+    last = NULL;
+}
+
 int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     described of;
     const cublasLtMatmulAlgo_t *algorithm = NULL;
@@ -295,6 +327,7 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
         status = lt.matmul(lt.handle, &of.desc, &one, p->b, &of.b, p->a, &of.a,
                            &p->beta, p->c, &of.c, p->c, &of.c, algorithm, p->scratch,
                            (size_t)p->scratch_bytes, stream);
+        last = algorithm;
     }
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && beside(p)) {
         return TR_CUDA_BARE;

@@ -281,6 +281,24 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t des
     return CUBLAS_STATUS_SUCCESS;
 }
 
+// Numbers of its own: which attribute it is.
+cublasStatus_t
+cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                     cublasLtMatmulAlgoConfigAttributes_t what,
+                                     void *value, size_t bytes, size_t *written) {
+    bool half = what == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
+                what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+    uint32_t number = (uint32_t)what + 1;
+    algorithm by;
+    memcpy(&by, algo, sizeof by);
+    if (by.made != MADE || bytes != (half ? sizeof(uint16_t) : sizeof(uint32_t))) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(value, &number, bytes);
+    *written = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 // ---- a product
 
 static float get(const layout *l, const void *x, int64_t row, int64_t column) {

@@ -280,6 +280,18 @@ static void products_of_8_bits(void **state) {
     assert_string_equal(tr__cublas_error_text(error), "CUBLAS_STATUS_NOT_SUPPORTED");
 }
 
+// By which algorithm, of the last product, once.
+static void products_tell_their_algorithm(void **state) {
+    tr_cuda_product p = product_of(TR_F32, TR_F32, 0);
+    char said[128];
+    (void)state;
+    assert_product(&p);
+    tr__cublas_say(said, sizeof said);
+    assert_string_equal(said, "algorithm 1, tile 2, stages 7, split 3, cluster 9");
+    tr__cublas_say(said, sizeof said);
+    assert_string_equal(said, "");
+}
+
 // Work that does not fit in what the library is lent is refused, and nothing else is.
 static void a_workspace_begins_at_256_bytes(void **state) {
     tr_cuda_product p = product_of(TR_F32, TR_F32, 0);
@@ -307,6 +319,7 @@ int main(void) {
         cmocka_unit_test(parts_of_sums_stay_f32),
         cmocka_unit_test(places_choose_nothing),
         cmocka_unit_test(products_of_8_bits),
+        cmocka_unit_test(products_tell_their_algorithm),
         cmocka_unit_test(a_workspace_begins_at_256_bytes),
     };
     return cmocka_run_group_tests(tests, open_library, NULL);
