@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-static size_t room(tr_tensor_desc desc) {
-    size_t bytes = desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc);
+static size_t room(const tr_operand *operand, tr_tensor_desc desc) {
+    size_t bytes =
+        desc.dtype == TR_NONE ? 0 : (size_t)(tr_tensor_bytes(desc) + operand->padding);
     return (bytes + TR_MEASURE_PAGE - 1) / TR_MEASURE_PAGE * TR_MEASURE_PAGE;
 }
 
 static size_t workspace_of(const tr_instruction *at) {
-    size_t bytes =
-        at->kernel->workspace ? at->kernel->workspace(&at->desc, at->state) : 0;
+    tr_op_desc desc = tr__desc_alone(at);
+    size_t bytes = at->kernel->workspace ? at->kernel->workspace(&desc, at->state) : 0;
     return bytes + (size_t)at->packed_bytes + (size_t)2 * TR_MEASURE_PAGE;
 }
 
@@ -19,12 +20,12 @@ void alone_need(alone *a, const tr_instruction *at) {
     size_t sum = workspace_of(at);
     for (int i = 0; i < at->desc.in_count; i++) {
         bool is_ids = at->desc.in[i].dtype == TR_I32;
-        size_t bytes = room(at->desc.in[i]);
+        size_t bytes = room(&at->in[i], at->desc.in[i]);
         sum += is_ids ? 0 : bytes;
         a->ids_bytes = is_ids && bytes > a->ids_bytes ? bytes : a->ids_bytes;
     }
     for (int i = 0; i < at->desc.out_count; i++) {
-        sum += room(at->desc.out[i]);
+        sum += room(&at->out[i], at->desc.out[i]);
     }
     a->ring_bytes = sum > a->ring_bytes ? sum : a->ring_bytes;
 }
@@ -103,24 +104,25 @@ static void launch(alone *a, const tr_instruction *at) {
         tr_tensor_desc desc = at->desc.in[i];
         bool positions = at->desc.op->positions >> i & 1;
         if (at->in[i].place != TR_PLACE_NONE) {
-            args.in[i] =
-                desc.dtype == TR_I32
-                    ? tr__arena_view(a->m.ids, positions ? a->ids_bytes : 0, room(desc))
-                    : next_place(a, room(desc));
+            args.in[i] = desc.dtype == TR_I32
+                             ? tr__arena_view(a->m.ids, positions ? a->ids_bytes : 0,
+                                              room(&at->in[i], desc))
+                             : next_place(a, room(&at->in[i], desc));
         }
     }
     for (int i = 0; i < at->desc.out_count; i++) {
         void *over = under(at, &args, &at->out[i]);
         if (at->out[i].place != TR_PLACE_NONE) {
-            args.out[i] = over ? over : next_place(a, room(at->desc.out[i]));
+            args.out[i] =
+                over ? over : next_place(a, room(&at->out[i], at->desc.out[i]));
         }
     }
     char *work = next_place(a, workspace_of(at));
     args.workspace = work;
     args.packed = work + (workspace_of(at) - (size_t)at->packed_bytes) /
                              TR_MEASURE_PAGE * TR_MEASURE_PAGE;
-    const tr_device_work of = {at->kernel, &at->desc, at->state, &args,
-                               at->desc.op->name};
+    tr_op_desc desc = tr__desc_alone(at); // queues of devices launch at once
+    const tr_device_work of = {at->kernel, &desc, at->state, &args, at->desc.op->name};
     tr__measure_put(&a->m, &of);
 }
 

@@ -12,7 +12,9 @@
 //     of
 //                         the nearer of both limits is in the last column
 //
-// Prints a row as soon as a kernel has been measured, then the sums of each op.
+// Prints a row as soon as a kernel has been measured, then the sums of each op, and by
+// which algorithms a library has computed products: it gives them numbers, and no
+// names.
 #include "alone.h"
 
 #include "ops/operand.h"
@@ -24,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETS_MAX = 64, PROGRAMS_MAX = 256, OPS_MAX = 256 };
+enum { SETS_MAX = 64, PROGRAMS_MAX = 256, OPS_MAX = 256, PRODUCTS_MAX = 512 };
 
 typedef struct options {
     const char *file;
@@ -45,6 +47,11 @@ typedef struct op_sum {
     double calls, seconds, flops, bytes;
 } op_sum;
 
+typedef struct product {
+    const tr_instruction *at;
+    char said[96];
+} product;
+
 typedef struct bench {
     options how;
     alone alone;
@@ -53,6 +60,8 @@ typedef struct bench {
     int program_count;
     op_sum ops[OPS_MAX];
     int op_count;
+    product products[PRODUCTS_MAX];
+    int product_count;
 } bench;
 
 static _Noreturn void fail(tr_status status, const tr_error *err) {
@@ -150,14 +159,42 @@ static void print_rates(const bench *b, const op_sum *sum) {
     fflush(stdout);
 }
 
+// The last product of the instruction, if its kernel has any.
+static void note_product(bench *b, const tr_instruction *at) {
+    const tr_backend *backend = b->alone.m.backend;
+    product *to = &b->products[b->product_count];
+    if (!backend->say_product || b->product_count == PRODUCTS_MAX) {
+        return;
+    }
+    to->at = at;
+    backend->say_product(to->said, sizeof to->said);
+    b->product_count += to->said[0] != '\0';
+}
+
+static void print_products(const bench *b) {
+    if (b->product_count > 0) {
+        printf("\n| %-34s | %-22s | %s |\n", "kernel", "shape", "its last product");
+    }
+    for (int i = 0; i < b->product_count; i++) {
+        const tr_instruction *at = b->products[i].at;
+        tr_cost cost = {0};
+        char shape[96];
+        at->kernel->cost(&at->desc, &cost);
+        shape_of(at, &cost, shape, sizeof shape);
+        printf("| %-34s | %-22s | %s |\n", at->kernel->name, shape,
+               b->products[i].said);
+    }
+}
+
 static tr_status measure_program(bench *b, const counted *of, double micro_batches) {
     const tr_program *program = of->program;
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
         tr_cost cost = {0};
         char shape[96];
+        tr_op_desc desc = tr__desc_alone(at);
         if (at->kernel->cost) {
-            at->kernel->cost(&at->desc, &cost);
+            at->kernel->cost(&desc, &cost);
         }
         shape_of(at, &cost, shape, sizeof shape);
         double calls = (double)of->steps / micro_batches,
@@ -172,6 +209,7 @@ static tr_status measure_program(bench *b, const counted *of, double micro_batch
                role_name(program->variant), at->kernel->name, shape, calls);
         print_rates(b, &sum);
         add_to_op(b, sum.name, &sum);
+        note_product(b, at);
     }
     return TR_OK;
 }
@@ -224,6 +262,7 @@ static tr_status measure_all(bench *b, tr_error *err) {
         status = measure_program(b, &b->programs[i], micro_batches);
     }
     print_ops(b);
+    print_products(b);
     if (b->alone.m.fault.status != TR_OK) {
         status = tr_fail(err, b->alone.m.fault.status, "%s", b->alone.m.fault.message);
     }

@@ -73,6 +73,9 @@ typedef struct tr_backend {
     // where it cannot be), and as a machine of that level usually has.
     double (*measure_rate)(int workers);
     double (*usual_rate)(int level, int workers);
+    // By which algorithm a library has computed the last product since the last call,
+    // for people; "": there was none. dst: [size]. NULL: none computes any.
+    void (*say_product)(char *dst, size_t size);
 } tr_backend;
 
 // Where arenas of the device get their memory, and those of the host beside it.

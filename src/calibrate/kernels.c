@@ -15,8 +15,9 @@ static size_t pages(size_t bytes) {
     return (bytes + TR_MEASURE_PAGE - 1) / TR_MEASURE_PAGE * TR_MEASURE_PAGE;
 }
 
-static size_t room(tr_tensor_desc desc) {
-    return pages(desc.dtype == TR_NONE ? 0 : (size_t)tr_tensor_bytes(desc));
+static size_t room(const tr_operand *operand, tr_tensor_desc desc) {
+    return pages(
+        desc.dtype == TR_NONE ? 0 : (size_t)(tr_tensor_bytes(desc) + operand->padding));
 }
 
 // ---- operands
@@ -31,7 +32,7 @@ static bool is_cold(tr_place place) {
 }
 
 static void need(const tr_operand *operand, tr_tensor_desc desc, needs *n) {
-    size_t bytes = room(desc);
+    size_t bytes = room(operand, desc);
     if (operand->place == TR_PLACE_NONE) {
         return;
     }
@@ -45,13 +46,14 @@ static void need(const tr_operand *operand, tr_tensor_desc desc, needs *n) {
 static needs needs_of(const tr_instruction *at) {
     needs n = {0, 0, 0};
     const tr_kernel *kernel = at->kernel;
+    tr_op_desc desc = tr__desc_alone(at);
     for (int i = 0; i < at->desc.in_count; i++) {
         need(&at->in[i], at->desc.in[i], &n);
     }
     for (int i = 0; i < at->desc.out_count; i++) {
         need(&at->out[i], at->desc.out[i], &n);
     }
-    n.warm += kernel->workspace ? kernel->workspace(&at->desc, at->state) : 0;
+    n.warm += kernel->workspace ? kernel->workspace(&desc, at->state) : 0;
     n.cold += pages((size_t)at->packed_bytes);
     return n;
 }
@@ -119,6 +121,7 @@ static tr_status visit_all(tr_measuring *m, int size, visitor *look, void *what)
 typedef struct launch_work {
     tr_measuring *m;
     const tr_instruction *at;
+    tr_op_desc desc; // alone
 } launch_work;
 
 static void *cold_place(tr_measuring *m, size_t bytes) {
@@ -131,7 +134,7 @@ static void *cold_place(tr_measuring *m, size_t bytes) {
 // documents take longer.
 static void *place_of(tr_measuring *m, const tr_operand *operand, tr_tensor_desc desc,
                       bool positions, size_t *warm_at) {
-    size_t bytes = room(desc), at = *warm_at;
+    size_t bytes = room(operand, desc), at = *warm_at;
     if (operand->place == TR_PLACE_NONE) {
         return NULL;
     }
@@ -161,8 +164,7 @@ static void launch(void *what) {
     args.workspace = tr__arena_view(w->m->warm, warm_at, 0);
     args.packed = cold_place(w->m, pages((size_t)at->packed_bytes));
     args.is_packed = true; // as it is for most micro-batches
-    const tr_device_work work = {at->kernel, &at->desc, at->state, &args,
-                                 "calibration"};
+    const tr_device_work work = {at->kernel, &w->desc, at->state, &args, "calibration"};
     tr__measure_put(w->m, &work);
 }
 
@@ -197,7 +199,7 @@ static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at
                              void *what) {
     double flops = flops_of(at);
     needs n = needs_of(at);
-    launch_work w = {m, at};
+    launch_work w = {m, at, tr__desc_alone(at)};
     int64_t skip = !fits(m, &n) || is_too_long(m, flops), any;
     (void)what;
     tr_status status = tr__measure_together(m, skip, &any);
@@ -218,7 +220,7 @@ static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at
 }
 
 void tr__measure_usual(tr_measuring *m, int times) {
-    launch_work w = {m, m->usual};
+    launch_work w = {m, m->usual, tr__desc_alone(m->usual)};
     for (int i = 0; i < times; i++) {
         launch(&w);
     }

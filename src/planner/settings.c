@@ -283,6 +283,22 @@ static void set_measure(tr_point *p, int64_t value) {
     p->plan.measure = value ? TR_MEASURE_ALWAYS : TR_MEASURE_NEVER;
 }
 
+static int64_t get_f32_logits(const tr_point *p) {
+    return p->plan.f32_logits;
+}
+
+static void set_f32_logits(tr_point *p, int64_t value) {
+    p->plan.f32_logits = value != 0;
+}
+
+static int64_t get_logits_mib(const tr_point *p) {
+    return p->plan.logits_mib;
+}
+
+static void set_logits_mib(tr_point *p, int64_t value) {
+    p->plan.logits_mib = value;
+}
+
 // ---- the table
 
 #define ZERO       "zero_optimization."
@@ -356,6 +372,10 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
     [TR_SETTING_MEASURE] = {"noise_scale.measure", TR_YES, FIELD(measure),
                             .decided = "whether it costs a hundredth of the time or "
                                        "less"},
+    [TR_SETTING_F32_LOGITS] = {"execution.f32_logits", TR_YES, FIELD(f32_logits),
+                               .agreed = true},
+    [TR_SETTING_LOGITS_MIB] = {"execution.logits_mib", TR_COUNT, FIELD(logits_mib),
+                               .agreed = true},
 };
 
 static const char *const place_names[TR_SPACES] = {"none", "cpu", "nvme"};

@@ -36,6 +36,8 @@ typedef enum tr_plan_setting_name {
     TR_SETTING_REPRODUCIBLE,
     TR_SETTING_THREADS,
     TR_SETTING_MEASURE,
+    TR_SETTING_F32_LOGITS,
+    TR_SETTING_LOGITS_MIB,
     TR_PLAN_SETTINGS
 } tr_plan_setting_name;
 

@@ -99,6 +99,16 @@ bool tr__idle_no_tensor_ranks(const void *object) {
     return run->request.mesh.size[TR_AXIS_TENSOR] <= 1;
 }
 
+bool tr__idle_on_host(const void *object) {
+    const tr_run *run = object;
+    return run->request.backend == TR_BACKEND_HOST;
+}
+
+bool tr__idle_f32_logits(const void *object) {
+    const tr_run *run = object;
+    return tr__idle_on_host(object) || run->request.compute != TR_BF16;
+}
+
 bool tr__idle_no_embeddings(const void *object) {
     const tr_run *run = object;
     return run->model->embedding_width == 0;

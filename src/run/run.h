@@ -148,6 +148,8 @@ tr_status tr__run_choose_device(tr_run *run, tr_error *err);
 tr_status tr__run_resolve_target(tr_run *run, const tr_machine *machine, tr_error *err);
 // After those before, and when all ranks have come so far: it is collective.
 tr_status tr__run_resolve_threads(tr_run *run, tr_error *err);
+// How many logits a GPU makes at once. Likewise.
+tr_status tr__run_resolve_logits(tr_run *run, tr_error *err);
 // Last: it is collective, too. TR_BUDGET:
 // no plan fits.
 tr_status tr__run_resolve_plan(tr_run *run, tr_error *err);
@@ -157,6 +159,8 @@ tr_status tr__run_resolve_plan(tr_run *run, tr_error *err);
 tr_status tr__run_choose_again(const tr_run *run, tr_plan_request *plan, tr_error *err);
 // What the planner has chosen, for a checkpoint.
 void tr__run_keep_choice(const tr_run *run, tr_state_numbers *numbers);
+// How many logits it makes at once.
+void tr__run_keep_logits(const tr_run *run, tr_state_numbers *numbers);
 // And with how many threads the run computes.
 void tr__run_keep_threads(const tr_run *run, int threads, tr_state_numbers *numbers);
 // Of the checkpoint that the run is going to resume from; false: there is none.

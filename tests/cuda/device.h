@@ -39,6 +39,11 @@ int64_t test_device_exchanges(void);
 // How many products of 16 bits had an operand of which some row does not begin at a
 // multiple of 16 bytes: fast tensor cores are for those that do.
 int test_device_crooked(void);
+// And how many had an extent that is no multiple of 16 bytes, which cuBLAS asks for,
+// too (its documentation, "Tensor Core Usage").
+int test_device_odd(void);
+// And how many were to sum fast (tr_cuda_product.fast).
+int test_device_fast(void);
 // Nothing fails any more.
 void test_device_mend(void);
 

@@ -422,6 +422,18 @@ void spoil(const tr_cuda_product &p) {
     }
 }
 
+// a: [m, k], b: [n, k]
+void sum_factor(const tr_cuda_product &p, const double *a, const double *b) {
+    const double *of = p.sums_b ? b : a;
+    for (int64_t i = 0; p.sums && i < (p.sums_b ? p.n : p.m); i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < p.k; k++) {
+            sum += of[i * p.k + k];
+        }
+        set_element(p.sums, p.c_real, i, sum);
+    }
+}
+
 void multiply_here(const tr_cuda_product &p) {
     spoil(p);
     double *a = p.fp8 ? matrix_of_codes(p.a, p.a_format, *p.a_scale, p.a_row, p.m, p.k)
@@ -440,6 +452,7 @@ void multiply_here(const tr_cuda_product &p) {
             set_element(p.c, p.c_real, at, sum);
         }
     }
+    sum_factor(p, a, b);
     free(a);
     free(b);
 }
@@ -460,7 +473,7 @@ bool takes(const tr_cuda_product &p) {
             !(p.a_format == TR_FP8_E5M2 && p.b_format == TR_FP8_E5M2));
 }
 
-std::atomic<int> crooked;
+std::atomic<int> crooked, odd, fast;
 
 bool is_straight(const void *x, int64_t row, tr_dtype real) {
     return (uintptr_t)x % 16 == 0 && row * (int64_t)tr_dtype_bytes(real) % 16 == 0;
@@ -472,10 +485,18 @@ int multiply(const tr_cuda_product *product, void *given) {
         !p.fp8 && p.real != TR_F32 &&
         !(is_straight(p.a, p.a_row, p.real) && is_straight(p.b, p.b_row, p.real) &&
           is_straight(p.c, p.c_row, p.c_real));
+    auto is_whole = [](int64_t extent, tr_dtype real) {
+        return extent * (int64_t)tr_dtype_bytes(real) % 16 == 0;
+    };
+    odd += !p.fp8 && p.real != TR_F32 &&
+           !(is_whole(p.m, p.real) && is_whole(p.n, p.real) && is_whole(p.k, p.real));
     if (!takes(p)) {
         return BAD_LAUNCH;
     }
-    if (p.fp8 && p.bias && p.c_real == TR_F32) {
+    fast += p.fast;
+    // The library may have sums beside one type of products, and not beside another.
+    bool lacks_sums = p.sums && p.real == TR_F16;
+    if ((p.fp8 && p.bias && p.c_real == TR_F32) || lacks_sums) {
         return TR_CUDA_BARE;
     }
     put_work(given, [=] { multiply_here(p); });
@@ -673,6 +694,14 @@ int test_device_crooked(void) {
     return crooked;
 }
 
+int test_device_odd(void) {
+    return odd;
+}
+
+int test_device_fast(void) {
+    return fast;
+}
+
 void test_device_mend(void) {
     broken = 0;
     for (std::atomic<int64_t> &left : calls_left) {
@@ -741,6 +770,7 @@ extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
                                           event_wait,
                                           event_look,
                                           event_follow,
-                                          event_seconds};
+                                          event_seconds,
+                                          NULL};
     return &driver;
 }

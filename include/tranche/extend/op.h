@@ -43,6 +43,18 @@ typedef struct tr_op_desc {
     // as `out += ...`. If both bits are set, each launch decides (weight gradients: the
     // first micro-batch writes, the others add).
     uint32_t fresh, accumulate;
+    // Bit i: in[i] is a parameter, or out[i] its gradient, with zeros behind it as
+    // tr_kernel.padding asks.
+    uint32_t in_padded, out_padded;
+    int64_t logits_bytes; // what a kernel that makes logits in chunks may take for one;
+                          // 0: as it chooses
+    bool f32_logits;      // such logits are f32, whatever type the operands have
+    bool fp8_fast; // sums of products of 8 bits may keep fewer bits than f32, in the
+                   // forward
+    // What the kernel makes of in[0] first is for another launch, too, which follows
+    // soon and has the same tensor there (tr_kernel.shares): it is to leave that in its
+    // workspace, or finds it in the other's (tr_launch.shared). Never both.
+    bool leaves, finds;
     bool inference;   // the plan is one of inference
     bool packs;       // the plan keeps what the kernel packs (tr_kernel.packed)
     tr_target target; // what will launch it
@@ -73,6 +85,7 @@ typedef struct tr_launch {
     void *workspace;     // 64-byte aligned, as many bytes as `workspace` said
     void *packed;        // likewise; as many as `packed` said
     bool is_packed;      // an earlier launch has written that, of the same parameter
+    const void *shared;  // with desc->finds: the workspace of the launch that leaves
     const tr_run_context *run;
     // On a discrete device: the backend's queue, on which the kernel is put.
     void *queue;
@@ -113,6 +126,15 @@ typedef struct tr_kernel {
     size_t (*packed)(const tr_op_desc *desc, const void *state);
     void (*launch)(const tr_op_desc *desc, void *state, const tr_launch *launch);
     void (*release)(void *state); // NULL-safe
+    // So many elements of zeros the kernel asks for behind input `input` where that is
+    // a parameter, and behind its gradient: then products have extents that the device
+    // multiplies fast. They are no part of the tensor, and stay zeros: of the gradient
+    // the kernel sees to it. Where the plan has none, the kernel does without
+    // (desc->in_padded, out_padded). NULL: none.
+    int64_t (*padding)(const tr_op_desc *desc, int input);
+    // Can `next` work on what `desc` leaves of in[0], which is the same tensor for
+    // both? Both are of this kernel. NULL: none can.
+    bool (*shares)(const tr_op_desc *desc, const tr_op_desc *next);
 } tr_kernel;
 
 // ---- rules as data

@@ -40,6 +40,9 @@ typedef struct tr_plan_fp8 {
     // for all micro-batches of the step, or of a wave if weights are gathered or
     // fetched.
     bool repack;
+    // On a GPU, forwards leave the sums of their products to its tensor cores, which
+    // are faster and keep fewer bits of them than f32 has.
+    bool fast;
 } tr_plan_fp8;
 
 // In which order stages of a pipeline take waves of micro-batches
@@ -165,6 +168,10 @@ typedef struct tr_plan_request {
                       // TR_NONE), bf16 or f16. The weights that the update changes
                       // and optimizer state are f32
     tr_plan_fp8 fp8;
+    // In bf16, logits of a vocabulary are f32 on a GPU, too. On a CPU they always are.
+    bool f32_logits;
+    // MiB of logits that a GPU makes at once. 0: the kernel chooses.
+    int64_t logits_mib;
     tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
                         // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
                         // step sets, where the run is reproducible

@@ -117,6 +117,14 @@ static double usual_rate(int level, int workers) {
     return levels[level].flops * workers;
 }
 
+static void say_product(char *dst, size_t size) {
+    const tr_cuda_driver *driver = tr__cuda_driver();
+    dst[0] = '\0';
+    if (driver->say_product) {
+        driver->say_product(dst, size);
+    }
+}
+
 const tr_backend tr__cuda_backend = {
     .name = "cuda",
     .discrete = true,
@@ -135,4 +143,5 @@ const tr_backend tr__cuda_backend = {
     .end = end,
     .measure_rate = measure_rate,
     .usual_rate = usual_rate,
+    .say_product = say_product,
 };

@@ -462,6 +462,7 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .event_look = event_look,
         .event_follow = event_follow,
         .event_seconds = event_seconds,
+        .say_product = tr__cublas_say,
     };
     return &driver;
 }

@@ -37,6 +37,11 @@ typedef struct tr_cuda_product {
     bool a_transposed, b_transposed;
     float beta;       // 0: what is in c is not read
     const void *bias; // [n], of c's type, which is added to each row; NULL: nothing is
+    // Of c's type, beside no bias: gets the sums over k of op(a), [m], or, with
+    // `sums_b`, of op(b), [n], which are written and not added to. NULL: nobody wants
+    // them.
+    void *sums;
+    bool sums_b;
     // Memory of the device that the product may use meanwhile, 256-byte aligned; or
     // none.
     void *scratch;
@@ -47,6 +52,8 @@ typedef struct tr_cuda_product {
     bool fp8;
     tr_fp8 a_format, b_format;
     const float *a_scale, *b_scale;
+    // Of such a product: sums stay in tensor cores, which keep fewer bits of them.
+    bool fast;
 } tr_cuda_product;
 
 // One part of an exchange among ranks: the root's elements go to all members, or the
@@ -62,7 +69,8 @@ typedef struct tr_cuda_exchange {
 
 enum {
     TR_CUDA_OUT_OF_MEMORY = 2, // CUDA's error of that name
-    // Nothing has been done: cuBLASLt adds no bias to such a product.
+    // Nothing has been done: cuBLASLt adds no bias to such a product, or makes no sums
+    // beside it.
     TR_CUDA_BARE = -1,
 };
 
@@ -124,6 +132,9 @@ typedef struct tr_cuda_driver {
     int (*event_look)(void *event, bool *passed);   // does not wait
     int (*event_follow)(void *event, void *stream); // the stream waits, nobody else
     int (*event_seconds)(void *from, void *to, double *seconds); // both are over
+    // How products since the last call are computed, the last one's algorithm, for
+    // people; "": there was none. dst: [size]. NULL: it cannot tell.
+    void (*say_product)(char *dst, size_t size);
 } tr_cuda_driver;
 
 const tr_cuda_driver *tr__cuda_driver(void);

@@ -12,6 +12,7 @@
 
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct {
@@ -39,6 +40,9 @@ static struct {
                              cublasLtMatmulPreference_t, int,
                              cublasLtMatmulHeuristicResult_t[], int *);
     const char *(*status_name)(cublasStatus_t);
+    cublasStatus_t (*config)(const cublasLtMatmulAlgo_t *,
+                             cublasLtMatmulAlgoConfigAttributes_t, void *, size_t,
+                             size_t *);
 } lt;
 
 // CUDA's own folder is often not among those that are searched.
@@ -65,6 +69,7 @@ int tr__cublas_open(void) {
         tr__cuda_symbol(library, "cublasLtMatmulPreferenceSetAttribute",
                         &lt.set_preference) &&
         tr__cuda_symbol(library, "cublasLtMatmulAlgoGetHeuristic", &lt.choose) &&
+        tr__cuda_symbol(library, "cublasLtMatmulAlgoConfigGetAttribute", &lt.config) &&
         tr__cuda_symbol(library, "cublasLtGetStatusName", &lt.status_name);
     if (!there) {
         return TR_CUBLAS_MISSING;
@@ -101,13 +106,28 @@ static bool set(cublasLtMatmulDescOpaque_t *desc, cublasLtMatmulDescAttributes_t
     return lt.set(desc, what, value, bytes) == CUBLAS_STATUS_SUCCESS;
 }
 
-// Added to columns of c', before they are written.
-static bool describe_bias(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p) {
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+// A bias is added to columns of c', before they are written; sums of a factor are
+// written beside c'. cuBLASLt's first factor is b.
+static cublasLtEpilogue_t epilogue_of(const tr_cuda_product *p) {
+    return p->bias     ? CUBLASLT_EPILOGUE_BIAS
+           : !p->sums  ? CUBLASLT_EPILOGUE_DEFAULT
+           : p->sums_b ? CUBLASLT_EPILOGUE_BGRADA
+                       : CUBLASLT_EPILOGUE_BGRADB;
+}
+
+// Both have one place in the description, and c's type.
+static const void *beside(const tr_cuda_product *p) {
+    return p->bias ? p->bias : p->sums;
+}
+
+static bool describe_beside(cublasLtMatmulDescOpaque_t *desc,
+                            const tr_cuda_product *p) {
+    cublasLtEpilogue_t epilogue = epilogue_of(p);
+    const void *at = beside(p);
     int32_t type = (int32_t)type_of(p->c_real);
-    return !p->bias ||
+    return !at ||
            (set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
-            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias) &&
+            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at) &&
             set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
 }
 
@@ -119,11 +139,14 @@ static bool describe(cublasLtMatmulDescOpaque_t *desc, const tr_cuda_product *p)
                     CUBLAS_STATUS_SUCCESS &&
                 set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) &&
                 set(desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second) &&
-                describe_bias(desc, p);
-    return good && (!p->fp8 || (set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
-                                    &p->b_scale, sizeof p->b_scale) &&
-                                set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
-                                    &p->a_scale, sizeof p->a_scale)));
+                describe_beside(desc, p);
+    const int8_t fast = p->fast;
+    return good && (!p->fp8 ||
+                    (set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->b_scale,
+                         sizeof p->b_scale) &&
+                     set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p->a_scale,
+                         sizeof p->a_scale) &&
+                     set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast)));
 }
 
 // All that cuBLASLt knows of a product. c' = op(b)' op(a)'
@@ -149,7 +172,9 @@ static bool describe_all(described *of, const tr_cuda_product *p) {
 typedef struct key {
     int64_t m, n, k, a_row, b_row, c_row, scratch_bytes;
     int32_t real, c_real, a_format, b_format, fp8, a_transposed, b_transposed, adds;
-    uint32_t a_aligned, b_aligned, c_aligned, bias_aligned; // 0: there is no bias
+    int32_t epilogue, fast;
+    uint32_t a_aligned, b_aligned, c_aligned;
+    uint32_t beside_aligned; // of a bias, or of sums; 0: there is none
 } key;
 
 typedef struct choice {
@@ -166,6 +191,7 @@ enum { CHOICES = 1024, ALIGNED_MOST = 64 };
 // By the hash of their keys. Only the thread that puts work into the compute queue
 // asks.
 static choice choices[CHOICES];
+static const cublasLtMatmulAlgo_t *last; // that was used; NULL: none since it was said
 
 static uint32_t alignment(const void *address) {
     uintptr_t bits = (uintptr_t)address | ALIGNED_MOST;
@@ -188,10 +214,12 @@ static key key_of(const tr_cuda_product *p) {
                  .a_transposed = p->a_transposed,
                  .b_transposed = p->b_transposed,
                  .adds = p->beta != 0,
+                 .epilogue = (int32_t)epilogue_of(p),
+                 .fast = p->fast,
                  .a_aligned = alignment(p->a),
                  .b_aligned = alignment(p->b),
                  .c_aligned = alignment(p->c),
-                 .bias_aligned = p->bias ? alignment(p->bias) : 0};
+                 .beside_aligned = beside(p) ? alignment(beside(p)) : 0};
 }
 
 static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) {
@@ -217,9 +245,9 @@ static bool prefer(cublasLtMatmulPreferenceOpaque_t *preference, const key *of) 
     return good;
 }
 
-// Of a bias it is told the alignment by an address, at which nobody looks.
-static bool place_bias(cublasLtMatmulDescOpaque_t *desc, const key *of) {
-    uintptr_t address = of->bias_aligned;
+// Of a bias, or of sums, it is told the alignment by an address, at which nobody looks.
+static bool place_beside(cublasLtMatmulDescOpaque_t *desc, const key *of) {
+    uintptr_t address = of->beside_aligned;
     return address == 0 ||
            set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address);
 }
@@ -229,7 +257,7 @@ static cublasStatus_t choose(const described *of, choice *to) {
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t best = {0};
     int count = 0;
-    if (!prefer(&preference, &to->of) || !place_bias(&asked.desc, &to->of)) {
+    if (!prefer(&preference, &to->of) || !place_beside(&asked.desc, &to->of)) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     cublasStatus_t status =
@@ -260,6 +288,32 @@ static bool has_bias_of_its_own(const tr_cuda_product *p) {
     return p->bias && p->fp8 && p->c_real == TR_F32;
 }
 
+void tr__cublas_say(char *dst, size_t size) {
+    static const struct {
+        const char *name;
+        cublasLtMatmulAlgoConfigAttributes_t what;
+        size_t bytes;
+    } parts[] = {
+        {"algorithm", CUBLASLT_ALGO_CONFIG_ID, sizeof(int32_t)},
+        {"tile", CUBLASLT_ALGO_CONFIG_TILE_ID, sizeof(uint32_t)},
+        {"stages", CUBLASLT_ALGO_CONFIG_STAGES_ID, sizeof(uint32_t)},
+        {"split", CUBLASLT_ALGO_CONFIG_SPLITK_NUM, sizeof(int32_t)},
+        {"cluster", CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, sizeof(uint16_t)},
+    };
+    size_t used = 0;
+    dst[0] = '\0';
+    for (size_t i = 0; last && i < sizeof parts / sizeof *parts && used < size; i++) {
+        uint32_t value = 0; // smaller ones are its low bytes
+        size_t written = 0;
+        if (lt.config(last, parts[i].what, &value, parts[i].bytes, &written) ==
+            CUBLAS_STATUS_SUCCESS) {
+            used += (size_t)snprintf(dst + used, size - used, "%s%s %u",
+                                     used ? ", " : "", parts[i].name, (unsigned)value);
+        }
+    }
+    last = NULL;
+}
+
 int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     described of;
     const cublasLtMatmulAlgo_t *algorithm = NULL;
@@ -273,8 +327,9 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
         status = lt.matmul(lt.handle, &of.desc, &one, p->b, &of.b, p->a, &of.a,
                            &p->beta, p->c, &of.c, p->c, &of.c, algorithm, p->scratch,
                            (size_t)p->scratch_bytes, stream);
+        last = algorithm;
     }
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED && p->bias) {
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && beside(p)) {
         return TR_CUDA_BARE;
     }
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;

@@ -13,5 +13,7 @@ int tr__cublas_open(void);
 const char *tr__cublas_error_text(int error);
 // tr_cuda_driver.multiply, by cuBLASLt.
 int tr__cublas_multiply(const tr_cuda_product *product, void *stream);
+// tr_cuda_driver.say_product. The library gives its kernels no names, but numbers.
+void tr__cublas_say(char *dst, size_t size);
 
 #endif

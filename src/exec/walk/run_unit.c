@@ -38,6 +38,7 @@ static tr_launch launch_of(const tr_executor *ex, const tr_plan_step *step,
     }
     if (bases->workspace) {
         launch.workspace = bases->workspace + at->workspace;
+        launch.shared = bases->workspace + (at - at->shared)->workspace;
     }
     launch.packed = resolve(bases, &at->packed);
     launch.is_packed = launch.packed && !tr__step_packs(ex->plan, step, at);

@@ -125,8 +125,8 @@ tr_status tr__unit_choice(const tr_plan *plan, int unit, uint32_t ops, bool unit
     bool whole = units && tr__unit_recomputes(plan, unit);
     look l = {.graph = program->graph, .derived = &program->derived, .out = out};
     size_t values = l.derived->forward_values;
-    l.request =
-        (tr_compile_request){.micro_batch = r->micro_batch, .target = plan->target};
+    l.request = (tr_compile_request){
+        .micro_batch = r->micro_batch, .target = plan->target, .plan = r};
     l.compiler = (tr_compiler){.request = &l.request,
                                .unit = program,
                                .graph = program->graph,

@@ -20,6 +20,8 @@ tr_status tr__pass_turns(tr_plan *plan, tr_error *err);
 // Proves that the slices of every stored tensor are the whole of it, each element once.
 // Called by tr__pass_partition.
 tr_status tr__plan_check_slices(const tr_plan *plan, tr_error *err);
+// No two of its parameters have one name. Likewise.
+tr_status tr__plan_check_names(const tr_plan *plan, tr_error *err);
 // The order of work: wave by wave, unit by unit, segment by segment.
 tr_status tr__pass_order(tr_plan *plan, tr_error *err);
 // A step that runs forward twice, where its loss is over all micro-batches.

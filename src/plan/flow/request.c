@@ -244,6 +244,16 @@ static tr_status check_sums(const tr_plan_request *r, tr_error *err) {
     return TR_OK;
 }
 
+static tr_status check_logits(const tr_plan_request *r, tr_error *err) {
+    const int64_t most = INT64_MAX >> 20; // whose bytes can be counted
+    return r->logits_mib >= 0 && r->logits_mib <= most
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "a plan that makes %lld MiB of logits at once; 0 to %lld are "
+                         "possible",
+                         (long long)r->logits_mib, (long long)most);
+}
+
 static tr_status check_cache(const tr_plan_request *r, tr_error *err) {
     int64_t positions = r->cache_positions;
     if (positions < 0 || (positions > 0 && !r->inference)) {
@@ -295,6 +305,7 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     }
     status = check_sums(r, err);
     status = status == TR_OK ? check_fp8(r, err) : status;
+    status = status == TR_OK ? check_logits(r, err) : status;
     status = status == TR_OK ? check_quantization(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_tensor_ranks(r, err) : status;

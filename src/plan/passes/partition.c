@@ -9,7 +9,6 @@
 #include "plan/units/offsets.h"
 #include "plan/units/own.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int find_tied(const tr_plan *plan, const char *name) {
@@ -36,45 +35,6 @@ static int add_flat(tr_plan *plan, tr_flat flat, tr_error *err) {
     }
     plan->flats[plan->flat_count] = flat;
     return (int)plan->flat_count++;
-}
-
-// Ascending by hash, then by place.
-static int compare_hashes(const void *left, const void *right) {
-    const tr_plan_param *a = *(const tr_plan_param *const *)left;
-    const tr_plan_param *b = *(const tr_plan_param *const *)right;
-    if (a->hash != b->hash) {
-        return a->hash < b->hash ? -1 : 1;
-    }
-    return a < b ? -1 : a > b;
-}
-
-// The first parameter in the plan whose name another one before it has, NULL: none.
-// Equal names are among equal hashes, of which there are few.
-static const tr_plan_param *find_twin(const tr_plan_param *const *sorted,
-                                      size_t count) {
-    const tr_plan_param *twin = NULL;
-    for (size_t i = 1; i < count; i++) {
-        for (size_t k = i; k-- > 0 && sorted[k]->hash == sorted[i]->hash;) {
-            bool same = strcmp(sorted[k]->name, sorted[i]->name) == 0;
-            twin = same && (!twin || sorted[i] < twin) ? sorted[i] : twin;
-        }
-    }
-    return twin;
-}
-
-static tr_status check_names(const tr_plan *plan, tr_error *err) {
-    const tr_plan_param **sorted = tr__calloc(plan->param_count, sizeof *sorted);
-    if (!sorted) {
-        return tr_fail(err, TR_MEMORY, "no memory for the plan's parameters");
-    }
-    for (size_t i = 0; i < plan->param_count; i++) {
-        sorted[i] = &plan->params[i];
-    }
-    qsort(sorted, plan->param_count, sizeof *sorted, compare_hashes);
-    const tr_plan_param *twin = find_twin(sorted, plan->param_count);
-    tr__free(sorted);
-    return twin ? tr_fail(err, TR_USAGE, "the model has two parameters %s", twin->name)
-                : TR_OK;
 }
 
 // The first slice of the stored tensor, or else the parameter that is about to be.
@@ -191,10 +151,15 @@ static tr_status add_own_flats(tr_plan *plan, int u, tr_error *err) {
     return TR_OK;
 }
 
-// Ranks that have parts of the tensor have buffers of one size.
-static int add_tied_flat(tr_plan *plan, int u, const tr_param_info *info,
-                         tr_error *err) {
+// Ranks that have parts of the tensor have buffers of one size; behind all of it there
+// is what the user asks for that asks for most.
+static int64_t tied_elements(const tr_param_info *info, const tr_program_param *where) {
     int64_t elements = info->split ? info->room : tr_shape_count(info->shape);
+    return tr__round_up(elements + where->padding, TR_FLAT_ELEMENTS);
+}
+
+static int add_tied_flat(tr_plan *plan, int u, const tr_param_info *info,
+                         const tr_program_param *where, tr_error *err) {
     tr_flat flat = {.name = info->name,
                     .axes = tr__axes_of_stage(tr__plan_stage_of(plan, u)),
                     .tied = true,
@@ -202,7 +167,7 @@ static int add_tied_flat(tr_plan *plan, int u, const tr_param_info *info,
                     .apart = info->apart,
                     .split = info->split,
                     .slice = info->whole != NULL,
-                    .count = tr__round_up(elements, TR_FLAT_ELEMENTS)};
+                    .count = tied_elements(info, where)};
     return add_flat(plan, flat, err);
 }
 
@@ -222,13 +187,15 @@ static tr_status add_unit(tr_plan *plan, int u, tr_error *err) {
         } else if (find_tied(plan, info->name) >= 0) {
             int tied = find_tied(plan, info->name);
             plan->units[u].flats[where->flat] = tied;
-            plan->flats[tied].apart = plan->flats[tied].apart || info->apart;
+            tr_flat *of = &plan->flats[tied];
+            of->apart = of->apart || info->apart;
+            of->all = of->count = tr__max_i64(of->all, tied_elements(info, where));
             status = check_tied(plan, tied, info, err);
             status = status == TR_OK
                          ? use_tied(plan, tied, tr__plan_stage_of(plan, u), err)
                          : status;
         } else {
-            int tied = add_tied_flat(plan, u, info, err);
+            int tied = add_tied_flat(plan, u, info, where, err);
             plan->units[u].flats[where->flat] = tied;
             status = tied < 0 ? TR_MEMORY : add_param(plan, info, "", tied, 0, err);
         }
@@ -475,7 +442,7 @@ tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {
         }
     }
     tr_status named = check_split(plan, err);
-    named = named == TR_OK ? check_names(plan, err) : named;
+    named = named == TR_OK ? tr__plan_check_names(plan, err) : named;
     if (named != TR_OK) {
         return named;
     }

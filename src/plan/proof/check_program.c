@@ -357,10 +357,30 @@ static tr_status check_packed(walk *w) {
     return status == TR_OK && !find(w, &packed) ? hold(w, packed) : status;
 }
 
+// What another instruction has left in its workspace is there as it left it.
+static tr_status check_shared(const walk *w) {
+    const tr_instruction *at = w->at;
+    size_t before = (size_t)(at - w->program->instructions);
+    if (!at->desc.finds) {
+        return TR_OK;
+    }
+    const tr_instruction *left = at - (at->shared <= before ? at->shared : 0);
+    region room = workspace_of(left);
+    bool same = left < at && left->desc.leaves && left->kernel == at->kernel &&
+                left->in[0].value == at->in[0].value;
+    for (const tr_instruction *i = left + 1; i < at; i++) {
+        region other = workspace_of(i);
+        same = same && !overlap(&other, &room);
+    }
+    return same && find(w, &room)
+               ? TR_OK
+               : wrong(w, "is what an instruction has left, and is not there", &room);
+}
+
 static tr_status run_instruction(walk *w) {
     const tr_instruction *at = w->at;
     region room = workspace_of(at);
-    tr_status status = TR_OK;
+    tr_status status = check_shared(w);
     for (int i = 0; i < at->desc.in_count && status == TR_OK; i++) {
         region in = region_of(&at->in[i], &at->desc.in[i]);
         status = in.place == TR_PLACE_NONE ? TR_OK : read_operand(w, &in);

@@ -57,6 +57,17 @@ static size_t make_stacked(tr_proof *p, const tr_touch *touch, size_t maker) {
     return maker;
 }
 
+// Behind a gradient there are zeros, and its kernel leaves zeros there.
+static void leave_zeros(tr_proof *p, const tr_touch *touch) {
+    const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
+    int32_t buffer = tr__touch_buffer(p, touch);
+    tr_kept here = tr__kept_sums(p, p->plan->units[p->step->unit].flats[touch->flat]);
+    int64_t base =
+        buffer == here.buffer && !tr__plan_accumulates(p->plan) ? here.base : 0;
+    tr__bytes_change(p, (tr_bytes){buffer, base + touch->first, base + touch->end},
+                     &zeros, &zeros);
+}
+
 static void make_gradients(tr_proof *p) {
     const tr_touches *touches =
         tr__tables_touches(&p->tables, p->step->unit, tr__proof_program(p));
@@ -68,7 +79,9 @@ static void make_gradients(tr_proof *p) {
     }
     for (size_t i = 0; i < touches->count && p->status == TR_OK; i++) {
         const tr_touch *touch = &touches->items[i];
-        if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
+        if (touch->place == TR_PLACE_PARAM_GRAD && touch->padding) {
+            leave_zeros(p, touch);
+        } else if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
             maker = make_stacked(p, touch, maker);
         }
     }

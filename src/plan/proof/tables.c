@@ -57,10 +57,19 @@ static void note(builder *b, const tr_operand *operand, int64_t bytes, tr_touch 
     }
 }
 
+static void note_padding(builder *b, const tr_operand *result, int64_t bytes) {
+    tr_operand behind = *result;
+    behind.offset += bytes;
+    if (result->padding > 0) {
+        note(b, &behind, result->padding, (tr_touch){.result = true, .padding = true});
+    }
+}
+
 static void note_instruction(builder *b, const tr_instruction *at) {
     for (int k = 0; k < at->desc.in_count; k++) {
         if (!(at->desc.op->shape_only >> k & 1)) {
-            note(b, &at->in[k], tr_tensor_bytes(at->desc.in[k]), (tr_touch){0});
+            note(b, &at->in[k], tr_tensor_bytes(at->desc.in[k]) + at->in[k].padding,
+                 (tr_touch){0});
         }
     }
     for (int k = 0; k < at->desc.out_count; k++) {
@@ -68,6 +77,7 @@ static void note_instruction(builder *b, const tr_instruction *at) {
              (tr_touch){.result = true,
                         .adds = at->accumulate >> k & 1,
                         .adds_later = at->first >> k & 1});
+        note_padding(b, &at->out[k], tr_tensor_bytes(at->desc.out[k]));
     }
     note(b, &at->packed, at->packed_bytes,
          (tr_touch){.result = true, .adds_later = true});
@@ -178,7 +188,8 @@ static void add_makers(builder *b, int unit, int segment) {
         const tr_touches *touches = tr__tables_touches(b->out, unit, program);
         for (size_t i = 0; i < touches->count && !b->failed; i++) {
             const tr_touch *touch = &touches->items[i];
-            if (touch->place == TR_PLACE_PARAM_GRAD && touch->result) {
+            if (touch->place == TR_PLACE_PARAM_GRAD && touch->result &&
+                !touch->padding) {
                 add_makers_of(b, unit, program, touch);
             }
         }

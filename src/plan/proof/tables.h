@@ -11,6 +11,7 @@ typedef struct tr_touch {
     int block;          // of the program
     int64_t first, end; // bytes of its block
     bool result;
+    bool padding;    // it is the zeros behind a gradient
     bool adds;       // always
     bool adds_later; // unless the step says that it is the first
 } tr_touch;

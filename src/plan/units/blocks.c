@@ -165,7 +165,7 @@ static void note_result(finder *f, const tr_instruction *at, int i) {
     bool adds = (at->accumulate >> i & 1) || out->place == TR_PLACE_SUMS;
     bool contributes = (at->first >> i & 1) && !(at->accumulate >> i & 1);
     note_tensor(
-        f, out, tr_tensor_bytes(at->desc.out[i]),
+        f, out, tr_tensor_bytes(at->desc.out[i]) + out->padding,
         (tr_step_operand){.mode = adds || contributes ? TR_ACCESS_ADD : TR_ACCESS_WRITE,
                           .contributes = contributes});
 }
@@ -178,7 +178,8 @@ static bool checks(const tr_instruction *at) {
 static void note_instruction(finder *f, const tr_instruction *at) {
     for (int k = 0; k < at->desc.in_count; k++) {
         if (!(at->desc.op->shape_only >> k & 1) && !checks(at)) {
-            note_tensor(f, &at->in[k], tr_tensor_bytes(at->desc.in[k]),
+            note_tensor(f, &at->in[k],
+                        tr_tensor_bytes(at->desc.in[k]) + at->in[k].padding,
                         (tr_step_operand){.mode = TR_ACCESS_READ});
         }
     }

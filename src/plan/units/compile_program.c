@@ -8,57 +8,6 @@
 
 #include <string.h>
 
-static bool is_tied(const tr_compiler *c, tr_value value) {
-    const tr_value_info *info = &c->graph->values[value];
-    if (info->kind != TR_VALUE_GRAD) {
-        return false;
-    }
-    const tr_value_info *of = &c->graph->values[info->index];
-    return of->kind == TR_VALUE_PARAM && c->graph->params[of->index].shared;
-}
-
-// The parameter that the call's kernel may pack; TR_NO_VALUE: none.
-static tr_value packed_param(const tr_compiler *c, const tr_call *call) {
-    int input = call->op->packed_input - 1;
-    tr_value value = input < 0 ? TR_NO_VALUE : call->in[input];
-    bool param = value != TR_NO_VALUE && c->graph->values[value].kind == TR_VALUE_PARAM;
-    return param ? value : TR_NO_VALUE;
-}
-
-static void describe(const tr_compiler *c, const tr_call *call, tr_op_desc *desc) {
-    *desc =
-        (tr_op_desc){.op = call->op,
-                     .in_count = call->in_count,
-                     .out_count = call->out_count,
-                     .inference = !c->request->train,
-                     .packs = c->request->packs && packed_param(c, call) != TR_NO_VALUE,
-                     .target = c->request->target};
-    memcpy(desc->attr, call->attr, sizeof desc->attr);
-    for (int i = 0; i < call->in_count; i++) {
-        desc->in[i] = tr__value_desc(c, call->in[i]);
-    }
-    for (int i = 0; i < call->out_count; i++) {
-        tr_value value = call->out[i];
-        desc->out[i] = tr__value_desc(c, value);
-        bool first = call->first >> i & 1, adds = call->accumulate >> i & 1;
-        bool also_adds =
-            first && (c->request->many || (value >= 0 && is_tied(c, value)));
-        desc->fresh |= (uint32_t)!adds << i;
-        desc->accumulate |= (uint32_t)(adds || also_adds) << i;
-    }
-}
-
-tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call) {
-    tr_op_desc desc;
-    tr_cost cost = {0};
-    describe(c, call, &desc);
-    const tr_kernel *kernel = tr__kernel_find(&desc);
-    if (kernel && kernel->cost) {
-        kernel->cost(&desc, &cost);
-    }
-    return cost;
-}
-
 // Where the kernels of this op have what they pack of this parameter.
 static tr_status place_packed(tr_compiler *c, tr_variant variant, tr_value param,
                               tr_instruction *to) {
@@ -89,8 +38,9 @@ static tr_status pack(tr_compiler *c, tr_variant variant, const tr_call *call,
                       tr_instruction *to) {
     bool packs = to->desc.packs && to->kernel->packed;
     to->packed_bytes = packs ? (int64_t)to->kernel->packed(&to->desc, to->state) : 0;
-    return to->packed_bytes > 0 ? place_packed(c, variant, packed_param(c, call), to)
-                                : TR_OK;
+    return to->packed_bytes > 0
+               ? place_packed(c, variant, tr__packed_param(c, call), to)
+               : TR_OK;
 }
 
 // Between which ranks the call's result is summed; 0: there is no other one.
@@ -102,13 +52,65 @@ static tr_axes exchange_of(const tr_compiler *c, const tr_call *call) {
     return axes && tr__mesh_members(&c->request->plan->mesh, axes) > 1 ? axes : 0;
 }
 
-static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call) {
+enum { SHARING_MOST = 3 }; // calls from one that leaves to one that finds
+
+// Does one of the calls that follow work on what this one makes of its first input?
+static bool leaves(const tr_compiler *c, const tr_kernel *kernel,
+                   const tr_op_desc *desc, const tr_call *call, size_t left) {
+    bool together = kernel->shares && !exchange_of(c, call);
+    for (size_t i = 1; i <= SHARING_MOST && i < left && together; i++) {
+        const tr_call *next = &call[i];
+        tr_op_desc other = tr__call_desc(c, next);
+        if (next->weights != call->weights) {
+            return false;
+        }
+        if (next->in_count > 0 && next->in[0] == call->in[0] &&
+            tr__kernel_find(&other) == kernel && kernel->shares(desc, &other)) {
+            return true;
+        }
+        together = !exchange_of(c, next);
+    }
+    return false;
+}
+
+static bool writes_to(const tr_instruction *at, const tr_operand *operand) {
+    bool writes = false;
+    for (int i = 0; i < at->desc.out_count; i++) {
+        const tr_operand *out = &at->out[i];
+        writes =
+            writes || (out->place == operand->place && out->flat == operand->flat &&
+                       out->offset == operand->offset);
+    }
+    return writes;
+}
+
+// So many instructions before it is the one that leaves what this one finds; 0: none
+// does. Until now what that one works in lives. Both are of one piece (pieces.c).
+static size_t find_shared(tr_draft *d, const tr_instruction *at, bool weights) {
+    size_t count = d->program->count, first = weights ? d->program->weights_at : 0;
+    for (size_t i = 1; first + i <= count && at->kernel->shares; i++) {
+        const tr_instruction *before = at - i;
+        if (before->exchange || writes_to(before, &at->in[0])) {
+            return 0;
+        }
+        if (before->desc.leaves && before->in[0].value == at->in[0].value &&
+            before->kernel == at->kernel &&
+            at->kernel->shares(&before->desc, &at->desc)) {
+            d->temps[before->workspace].last = (int32_t)count;
+            return i;
+        }
+    }
+    return 0;
+}
+
+static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call,
+                                 size_t left) {
     tr_instruction *to = &d->program->instructions[d->program->count];
     size_t workspace = 0;
     *to = (tr_instruction){.accumulate = call->accumulate,
                            .first = call->first,
-                           .exchange = exchange_of(c, call)};
-    describe(c, call, &to->desc);
+                           .exchange = exchange_of(c, call),
+                           .desc = tr__call_desc(c, call)};
     // An evaluation has one micro-batch: its kernels pack into their workspace.
     to->desc.packs = to->desc.packs && d->variant != TR_VARIANT_EVALUATE;
     to->kernel = tr__kernel_find(&to->desc);
@@ -131,6 +133,10 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
     for (int i = 0; i < call->out_count; i++) {
         to->out[i] = tr__value_place(c, d, call->out[i]);
     }
+    tr__instruction_pad(c, call, to);
+    to->shared = find_shared(d, to, call->weights);
+    to->desc.finds = to->shared > 0;
+    to->desc.leaves = !to->desc.finds && leaves(c, to->kernel, &to->desc, call, left);
     if (to->kernel->prepare) {
         tr_status status = to->kernel->prepare(&to->desc, &to->state, c->err);
         if (status != TR_OK) {
@@ -195,7 +201,7 @@ tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call 
     program->variant = variant;
     tr_status status = draft_begin(c, &d, count);
     for (size_t i = 0; i < count && status == TR_OK; i++) {
-        status = add_instruction(c, &d, &calls[i]);
+        status = add_instruction(c, &d, &calls[i], count - i);
         if (status == TR_OK && tr__checks_finite(c->request, variant)) {
             status = tr__draft_check_finite(c, &d);
         }

@@ -1,7 +1,8 @@
-// What the parts of the compiler of unit programs share: sizes (of values), layouts
-// (layout of values in blocks), in_place (values that share a place), places (which
-// block a value lies in), compile_program (one program, instruction by instruction),
-// unit (all programs of a unit), pieces (that cuts them where ranks exchange).
+// What the parts of the compiler of unit programs share: sizes (of values), describe
+// (what a call asks of a kernel), padding (zeros behind parameters), layouts (layout of
+// values in blocks), in_place (values that share a place), places (which block a value
+// lies in), compile_program (one program, instruction by instruction), unit (all
+// programs of a unit), pieces (that cuts them where ranks exchange).
 #ifndef TR_PLAN_UNITS_COMPILER_H
 #define TR_PLAN_UNITS_COMPILER_H
 
@@ -66,6 +67,23 @@ tr_status tr__compiler_layout(tr_compiler *c, size_t forward_values);
 // Fills in `alias`.
 tr_status tr__compiler_in_place(tr_compiler *c);
 
+// ---- describe.c
+
+// The parameter that the call's kernel may pack; TR_NO_VALUE: none.
+tr_value tr__packed_param(const tr_compiler *c, const tr_call *call);
+// What a kernel for the call is asked to do.
+tr_op_desc tr__call_desc(const tr_compiler *c, const tr_call *call);
+// What the call costs by the kernel that is chosen for it: zeros where none is known.
+tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call);
+
+// ---- padding.c
+
+// Elements of zeros that the unit's kernels ask for behind a parameter, and behind its
+// gradient (tr_kernel.padding).
+int64_t tr__param_padding(const tr_compiler *c, size_t param);
+// Tells the instruction, whose kernel is found, what lies behind its operands.
+void tr__instruction_pad(const tr_compiler *c, const tr_call *call, tr_instruction *to);
+
 // ---- finite.c
 
 // Checks of the results of the draft's last instruction, where they are real numbers.
@@ -99,7 +117,5 @@ void tr__program_clear(tr_program *program);
 // Fills in the program's blocks and accesses, and the blocks of its operands. false: no
 // memory.
 bool tr__program_blocks(tr_program *program);
-// What the call costs by the kernel that is chosen for it: zeros where none is known.
-tr_cost tr__call_cost(const tr_compiler *c, const tr_call *call);
 
 #endif

@@ -78,7 +78,8 @@ static void lay_out_own(const tr_compiler *c, const tr_param_info *param,
     int64_t block = packed ? tr__states_block(c->request->plan) : 1;
     to->flat = c->unit->own[own];
     to->offset = param->stacked ? *end : tr__round_up(*end, tr__max_i64(line, block));
-    *end = to->offset + (param->split ? param->room : tr_shape_count(param->shape));
+    *end = to->offset + to->padding +
+           (param->split ? param->room : tr_shape_count(param->shape));
 }
 
 static tr_status lay_out_params(tr_compiler *c) {
@@ -90,6 +91,7 @@ static tr_status lay_out_params(tr_compiler *c) {
     tr_status status = add_own_flats(c);
     for (size_t i = 0; i < c->graph->param_count && status == TR_OK; i++) {
         const tr_param_info *param = &c->graph->params[i];
+        unit->params[i].padding = tr__param_padding(c, i);
         if (param->shared) {
             status = add_flat(c, param->frozen, &unit->params[i].flat);
         } else {

@@ -63,6 +63,9 @@ typedef struct tr_operand {
     int64_t offset; // bytes
     tr_value value; // of the unit's graph; for the checker
     int block;      // of the program's; -1: absent
+    // Of a parameter and its gradient: bytes of zeros behind it that the kernel also
+    // works on (tr_kernel.padding).
+    int64_t padding;
 } tr_operand;
 
 typedef struct tr_instruction {
@@ -71,12 +74,21 @@ typedef struct tr_instruction {
     void *state; // the kernel's, from `prepare`
     tr_operand in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
     int64_t workspace; // offset in TR_PLACE_TEMP
+    size_t shared; // desc.finds: so many instructions before it is the one that leaves
     tr_operand packed; // TR_PLACE_NONE: the kernel packs nothing
     int64_t packed_bytes;
     uint32_t accumulate; // always
     uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
     tr_axes exchange;    // between which ranks result 0 is summed behind it; 0: none
 } tr_instruction;
+
+// What an instruction is asked to do where it is launched alone, without another that
+// it shares anything with.
+static inline tr_op_desc tr__desc_alone(const tr_instruction *at) {
+    tr_op_desc desc = at->desc;
+    desc.leaves = desc.finds = false;
+    return desc;
+}
 
 // A block that a program works in. A step that runs it names for each block where that
 // lies, in their order.
@@ -135,8 +147,9 @@ typedef struct tr_program {
 } tr_program;
 
 typedef struct tr_program_param {
-    int flat;       // of the unit
-    int64_t offset; // elements
+    int flat;        // of the unit
+    int64_t offset;  // elements
+    int64_t padding; // zeros behind it that kernels ask for, elements
 } tr_program_param;
 
 typedef struct tr_unit_program {

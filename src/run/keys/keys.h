@@ -29,6 +29,7 @@ extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
 #define TR_KEY_COUNT_MAX   0x1p31 // samples, steps of accumulation
 #define TR_KEY_SLICES_MAX  16     // slices of the vocabulary
 #define TR_KEY_PADDING_MAX 65536  // of the vocabulary
+#define TR_KEY_LOGITS_MAX  65536  // MiB of logits
 #define TR_KEY_STEPS_MAX   0x1p40 // optimizer steps
 
 #endif

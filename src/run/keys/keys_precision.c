@@ -108,6 +108,15 @@ static const tr_key keys[] = {
      .types = TR_KEY_BOOL,
      .fallback = "false",
      .doc = "weights are rounded for every micro-batch, and not kept"},
+    {.path = "fp8.fast_accumulation",
+     .idle = tr__idle_on_host,
+     .why = "a CPU sums products in f32",
+     SETTING(fp8.fast),
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc =
+         "on a GPU, sums of forwards' products in fp8 stay in its tensor cores, which "
+         "keep fewer bits"},
     {.path = "fp8.recipe",
      .types = TR_KEY_TEXT,
      .status = TR_KEY_NOT_YET,

@@ -361,6 +361,23 @@ static const tr_key keys[] = {
      .max = 4096,
      .doc = "threads of one rank; \"auto\": as many as the size of the work is worth, "
             "up to the processor's cores, which the ranks of a machine share"},
+    {.path = "execution.f32_logits",
+     .idle = tr__idle_f32_logits,
+     .why = "logits are f32 on a CPU, and where units do not compute in bf16",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "on a GPU, the logits of a vocabulary are f32 where units compute in bf16, "
+            "too, in twice the memory"},
+    {.path = "execution.logits_mib",
+     .idle = tr__idle_on_host,
+     .why = "a CPU's kernels make as many logits at once as its caches hold",
+     .types = TR_KEY_INT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .min = 1,
+     .max = TR_KEY_LOGITS_MAX,
+     .doc = "MiB of a vocabulary's logits that a GPU makes at once; \"auto\": by its "
+            "memory, or the budget of it, up to 1024"},
     {.path = "execution.reproducible",
      .types = TR_KEY_BOOL,
      .fallback = "false",

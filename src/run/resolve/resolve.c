@@ -202,6 +202,9 @@ static tr_status resolve(tr_run *run, tr_error *err) {
         status = tr__run_resolve_threads(run, err);
     }
     if (status == TR_OK) {
+        status = tr__run_resolve_logits(run, err);
+    }
+    if (status == TR_OK) {
         status = tr__run_resolve_plan(run, err);
     }
     if (status == TR_OK) {

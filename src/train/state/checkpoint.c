@@ -53,6 +53,7 @@ static tr_state state_of(const tr_engine *engine) {
                               (double)engine->batcher.batch);
     }
     tr__run_keep_choice(engine->run, &state.numbers);
+    tr__run_keep_logits(engine->run, &state.numbers);
     tr__run_keep_threads(engine->run, engine->plan->request.threads, &state.numbers);
     return state;
 }

@@ -22,8 +22,9 @@ typedef struct product {
     cublasOperation_t op_a, op_b;
     const float *scale_a, *scale_b;
     cublasLtEpilogue_t epilogue;
-    const void *bias;
+    void *bias;        // or what a factor's sums go to
     int32_t bias_type; // -1: not said
+    int8_t fast;       // sums of products of 8 bits
 } product;
 
 typedef struct preference {
@@ -42,6 +43,10 @@ static lt_seen seen;
 
 const lt_seen *lt_look(void) {
     return &seen;
+}
+
+void lt_lack_sums(bool lacks) {
+    seen.lacks_sums = lacks;
 }
 
 static layout *layout_of(cublasLtMatrixLayout_t l) {
@@ -115,6 +120,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
         return PUT(p->bias);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
         return PUT(p->bias_type);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+        return PUT(p->fast);
     default:
         return CUBLAS_STATUS_INVALID_VALUE;
     }
@@ -210,20 +217,27 @@ static bool adds_bias(const product *p) {
     return p->epilogue == CUBLASLT_EPILOGUE_BIAS;
 }
 
-// A bias has the result's type; in products of 8 bits, that of bf16 where the result is
-// f32.
+static bool sums_factor(const product *p) {
+    return p->epilogue == CUBLASLT_EPILOGUE_BGRADA ||
+           p->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
+// A bias, or a factor's sums, have the result's type; in products of 8 bits, that of
+// bf16 where the result is f32.
 static bool bias_fits(const product *p, const layout *a, const layout *c) {
     cudaDataType type =
         is_fp8(a->type) && c->type == CUDA_R_32F ? CUDA_R_16BF : c->type;
-    return !adds_bias(p) || p->bias_type < 0 || p->bias_type == (int32_t)type;
+    return !(adds_bias(p) || sums_factor(p)) || p->bias_type < 0 ||
+           p->bias_type == (int32_t)type;
 }
 
 static cublasStatus_t check(const product *p, const layout *a, const layout *b,
                             const layout *c) {
     bool in_f32 = p->compute == CUBLAS_COMPUTE_32F && p->scale == CUDA_R_32F;
     return !sizes_fit(p, a, b, c) || !bias_fits(p, a, c) ? CUBLAS_STATUS_INVALID_VALUE
-           : !in_f32 || !types_fit(a, b, c)              ? CUBLAS_STATUS_NOT_SUPPORTED
-                                                         : CUBLAS_STATUS_SUCCESS;
+           : !in_f32 || !types_fit(a, b, c) || (sums_factor(p) && seen.lacks_sums)
+               ? CUBLAS_STATUS_NOT_SUPPORTED
+               : CUBLAS_STATUS_SUCCESS;
 }
 
 // What an address is aligned to.
@@ -262,7 +276,26 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t des
     memcpy(&results->algo, &best, sizeof best);
     results->workspaceSize = of->workspace;
     seen.schemes = of->schemes;
+    seen.fast = p->fast;
     *count = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+// Numbers of its own: which attribute it is.
+cublasStatus_t
+cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                     cublasLtMatmulAlgoConfigAttributes_t what,
+                                     void *value, size_t bytes, size_t *written) {
+    bool half = what == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
+                what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+    uint32_t number = (uint32_t)what + 1;
+    algorithm by;
+    memcpy(&by, algo, sizeof by);
+    if (by.made != MADE || bytes != (half ? sizeof(uint16_t) : sizeof(uint32_t))) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(value, &number, bytes);
+    *written = bytes;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -305,6 +338,22 @@ static float dot(const product *p, const layout *a, const void *a_data, const la
     return sum * (p->scale_a ? *p->scale_a : 1) * (p->scale_b ? *p->scale_b : 1);
 }
 
+// Of rows of op(a), or of columns of op(b), over k.
+static void put_sums(const product *p, const layout *a, const void *a_data,
+                     const layout *b, const void *b_data, const layout *c) {
+    bool first = p->epilogue == CUBLASLT_EPILOGUE_BGRADA;
+    const layout *of = first ? a : b;
+    const void *data = first ? a_data : b_data;
+    bool by_rows = first ? p->op_a == CUBLAS_OP_N : p->op_b != CUBLAS_OP_N;
+    for (int64_t i = 0; i < (int64_t)(first ? c->rows : c->columns); i++) {
+        float sum = 0;
+        for (int64_t k = 0; k < (int64_t)columns_of(a, p->op_a); k++) {
+            sum += by_rows ? get(of, data, i, k) : get(of, data, k, i);
+        }
+        set(c, p->bias, i, 0, sum);
+    }
+}
+
 static bool is_aligned(const void *pointer, uint64_t to) {
     return (uintptr_t)pointer % to == 0;
 }
@@ -328,7 +377,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         (by.workspace > 0 && !is_aligned(workspace, WORKSPACE_ALIGNMENT)) ||
         !is_aligned(a, by.aligned[0]) || !is_aligned(b, by.aligned[1]) ||
         !is_aligned(c, by.aligned[2]) || !is_aligned(d, by.aligned[3]) ||
-        (adds_bias(p) && !(p->bias && is_aligned(p->bias, by.bias_aligned)))) {
+        ((adds_bias(p) || sums_factor(p)) &&
+         !(p->bias && is_aligned(p->bias, by.bias_aligned)))) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     for (int64_t column = 0; column < (int64_t)lc->columns; column++) {
@@ -338,6 +388,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
             sum += adds_bias(p) ? get(lc, p->bias, row, 0) : 0;
             set(lc, d, row, column, sum);
         }
+    }
+    if (sums_factor(p)) {
+        put_sums(p, la, a, lb, b, lc);
     }
     seen.products++;
     seen.stream = stream;

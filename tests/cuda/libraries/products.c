@@ -138,6 +138,49 @@ static void biases_are_added_to_rows(void **state) {
     }
 }
 
+static float sum_expected(const tr_cuda_product *p, int64_t i) {
+    float sum = 0;
+    for (int64_t k = 0; k < p->k; k++) {
+        sum += p->sums_b ? factor(k, i, p->b_transposed, 1)
+                         : factor(i, k, p->a_transposed, 0);
+    }
+    return sum;
+}
+
+// Of either factor, beside the product, of the result's type; each is another choice.
+static void factors_are_summed(void **state) {
+    static const tr_dtype types[] = {TR_BF16, TR_F16};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        for (int how = 0; how < 16; how++) {
+            tr_cuda_product p = product_of(types[t], TR_F32, how & 7);
+            p.sums = memory.bias;
+            p.sums_b = how & 8;
+            int asked = lt_look()->asked;
+            assert_product(&p);
+            assert_int_equal(lt_look()->asked, asked + 1);
+            for (int64_t i = 0; i < (p.sums_b ? N : M); i++) {
+                assert_float_equal(get(TR_F32, p.sums, i), sum_expected(&p, i), 0);
+            }
+        }
+    }
+}
+
+// The library may have no sums beside a product: then nothing is done.
+static void sums_may_be_lacking(void **state) {
+    tr_cuda_product p = product_of(TR_BF16, TR_F32, 0);
+    (void)state;
+    p.c_row = N + 2;
+    p.sums = memory.bias;
+    lt_lack_sums(true);
+    int products = lt_look()->products;
+    assert_int_equal(tr__cublas_multiply(&p, NULL), TR_CUDA_BARE);
+    assert_int_equal(lt_look()->products, products);
+    lt_lack_sums(false);
+    p.sums = NULL;
+    assert_product(&p);
+}
+
 // The choice counts on the alignment of the bias that it was asked for with: it is
 // another where that is less, and the same wherever a plan places one.
 static void biases_choose_by_alignment_alone(void **state) {
@@ -222,6 +265,12 @@ static void products_of_8_bits(void **state) {
         }
     }
     int asked = lt_look()->asked;
+    assert_false(lt_look()->fast);
+    p.fast = true;
+    assert_int_equal(tr__cublas_multiply(&p, NULL), 0);
+    assert_true(lt_look()->fast);
+    assert_int_equal(lt_look()->asked, ++asked);
+    p.fast = false;
     p.bias = memory.bias; // of f32, which products of 8 bits do not add
     assert_int_equal(tr__cublas_multiply(&p, NULL), TR_CUDA_BARE);
     assert_int_equal(lt_look()->asked, asked);
@@ -229,6 +278,18 @@ static void products_of_8_bits(void **state) {
     p.c = memory.c + 4; // not at a multiple of 16
     int error = tr__cublas_multiply(&p, NULL);
     assert_string_equal(tr__cublas_error_text(error), "CUBLAS_STATUS_NOT_SUPPORTED");
+}
+
+// By which algorithm, of the last product, once.
+static void products_tell_their_algorithm(void **state) {
+    tr_cuda_product p = product_of(TR_F32, TR_F32, 0);
+    char said[128];
+    (void)state;
+    assert_product(&p);
+    tr__cublas_say(said, sizeof said);
+    assert_string_equal(said, "algorithm 1, tile 2, stages 7, split 3, cluster 9");
+    tr__cublas_say(said, sizeof said);
+    assert_string_equal(said, "");
 }
 
 // Work that does not fit in what the library is lent is refused, and nothing else is.
@@ -252,10 +313,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_by_rows),
         cmocka_unit_test(biases_are_added_to_rows),
+        cmocka_unit_test(factors_are_summed),
+        cmocka_unit_test(sums_may_be_lacking),
         cmocka_unit_test(biases_choose_by_alignment_alone),
         cmocka_unit_test(parts_of_sums_stay_f32),
         cmocka_unit_test(places_choose_nothing),
         cmocka_unit_test(products_of_8_bits),
+        cmocka_unit_test(products_tell_their_algorithm),
         cmocka_unit_test(a_workspace_begins_at_256_bytes),
     };
     return cmocka_run_group_tests(tests, open_library, NULL);

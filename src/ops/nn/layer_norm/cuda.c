@@ -1,6 +1,5 @@
-#include "ops/nn/layer_norm/cuda.h"
+#include "ops/nn/layer_norm/cuda_norm.h"
 
-#include "backend/cuda/kernels.h"
 #include "base/checked.h"
 #include "ops/nn/layer_norm/layer_norm.h"
 #include "ops/nn/linear/cuda_linear.h"
@@ -10,6 +9,8 @@ extern const tr_cuda_kernels tr__cuda_kernels_layer_norm[];
 extern tr_cuda_function tr__cuda_function_layer_norm;
 extern tr_cuda_function tr__cuda_function_layer_norm_rows_backward;
 extern tr_cuda_function tr__cuda_function_layer_norm_columns_backward;
+extern tr_cuda_function tr__cuda_function_layer_norm_both;
+extern tr_cuda_function tr__cuda_function_layer_norm_both_wide;
 
 static tr_cuda_norm norm_of(const tr_op_desc *desc) {
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
@@ -109,13 +110,21 @@ static void put_columns(const tr_launch *launch, tr_cuda_norm_backward norm) {
     add_parts(launch, &norm, parts + count, all.dbias, all.add_dbias);
 }
 
+// Both dx and a sum are wanted: they come from one reading of dy and x.
+static bool is_one_reading(const tr_op_desc *desc) {
+    bool sums = desc->out[1].dtype != TR_NONE || desc->out[2].dtype != TR_NONE;
+    return desc->out[0].dtype != TR_NONE && sums &&
+           tr__cuda_norm_has_both(tr__shape_width(desc->in[0].shape));
+}
+
 static size_t backward_workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_shape shape = desc->in[0].shape;
     bool wanted = desc->out[1].dtype != TR_NONE || desc->out[2].dtype != TR_NONE;
-    size_t each =
-        tr__cuda_column_sums_bytes(tr__shape_rows(shape), tr__shape_width(shape));
-    return wanted ? 2 * each : 0;
+    int64_t rows = tr__shape_rows(shape), width = tr__shape_width(shape);
+    return !wanted                ? 0
+           : is_one_reading(desc) ? tr__cuda_norm_both_bytes(rows, width)
+                                  : 2 * tr__cuda_column_sums_bytes(rows, width);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
@@ -136,6 +145,12 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                   .add_dx = launch->accumulate & 1,
                                   .add_dweight = launch->accumulate >> 1 & 1,
                                   .add_dbias = launch->accumulate >> 2 & 1};
+    if (is_one_reading(desc) && norm.dx && (norm.dweight || norm.dbias)) {
+        tr__cuda_norm_both(launch, &tr__cuda_function_layer_norm_both,
+                           &tr__cuda_function_layer_norm_both_wide, &norm,
+                           launch->workspace);
+        return;
+    }
     if (norm.dx) {
         int64_t blocks = tr__ceil_div(norm.rows, TR_CUDA_NORM_ROWS);
         tr__cuda_launch(launch, &tr__cuda_function_layer_norm_rows_backward,

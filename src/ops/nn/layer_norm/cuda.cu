@@ -3,6 +3,7 @@
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vector.cuh"
 #include "ops/nn/dropout/cuda_element.cuh"
+#include "ops/nn/layer_norm/cuda_both.cuh"
 
 // Rows of a block; threads that sum a column.
 enum { LANES = TR_CUDA_LANES, ROWS = TR_CUDA_NORM_ROWS, DEEP = TR_CUDA_COLUMN_THREADS };
@@ -178,3 +179,39 @@ tr_cuda_layer_norm_columns_backward(tr_cuda_norm_backward n) {
     TR_CUDA_BY_REAL(n.real, backward_columns, n);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_columns_backward);
+
+template <class T> static __device__ void both(const tr_cuda_norm_backward &n) {
+    tr_cuda_both<true, T>(n);
+}
+
+template <class T> static __device__ void both_wide(const tr_cuda_norm_backward &n) {
+    tr_cuda_both_wide<true, T>(n);
+}
+
+// Registers for two blocks at a time.
+extern "C" __global__ void __launch_bounds__(TR_CUDA_THREADS, 2)
+    tr_cuda_layer_norm_both(tr_cuda_norm_backward n) {
+    TR_CUDA_BY_REAL(n.real, both, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_both);
+
+extern "C" __global__ void tr_cuda_layer_norm_both_wide(tr_cuda_norm_backward n) {
+    TR_CUDA_BY_REAL(n.real, both_wide, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_both_wide);
+
+extern "C" __global__ void tr_cuda_norm_sums(tr_cuda_norm_parts a) {
+    int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
+    bool first = blockIdx.y == 0; // an index would have the structure copied
+    const float *from = first ? a.from[0] : a.from[1];
+    float *sums = first ? a.sums[0] : a.sums[1], sum = 0;
+    for (int64_t part = threadIdx.y; sums && c < a.width && part < a.parts;
+         part += DEEP) {
+        sum += from[part * a.width + c];
+    }
+    sum = tr_cuda_column_sum(sum);
+    if (sums && threadIdx.y == 0 && c < a.width) {
+        tr_cuda_put(&sums[c], sum, first ? a.add[0] : a.add[1]);
+    }
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_norm_sums);

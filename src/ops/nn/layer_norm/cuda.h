@@ -3,7 +3,13 @@
 
 #include "ops/nn/dropout/cuda.h"
 
-enum { TR_CUDA_NORM_ROWS = 4 }; // of a block, which has a warp for each
+enum {
+    TR_CUDA_NORM_ROWS = 4, // of a block, which has a warp for each
+    // Columns of rows whose gradients come from one reading (cuda_both.cuh): with one
+    // vector in each of a block's threads, and with four.
+    TR_CUDA_BOTH_NARROW = 2048,
+    TR_CUDA_BOTH_WIDE = 4 * TR_CUDA_BOTH_NARROW,
+};
 
 // A normalization, or a residual sum and its normalization. What is NULL is not wanted.
 typedef struct tr_cuda_norm {
@@ -29,6 +35,17 @@ typedef struct tr_cuda_norm_backward {
     int64_t part;             // rows of which there is one sum
     float *dweight, *dbias;   // [ceil(rows / part), width], or NULL
     int32_t add_dx, add_dweight, add_dbias;
+    int32_t aligned; // of kernels themselves: dy, x, weight and dx are
+    float inverse;   // of one reading: 1 / width, as a division takes registers
 } tr_cuda_norm_backward;
+
+// What parts of the rows have summed, [parts, width], to sums [width]; NULL: nothing.
+// Block x has TR_CUDA_LANES columns, block y one of the two.
+typedef struct tr_cuda_norm_parts {
+    int64_t parts, width;
+    const float *from[2];
+    float *sums[2];
+    int32_t add[2];
+} tr_cuda_norm_parts;
 
 #endif

@@ -104,23 +104,31 @@ void tr__cuda_linear_input(const tr_launch *launch, const tr_linear_dims *d,
                                          .beta = f.add});
 }
 
-void tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
+bool tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
                             tr_cuda_factors f) {
     bool in_out = d->layout == TR_WEIGHT_IN_OUT;
     int64_t dy_row = f.a_row ? f.a_row : d->out;
-    tr__cuda_multiply(launch, &(tr_cuda_product){.m = in_out ? d->in : d->out,
-                                                 .n = in_out ? d->out : d->in,
-                                                 .k = d->rows,
-                                                 .a = in_out ? f.b : f.a,
-                                                 .b = in_out ? f.a : f.b,
-                                                 .c = f.c,
-                                                 .real = f.real,
-                                                 .c_real = f.c_real,
-                                                 .a_row = in_out ? d->in : dy_row,
-                                                 .b_row = in_out ? dy_row : d->in,
-                                                 .c_row = weight_row(d),
-                                                 .a_transposed = true,
-                                                 .beta = f.add});
+    tr_cuda_product product = {.m = in_out ? d->in : d->out,
+                               .n = in_out ? d->out : d->in,
+                               .k = d->rows,
+                               .a = in_out ? f.b : f.a,
+                               .b = in_out ? f.a : f.b,
+                               .c = f.c,
+                               .real = f.real,
+                               .c_real = f.c_real,
+                               .a_row = in_out ? d->in : dy_row,
+                               .b_row = in_out ? dy_row : d->in,
+                               .c_row = weight_row(d),
+                               .a_transposed = true,
+                               .beta = f.add,
+                               .sums = f.sums,
+                               .sums_b = in_out};
+    if (tr__cuda_multiply(launch, &product)) {
+        return true;
+    }
+    product.sums = NULL;
+    tr__cuda_multiply(launch, &product);
+    return false;
 }
 
 // Inputs a and b, and result 0.
@@ -149,24 +157,36 @@ static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *l
     tr__cuda_linear_input(launch, &d, factors_of(desc, launch));
 }
 
+// dbias from dy, or, where the product has summed that, from its sums.
+static void give_bias(const tr_op_desc *desc, const tr_launch *launch,
+                      const tr_linear_dims *d, bool summed) {
+    tr__cuda_column_sums(
+        launch,
+        (tr_cuda_column_sums_args){.x = summed ? launch->workspace : launch->in[0],
+                                   .rows = summed ? 1 : d->rows,
+                                   .width = d->out,
+                                   .pitch = d->out,
+                                   .real = summed ? TR_F32 : (int32_t)desc->in[0].dtype,
+                                   .sums = launch->out[1],
+                                   .add = launch->accumulate >> 1 & 1},
+        summed ? NULL : launch->workspace);
+}
+
+// In 16 bits the product of dweight sums dy as well, which is then read once. It writes
+// these sums; where dbias is added to, they come by way of the workspace.
 static void launch_weight(const tr_op_desc *desc, void *state,
                           const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__linear_weight_dims(desc);
+    tr_cuda_factors f = factors_of(desc, launch);
+    bool adds = launch->accumulate >> 1 & 1, summed = false;
+    bool sums = launch->out[0] && launch->out[1] && f.real != TR_F32;
+    f.sums = !sums ? NULL : adds ? launch->workspace : launch->out[1];
     if (launch->out[0]) {
-        tr__cuda_linear_weight(launch, &d, factors_of(desc, launch));
+        summed = tr__cuda_linear_weight(launch, &d, f) && sums;
     }
-    if (launch->out[1]) {
-        tr__cuda_column_sums(
-            launch,
-            (tr_cuda_column_sums_args){.x = launch->in[0],
-                                       .rows = d.rows,
-                                       .width = d.out,
-                                       .pitch = d.out,
-                                       .real = (int32_t)desc->in[0].dtype,
-                                       .sums = launch->out[1],
-                                       .add = launch->accumulate >> 1 & 1},
-            launch->workspace);
+    if (launch->out[1] && !(summed && !adds)) {
+        give_bias(desc, launch, &d, summed);
     }
 }
 
@@ -174,7 +194,11 @@ static size_t bias_workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_linear_dims d = tr__linear_weight_dims(desc);
     bool wanted = desc->out_count > 1 && desc->out[1].dtype != TR_NONE;
-    return wanted ? tr__cuda_column_sums_bytes(d.rows, d.out) : 0;
+    size_t parts = tr__cuda_column_sums_bytes(d.rows, d.out);
+    size_t sums = desc->in[0].dtype != TR_F32 && desc->out[0].dtype != TR_NONE
+                      ? (size_t)d.out * sizeof(float)
+                      : 0;
+    return !wanted ? 0 : parts > sums ? parts : sums;
 }
 
 // What is added to goes through no activation.

@@ -27,6 +27,8 @@ typedef struct tr_cuda_factors {
     bool add;         // to c
     const void *bias; // of tr__cuda_linear: as tr_cuda_product's
     bool relu;        // likewise: then what is below 0 becomes 0
+    float *sums; // of tr__cuda_linear_weight: [out], gets the sums of dy's columns; or
+                 // NULL
 } tr_cuda_factors;
 
 struct tr_cuda_product;
@@ -41,8 +43,9 @@ void tr__cuda_linear(const tr_launch *launch, const tr_linear_dims *d,
 // c: dx [rows, in]; a: dy [rows, out]; b: the weight
 void tr__cuda_linear_input(const tr_launch *launch, const tr_linear_dims *d,
                            tr_cuda_factors f);
-// c: dw, as the weight is laid out; a: dy [rows, out]; b: x [rows, in]
-void tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
+// c: dw, as the weight is laid out; a: dy [rows, out]; b: x [rows, in]. false: f.sums
+// was asked for, and cuBLASLt makes no sums beside such a product.
+bool tr__cuda_linear_weight(const tr_launch *launch, const tr_linear_dims *d,
                             tr_cuda_factors f);
 
 #endif

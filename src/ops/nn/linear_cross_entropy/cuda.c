@@ -25,36 +25,74 @@ void tr__cuda_add_row_sums(const tr_launch *launch, const tr_cuda_row_sums *each
 }
 
 enum {
-    // Rows whose logits are made at once: about so many bytes in whole tiles of a
-    // product, unless the attribute says. Each chunk reads and writes the gradient of
-    // the weight: in the time that an H200 takes for that, it multiplies 650 rows.
+    // Logits that are made at once, in whole tiles of a product, unless the plan or the
+    // attribute says. Each chunk reads and writes the gradient of the weight: in the
+    // time that an H200 takes for that, it multiplies 650 rows.
     CHUNK_BYTES = 256 << 20,
     TILE_ROWS = 128,
-    // Rows of logits begin at multiples of so many of them: products whose rows begin
-    // anywhere, as those of 50,257 logits, are slow on tensor cores, or not on them.
+    // Rows of logits begin at multiples of so many of them, and so many is what the
+    // weight's rows are filled up to: products whose extents are anything, as 50,257,
+    // are slow on tensor cores, or not on them.
     LINE = 64,
+    // Fewer are classes, not words: to fill them up would multiply the work.
+    PADDED_LEAST = 32,
 };
 
 int64_t tr__cuda_logits_row(const tr_linear_dims *d) {
     return tr__round_up(d->out, LINE);
 }
 
-int64_t tr__cuda_head_rows(const tr_op_desc *desc) {
+tr_dtype tr__cuda_logits_real(const tr_op_desc *desc) {
+    bool half = desc->in[HEAD_X].dtype == TR_BF16 && !desc->f32_logits;
+    return half ? TR_BF16 : TR_F32;
+}
+
+// Bytes from a row of logits to the next.
+static int64_t row_bytes(const tr_op_desc *desc) {
     tr_linear_dims d = tr__lce_dims(desc);
-    int64_t asked = tr__lce_attr(desc).chunk_rows;
-    int64_t rows = CHUNK_BYTES / (tr__cuda_logits_row(&d) * (int64_t)sizeof(float));
-    rows = rows > TILE_ROWS ? rows / TILE_ROWS * TILE_ROWS : tr__max_i64(rows, 1);
-    return tr__min_i64(asked > 0 ? asked : rows, d.rows);
+    return tr__cuda_logits_row(&d) *
+           (int64_t)tr_dtype_bytes(tr__cuda_logits_real(desc));
+}
+
+// As few chunks as there is room for, each of whole tiles, and all of them as long as
+// these allow.
+int64_t tr__cuda_head_rows(const tr_op_desc *desc) {
+    int64_t rows = tr__lce_dims(desc).rows, asked = tr__lce_attr(desc).chunk_rows;
+    int64_t bytes = desc->logits_bytes > 0 ? desc->logits_bytes : CHUNK_BYTES;
+    int64_t most = tr__max_i64(bytes / row_bytes(desc), 1);
+    if (asked <= 0 && most > TILE_ROWS) {
+        int64_t tiles = most / TILE_ROWS, all = tr__ceil_div(rows, TILE_ROWS);
+        most = tr__ceil_div(all, tr__ceil_div(all, tiles)) * TILE_ROWS;
+    }
+    return tr__min_i64(asked > 0 ? asked : most, rows);
 }
 
 size_t tr__cuda_logits_bytes(const tr_op_desc *desc) {
+    return (size_t)(tr__cuda_head_rows(desc) * row_bytes(desc));
+}
+
+int64_t tr__cuda_head_padding(const tr_op_desc *desc, int input) {
     tr_linear_dims d = tr__lce_dims(desc);
-    return (size_t)(tr__cuda_head_rows(desc) * tr__cuda_logits_row(&d)) * sizeof(float);
+    bool rows =
+        input == HEAD_WEIGHT && d.layout == TR_WEIGHT_OUT_IN && d.out >= PADDED_LEAST;
+    return rows ? (tr__cuda_logits_row(&d) - d.out) * d.in : 0;
+}
+
+int64_t tr__cuda_head_padded(const tr_op_desc *desc) {
+    tr_linear_dims d = tr__lce_dims(desc);
+    return desc->in_padded >> HEAD_WEIGHT & 1 ? tr__cuda_logits_row(&d) : d.out;
+}
+
+// The dims of products: with what is filled up.
+static tr_linear_dims padded_dims(const tr_op_desc *desc, const tr_linear_dims *part) {
+    tr_linear_dims d = *part;
+    d.out = tr__cuda_head_padded(desc);
+    return d;
 }
 
 // The logits of a chunk, then what its rows add to the sums.
 typedef struct room {
-    float *logits;          // [chunk, V], in rows of tr__cuda_logits_row
+    void *logits;           // [chunk, V], in rows of tr__cuda_logits_row
     tr_cuda_row_sums *each; // [chunk]
 } room;
 
@@ -71,7 +109,7 @@ static room room_of(const tr_op_desc *desc, const tr_launch *launch) {
 
 // Rows of y are so many elements apart.
 static void add_bias(const tr_op_desc *desc, const tr_launch *launch,
-                     const tr_linear_dims *d, float *y, int64_t row) {
+                     const tr_linear_dims *d, tr_dtype real, void *y, int64_t row) {
     if (launch->in[HEAD_BIAS]) {
         tr__cuda_bias(launch,
                       (tr_cuda_bias_args){.y = y,
@@ -80,7 +118,7 @@ static void add_bias(const tr_op_desc *desc, const tr_launch *launch,
                                           .width = d->out,
                                           .pitch = row,
                                           .real = (int32_t)desc->in[HEAD_X].dtype,
-                                          .y_real = TR_F32});
+                                          .y_real = (int32_t)real});
     }
 }
 
@@ -91,18 +129,27 @@ static void *row_at(const tr_op_desc *desc, const tr_linear_dims *d, const void 
     return x ? (char *)x + (size_t)(first * d->in) * bytes : NULL;
 }
 
-// x times the weight: logits, whose rows are so many elements apart.
+// x times the weight: logits of that type, whose rows are so many elements apart.
 static void make_logits(const tr_op_desc *desc, const tr_launch *launch,
-                        const tr_linear_dims *d, const void *x, float *logits,
-                        int64_t row) {
+                        const tr_linear_dims *d, const void *x, tr_dtype real,
+                        void *logits, int64_t row) {
     tr__cuda_linear(launch, d,
                     (tr_cuda_factors){.a = x,
                                       .b = launch->in[HEAD_WEIGHT],
                                       .c = logits,
                                       .real = desc->in[HEAD_X].dtype,
-                                      .c_real = TR_F32,
+                                      .c_real = real,
                                       .c_row = row});
-    add_bias(desc, launch, d, logits, row);
+}
+
+// Those of a chunk, with what is filled up, which has no bias.
+static void make_chunk(const tr_op_desc *desc, const tr_launch *launch,
+                       const tr_linear_dims *part, const void *x, void *logits) {
+    tr_linear_dims d = padded_dims(desc, part);
+    tr_dtype real = tr__cuda_logits_real(desc);
+    int64_t row = tr__cuda_logits_row(part);
+    make_logits(desc, launch, &d, x, real, logits, row);
+    add_bias(desc, launch, part, real, logits, row);
 }
 
 static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
@@ -113,19 +160,33 @@ static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
         .logits = r.logits,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .width = d->out,
+        .padded = tr__cuda_logits_row(d),
         .pitch = tr__cuda_logits_row(d),
         .seed = gradients ? launch->run->loss_seed : 0,
         .gradients = gradients,
         .real = (int32_t)desc->in[HEAD_X].dtype,
+        .logits_real = (int32_t)tr__cuda_logits_real(desc),
         .each = r.each};
     tr__cuda_launch(launch, &tr__cuda_function_cross_entropy,
                     tr__cuda_blocks(d->rows, TR_CUDA_THREADS), &rows, sizeof rows);
     tr__cuda_add_row_sums(launch, r.each, d->rows, sums);
 }
 
-// Gradients of 16 bits lie in rows of f32: there is room for two in the place of one.
-static int64_t gradient_row(tr_dtype real, const tr_linear_dims *d) {
-    return tr__cuda_logits_row(d) * (int64_t)(sizeof(float) / tr_dtype_bytes(real));
+// Gradients of 16 bits may lie in rows of f32: there is room for two in the place of
+// one.
+static int64_t gradient_row(const tr_op_desc *desc) {
+    return row_bytes(desc) / (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
+}
+
+// The gradients of what is filled up are zeros times x, which are none where x is not
+// finite: the step is skipped then, and these are zeros all the same.
+static void clear_padding(const tr_op_desc *desc, const tr_launch *launch) {
+    float *dweight = launch->out[HEAD_DWEIGHT];
+    int64_t count = tr_shape_count(desc->in[HEAD_WEIGHT].shape);
+    int64_t behind = tr__cuda_head_padding(desc, HEAD_WEIGHT);
+    if (dweight && desc->out_padded >> HEAD_DWEIGHT & 1) {
+        tr__cuda_clear(launch, dweight + count, behind * (int64_t)sizeof(float));
+    }
 }
 
 static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
@@ -133,20 +194,22 @@ static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
                            const void *gradients) {
     uint32_t add = launch->accumulate;
     tr_dtype real = desc->in[HEAD_X].dtype;
-    tr_cuda_factors f = {.a = gradients, .real = real, .a_row = gradient_row(real, d)};
+    tr_linear_dims padded = padded_dims(desc, d);
+    tr_cuda_factors f = {.a = gradients, .real = real, .a_row = gradient_row(desc)};
     if (launch->out[HEAD_DX]) {
         f.b = launch->in[HEAD_WEIGHT];
         f.c = row_at(desc, d, launch->out[HEAD_DX], first);
         f.c_real = real;
         f.add = add >> HEAD_DX & 1;
-        tr__cuda_linear_input(launch, d, f);
+        tr__cuda_linear_input(launch, &padded, f);
     }
     if (launch->out[HEAD_DWEIGHT]) {
         f.b = row_at(desc, d, launch->in[HEAD_X], first);
         f.c = launch->out[HEAD_DWEIGHT];
         f.c_real = TR_F32;
         f.add = first > 0 || add >> HEAD_DWEIGHT & 1;
-        tr__cuda_linear_weight(launch, d, f);
+        tr__cuda_linear_weight(launch,
+                               desc->out_padded >> HEAD_DWEIGHT & 1 ? &padded : d, f);
     }
     if (launch->out[HEAD_DBIAS]) {
         tr__cuda_column_sums(
@@ -162,18 +225,21 @@ static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
-void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
-                          float *logits, tr_cuda_head_chunk *take, bool gradients) {
+void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch, void *logits,
+                          tr_cuda_head_chunk *take, bool gradients) {
     tr_linear_dims d = tr__lce_dims(desc), part = d;
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        make_logits(desc, launch, &part, row_at(desc, &d, launch->in[HEAD_X], first),
-                    logits, tr__cuda_logits_row(&d));
+        make_chunk(desc, launch, &part, row_at(desc, &d, launch->in[HEAD_X], first),
+                   logits);
         take(desc, launch, &part, first);
         if (gradients) {
             give_gradients(desc, launch, &part, first, logits);
         }
+    }
+    if (gradients) {
+        clear_padding(desc, launch);
     }
 }
 
@@ -239,7 +305,8 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
     float *y = launch->out[0];
     part.rows = samples;
     take_last(desc, launch, samples, rows, x);
-    make_logits(desc, launch, &part, x, y, d.out);
+    make_logits(desc, launch, &part, x, TR_F32, y, d.out);
+    add_bias(desc, launch, &part, TR_F32, y, d.out);
     tr_cuda_clear_rows_args clear = {
         .rows = rows, .samples = samples, .width = d.out, .y = y};
     tr__cuda_launch(launch, &tr__cuda_function_clear_rows,
@@ -249,7 +316,8 @@ static void launch_last(const tr_op_desc *desc, void *state, const tr_launch *la
 static void launch_rows(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_linear_dims d = tr__lce_dims(desc);
-    make_logits(desc, launch, &d, launch->in[HEAD_X], launch->out[0], d.out);
+    make_logits(desc, launch, &d, launch->in[HEAD_X], TR_F32, launch->out[0], d.out);
+    add_bias(desc, launch, &d, TR_F32, launch->out[0], d.out);
 }
 
 static bool supports(const tr_op_desc *desc) {
@@ -265,12 +333,14 @@ static const tr_kernel forward = {.name = "linear_cross_entropy.cuda",
                                   .supports = supports,
                                   .cost = tr__lce_forward_cost,
                                   .workspace = workspace,
-                                  .launch = launch_forward};
+                                  .launch = launch_forward,
+                                  .padding = tr__cuda_head_padding};
 static const tr_kernel backward = {.name = "linear_cross_entropy_backward.cuda",
                                    .supports = supports,
                                    .cost = tr__lce_backward_cost,
                                    .workspace = workspace,
-                                   .launch = launch_backward};
+                                   .launch = launch_backward,
+                                   .padding = tr__cuda_head_padding};
 static const tr_kernel last = {.name = "linear_cross_entropy_logits.cuda",
                                .supports = supports_logits,
                                .cost = tr__lce_logits_cost,

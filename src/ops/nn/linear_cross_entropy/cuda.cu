@@ -3,24 +3,25 @@
 #include "ops/nn/linear_cross_entropy/cuda_row.cuh"
 
 // The logits' gradients; scale: the seed over the sum of all e^(logit - top).
-template <class T>
-static __device__ void put_gradients(const tr_cuda_cross_entropy_args &a, float *row,
+template <class T, class L>
+static __device__ void put_gradients(const tr_cuda_cross_entropy_args &a, L *row,
                                      int32_t target, float top, float scale) {
-    tr_cuda_row_put<T>(row, a.width, [&](int64_t v, float logit) {
+    tr_cuda_row_put<T>(row, a.width, a.padded, [&](int64_t v, float logit) {
         return (target >= 0 ? expf(logit - top) * scale : 0) -
                (v == target ? a.seed : 0);
     });
 }
 
 // blockIdx.x: row
-extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
-    float *row = a.logits + blockIdx.x * a.pitch;
+template <class T, class L>
+static __device__ void cross_entropy(const tr_cuda_cross_entropy_args &a) {
+    L *row = (L *)a.logits + blockIdx.x * a.pitch;
     int32_t target = a.targets[blockIdx.x];
-    float wanted = target >= 0 ? row[target] : 0;
+    float wanted = target >= 0 ? tr_cuda_get(row[target]) : 0;
     tr_cuda_row_softmax s = tr_cuda_row_read(row, a.width); // all threads have read it
     if (a.gradients) {
         float scale = target >= 0 ? a.seed / (float)s.sum : 0;
-        TR_CUDA_BY_REAL(a.real, put_gradients, a, row, target, s.top, scale);
+        put_gradients<T>(a, row, target, s.top, scale);
     }
     if (threadIdx.x == 0) {
         tr_cuda_row_sums own = {0, 0, 0};
@@ -31,6 +32,10 @@ extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
         }
         a.each[blockIdx.x] = own;
     }
+}
+
+extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
+    TR_CUDA_BY_LOGITS(a.real, a.logits_real, cross_entropy, a);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_cross_entropy);
 

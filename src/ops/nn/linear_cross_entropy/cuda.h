@@ -10,15 +10,17 @@ typedef struct tr_cuda_row_sums {
 
 // Of each row of logits [rows, width] that has a target: its loss and whether the best
 // guess is right, and, with `gradients`, in place the gradient of the loss times
-// `seed`; zeros in rows without a target. Rows are `pitch` elements apart. A block of
-// TR_CUDA_THREADS has a row.
+// `seed`; zeros in rows without a target, and behind a row up to element `padded`, a
+// multiple of a vector. Rows are `pitch` elements apart. A block of TR_CUDA_THREADS has
+// a row.
 typedef struct tr_cuda_cross_entropy_args {
-    float *logits;
+    void *logits;
     const int32_t *targets; // [rows]
-    int64_t width, pitch;
+    int64_t width, padded, pitch;
     float seed;
     int32_t gradients;
-    int32_t real; // tr_dtype of the gradients, which begin where their logits do
+    int32_t real;        // tr_dtype of the gradients, which begin where their logits do
+    int32_t logits_real; // of the logits: f32, or, if the gradients are bf16, that
     tr_cuda_row_sums *each; // [rows]
 } tr_cuda_cross_entropy_args;
 

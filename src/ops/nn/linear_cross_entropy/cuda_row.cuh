@@ -14,9 +14,10 @@ typedef struct tr_cuda_row_softmax {
     double sum;
 } tr_cuda_row_softmax;
 
-// Eight logits from v on; -infinity behind the last.
+// Eight logits from v on; -infinity behind the last, whatever lies there.
+template <class L>
 static __device__ inline tr_cuda_vector<TR_CUDA_VECTOR>
-tr_cuda_row_get(const float *row, int64_t v, int64_t width) {
+tr_cuda_row_get(const L *row, int64_t v, int64_t width) {
     tr_cuda_vector<TR_CUDA_VECTOR> x = tr_cuda_load<TR_CUDA_VECTOR>(row + v, true);
     TR_CUDA_UNROLL
     for (int k = 0; k < TR_CUDA_VECTOR; k++) {
@@ -73,7 +74,8 @@ static __device__ inline void tr_cuda_row_best(float *top, int64_t *place) {
 
 // Of row [width], in all threads of a block of TR_CUDA_THREADS. If no logit is above
 // -infinity, place is `width`.
-static __device__ inline tr_cuda_row_softmax tr_cuda_row_read(const float *row,
+template <class L>
+static __device__ inline tr_cuda_row_softmax tr_cuda_row_read(const L *row,
                                                               int64_t width) {
     enum { TURN = TR_CUDA_THREADS * TR_CUDA_VECTOR };
     tr_cuda_row_softmax s = {-INFINITY, width, 0};
@@ -87,25 +89,54 @@ static __device__ inline tr_cuda_row_softmax tr_cuda_row_read(const float *row,
     return s;
 }
 
-// The block writes a row's gradients over its logits, which are f32: from where the row
-// begins, a T for each. gradient(v, logit): that of logit v. What a turn writes lies
-// over logits of its own turn and of turns before it, which all threads have read.
-template <class T, class F>
-static __device__ inline void tr_cuda_row_put(float *row, int64_t width,
+// A vector of gradients from v on; 0 behind the last, whatever a gradient is there.
+template <class L, class F>
+static __device__ inline tr_cuda_vector<TR_CUDA_VECTOR>
+tr_cuda_row_gradients(const L *row, int64_t v, int64_t width, const F &gradient) {
+    tr_cuda_vector<TR_CUDA_VECTOR> x = tr_cuda_row_get(row, v, width);
+    x = tr_cuda_apply<TR_CUDA_VECTOR>(gradient, v, x);
+    TR_CUDA_UNROLL
+    for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+        x.e[k] = v + k < width ? x.e[k] : 0;
+    }
+    return x;
+}
+
+// The block writes a row's gradients over its logits, an L each: from where the row
+// begins, a T for each, which is no longer; then zeros up to element `end`, a multiple
+// of a vector. gradient(v, logit): that of logit v. What a turn writes lies over logits
+// of its own turn and of turns before it, which all threads have read.
+template <class T, class L, class F>
+static __device__ inline void tr_cuda_row_put(L *row, int64_t width, int64_t end,
                                               const F &gradient) {
     enum { TURN = TR_CUDA_THREADS * TR_CUDA_VECTOR };
-    for (int64_t start = 0; start < width; start += TURN) {
+    static_assert(sizeof(T) <= sizeof(L), "a gradient has room in its logit's place");
+    for (int64_t start = 0; start < end; start += TURN) {
         int64_t v = start + threadIdx.x * TR_CUDA_VECTOR;
         tr_cuda_vector<TR_CUDA_VECTOR> x = {};
-        if (v < width) {
-            x = tr_cuda_row_get(row, v, width);
-            x = tr_cuda_apply<TR_CUDA_VECTOR>(gradient, v, x);
+        if (v < end) {
+            x = tr_cuda_row_gradients(row, v, width, gradient);
         }
         __syncthreads();
-        if (v < width) {
+        if (v < end) {
             tr_cuda_store<TR_CUDA_VECTOR>((T *)row + v, x, false, true);
         }
     }
 }
+
+// Calls function<T, L>(...): gradients of the tr_dtype `real`, over logits that are
+// `logits`: f32, or what the gradients are.
+#define TR_CUDA_BY_LOGITS(real, logits, function, ...)                                 \
+    do {                                                                               \
+        if ((logits) != TR_F32) {                                                      \
+            function<tr_cuda_bf16, tr_cuda_bf16>(__VA_ARGS__);                         \
+        } else if ((real) == TR_F32) {                                                 \
+            function<float, float>(__VA_ARGS__);                                       \
+        } else if ((real) == TR_BF16) {                                                \
+            function<tr_cuda_bf16, float>(__VA_ARGS__);                                \
+        } else {                                                                       \
+            function<tr_cuda_f16, float>(__VA_ARGS__);                                 \
+        }                                                                              \
+    } while (0)
 
 #endif

@@ -33,9 +33,9 @@ static __device__ void put_best(const tr_cuda_slice_fold_args &a, int64_t row,
     a.best_now[2 * row + IS_TARGET] = ahead ? (float)guessed : before[IS_TARGET];
 }
 
-extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
+template <class L> static __device__ void fold(const tr_cuda_slice_fold_args &a) {
     int64_t row = blockIdx.x, place = place_of(a.targets[row], a.first, a.width);
-    const float *logits = a.logits + row * a.pitch;
+    const L *logits = (const L *)a.logits + row * a.pitch;
     bool there = a.targets[row] >= 0;
     tr_cuda_row_softmax s = tr_cuda_row_read(logits, a.width);
     if (threadIdx.x > 0) {
@@ -43,7 +43,7 @@ extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
     }
     double lse = (s.top > -INFINITY ? s.top : 0) + log(s.sum); // NaN stays
     if (a.running_now && there) {
-        put_running(a, row, lse, place >= 0 ? logits[place] : 0);
+        put_running(a, row, lse, place >= 0 ? tr_cuda_get(logits[place]) : 0);
     } else if (a.running_now) {
         a.running_now[2 * row + LSE] = a.running_now[2 * row + PICKED] = 0;
     }
@@ -51,6 +51,14 @@ extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
         put_best(a, row, s.top, place >= 0 && place == s.place);
     } else if (a.best_now) {
         a.best_now[2 * row + LOGIT] = a.best_now[2 * row + IS_TARGET] = 0;
+    }
+}
+
+extern "C" __global__ void tr_cuda_slice_fold(tr_cuda_slice_fold_args a) {
+    if (a.logits_real == TR_F32) {
+        fold<float>(a);
+    } else {
+        fold<tr_cuda_bf16>(a);
     }
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_slice_fold);
@@ -62,9 +70,11 @@ typedef struct softening {
     int64_t place;
 } softening;
 
-template <class T>
-static __device__ void put_gradients(float *row, int64_t width, const softening &s) {
-    tr_cuda_row_put<T>(row, width, [&](int64_t v, float logit) {
+template <class T, class L>
+static __device__ void put_gradients(const tr_cuda_slice_soften_args &a, int64_t row,
+                                     const softening &s) {
+    L *logits = (L *)a.logits + row * a.pitch;
+    tr_cuda_row_put<T>(logits, a.width, a.padded, [&](int64_t v, float logit) {
         return (s.factor != 0 ? s.factor * expf(logit - s.top) : 0) +
                (v == s.place ? s.picked : 0);
     });
@@ -79,7 +89,7 @@ extern "C" __global__ void tr_cuda_slice_soften(tr_cuda_slice_soften_args a) {
     softening s = {(float)lse, 0, (float)a.dafter[2 * row + PICKED],
                    place_of(a.targets[row], a.first, a.width)};
     s.factor = there ? (float)(a.dafter[2 * row + LSE] * exp(s.top - lse)) : 0;
-    TR_CUDA_BY_REAL(a.real, put_gradients, a.logits + row * a.pitch, a.width, s);
+    TR_CUDA_BY_LOGITS(a.real, a.logits_real, put_gradients, a, row, s);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_slice_soften);
 

@@ -7,23 +7,26 @@
 // elements apart. running, best: [rows, 2], before the slice (NULL: it is the first)
 // and after it (NULL: not wanted).
 typedef struct tr_cuda_slice_fold_args {
-    const float *logits;
+    const void *logits;
     const int32_t *targets; // [rows], of all classes
     int64_t width, pitch;
-    int64_t first; // class of the slice's first logit
+    int32_t logits_real; // tr_dtype of the logits: f32 or bf16
+    int64_t first;       // class of the slice's first logit
     const double *running;
     const float *best;
     double *running_now;
     float *best_now;
 } tr_cuda_slice_fold_args;
 
-// The rows' logits become their gradients. before, after, dafter, dbefore: [rows, 2];
+// The rows' logits become their gradients, with zeros behind them up to element
+// `padded`. before, after, dafter, dbefore: [rows, 2];
 // dbefore NULL: not wanted, nor is before read.
 typedef struct tr_cuda_slice_soften_args {
-    float *logits;
+    void *logits;
     const int32_t *targets;
-    int64_t rows, width, pitch, first;
-    int32_t real; // tr_dtype of the gradients, which begin where their logits do
+    int64_t rows, width, padded, pitch, first;
+    int32_t real;        // tr_dtype of the gradients, which begin where their logits do
+    int32_t logits_real; // of the logits: f32, or, if the gradients are bf16, that
     const double *before, *after, *dafter;
     double *dbefore;
     int32_t add; // to dbefore

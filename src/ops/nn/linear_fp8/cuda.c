@@ -36,36 +36,51 @@ static tr_linear_dims dims_of(const tr_op_desc *desc) {
                              : tr__linear_input_dims(desc);
 }
 
-// A factor as codes: which side of it is the sum's, and how many bytes they take.
+// A factor as codes: along its rows, as it lies, and across them, transposed. Of one
+// way or of both; bytes 0: not of that.
 typedef struct codes {
     int64_t rows, width; // of the factor
-    bool transposed;
-    int64_t row, bytes; // of the codes
+    int64_t row, bytes;  // of the codes along its rows
+    int64_t row_across, bytes_across;
+    bool across; // the op's own product takes these
 } codes;
+
+// Is it a factor of which codes are left for another op, or found? Then there are both.
+static bool is_shared(const tr_op_desc *desc, int factor) {
+    return factor == 0 && (desc->leaves || desc->finds);
+}
 
 static codes codes_of(const tr_op_desc *desc, int factor) {
     tr_linear_dims d = dims_of(desc);
     codes c = {.rows = tr__shape_rows(desc->in[factor].shape),
                .width = tr__shape_width(desc->in[factor].shape)};
-    bool in_last = d.layout == TR_WEIGHT_OUT_IN; // of the weight
-    c.transposed =
+    bool in_last = d.layout == TR_WEIGHT_OUT_IN, both = is_shared(desc, factor);
+    c.across =
         is_weight(desc) || (factor == 1 && (is_output(desc) ? !in_last : in_last));
-    c.row = tr__ceil_div(c.transposed ? c.rows : c.width, WHOLE) * WHOLE;
-    c.bytes = (c.transposed ? c.width : c.rows) * c.row;
+    c.row = tr__round_up(c.width, WHOLE);
+    c.row_across = tr__round_up(c.rows, WHOLE);
+    c.bytes = both || !c.across ? c.rows * c.row : 0;
+    c.bytes_across = both || c.across ? c.width * c.row_across : 0;
     return c;
 }
 
 // Bytes of a factor's codes, with its scale before them.
 static size_t factor_bytes(const tr_op_desc *desc, int factor) {
-    return (size_t)(TR_FP8_ALIGNMENT +
-                    tr__round_up(codes_of(desc, factor).bytes, TR_FP8_ALIGNMENT));
+    codes c = codes_of(desc, factor);
+    return (size_t)(TR_FP8_ALIGNMENT + tr__round_up(c.bytes, TR_FP8_ALIGNMENT) +
+                    tr__round_up(c.bytes_across, TR_FP8_ALIGNMENT));
+}
+
+// Those that the op itself makes into its workspace.
+static bool is_made(const tr_op_desc *desc, int factor) {
+    return factor < tr__fp8_factors_passing(desc) && !(factor == 0 && desc->finds);
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     size_t bytes = 0;
     (void)state;
-    for (int i = 0; i < tr__fp8_factors_passing(desc); i++) {
-        bytes += factor_bytes(desc, i);
+    for (int i = 0; i < TR_FP8_FACTORS; i++) {
+        bytes += is_made(desc, i) ? factor_bytes(desc, i) : 0;
     }
     return bytes;
 }
@@ -77,17 +92,27 @@ static size_t packed(const tr_op_desc *desc, const void *state) {
                : 0;
 }
 
+// What is shared lies first in the workspace of the op that leaves it.
 static scale *scale_at(const tr_op_desc *desc, const tr_launch *launch, int factor) {
-    char *at =
-        factor < tr__fp8_factors_passing(desc) ? launch->workspace : launch->packed;
-    for (int i = 0; i < factor && at != launch->packed; i++) {
-        at += factor_bytes(desc, i);
+    bool made = is_made(desc, factor);
+    char *at = made          ? launch->workspace
+               : factor == 0 ? (char *)(uintptr_t)launch->shared
+                             : launch->packed;
+    for (int i = 0; i < factor && made; i++) {
+        at += is_made(desc, i) ? factor_bytes(desc, i) : 0;
     }
     return (scale *)(void *)at;
 }
 
-static uint8_t *codes_at(const tr_op_desc *desc, const tr_launch *launch, int factor) {
+static uint8_t *codes_along(const tr_op_desc *desc, const tr_launch *launch,
+                            int factor) {
     return (uint8_t *)scale_at(desc, launch, factor) + TR_FP8_ALIGNMENT;
+}
+
+static uint8_t *codes_across(const tr_op_desc *desc, const tr_launch *launch,
+                             int factor) {
+    codes c = codes_of(desc, factor);
+    return codes_along(desc, launch, factor) + tr__round_up(c.bytes, TR_FP8_ALIGNMENT);
 }
 
 static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int factor) {
@@ -108,19 +133,20 @@ static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int fa
 static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int factor) {
     scale *s = scale_at(desc, launch, factor);
     codes c = codes_of(desc, factor);
-    tr_cuda_fp8_round_args args = {.x = launch->in[factor],
-                                   .rows = c.rows,
-                                   .width = c.width,
-                                   .largest = &s->largest,
-                                   .to = codes_at(desc, launch, factor),
-                                   .to_row = c.row,
-                                   .back = &s->back,
-                                   .real = (int32_t)desc->in[factor].dtype,
-                                   .format =
-                                       (int32_t)tr__fp8_factor_format(desc, factor),
-                                   .transposed = c.transposed};
-    int64_t rows = c.transposed ? c.row : c.rows;
-    int64_t columns = c.transposed ? c.width : c.row;
+    tr_cuda_fp8_round_args args = {
+        .x = launch->in[factor],
+        .rows = c.rows,
+        .width = c.width,
+        .largest = &s->largest,
+        .to = c.bytes ? codes_along(desc, launch, factor) : NULL,
+        .across = c.bytes_across ? codes_across(desc, launch, factor) : NULL,
+        .to_row = c.row,
+        .across_row = c.row_across,
+        .back = &s->back,
+        .real = (int32_t)desc->in[factor].dtype,
+        .format = (int32_t)tr__fp8_factor_format(desc, factor)};
+    int64_t rows = args.across ? c.row_across : c.rows;
+    int64_t columns = args.to ? c.row : c.width;
     tr_cuda_grid grid = {
         .blocks = {tr__ceil_div(columns, TR_CUDA_FP8_TILE),
                    tr__ceil_div(rows, TR_CUDA_FP8_TILE), 1},
@@ -129,21 +155,34 @@ static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int fa
     tr__cuda_launch(launch, &tr__cuda_function_fp8_round, grid, &args, sizeof args);
 }
 
+// A factor as its product takes it: rows along the sum, and how many.
+typedef struct operand {
+    const uint8_t *codes;
+    int64_t rows, row;
+} operand;
+
+static operand operand_of(const tr_op_desc *desc, const tr_launch *launch, int factor) {
+    codes c = codes_of(desc, factor);
+    return c.across
+               ? (operand){codes_across(desc, launch, factor), c.width, c.row_across}
+               : (operand){codes_along(desc, launch, factor), c.rows, c.row};
+}
+
 // Of the weight's gradient as it is laid out, whose rows are x's columns or dy's.
 static void multiply(const tr_op_desc *desc, const tr_launch *launch) {
     tr_linear_dims d = dims_of(desc);
     bool swapped = is_weight(desc) && d.layout == TR_WEIGHT_IN_OUT;
     int a = swapped ? 1 : 0, b = 1 - a;
-    codes first = codes_of(desc, a), second = codes_of(desc, b);
-    int64_t n = second.bytes / second.row;
+    operand first = operand_of(desc, launch, a), second = operand_of(desc, launch, b);
+    int64_t n = second.rows;
     bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
     tr__cuda_multiply_biased(
         launch,
-        &(tr_cuda_product){.m = first.bytes / first.row,
+        &(tr_cuda_product){.m = first.rows,
                            .n = n,
                            .k = first.row,
-                           .a = codes_at(desc, launch, a),
-                           .b = codes_at(desc, launch, b),
+                           .a = first.codes,
+                           .b = second.codes,
                            .c = launch->out[0],
                            .c_real = desc->out[0].dtype,
                            .a_row = first.row,
@@ -156,7 +195,8 @@ static void multiply(const tr_op_desc *desc, const tr_launch *launch) {
                            .a_format = tr__fp8_factor_format(desc, a),
                            .b_format = tr__fp8_factor_format(desc, b),
                            .a_scale = &scale_at(desc, launch, a)->back,
-                           .b_scale = &scale_at(desc, launch, b)->back},
+                           .b_scale = &scale_at(desc, launch, b)->back,
+                           .fast = is_output(desc) && desc->fp8_fast},
         is_output(desc) && relu);
 }
 
@@ -164,7 +204,9 @@ static void launch_product(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
-        if (i < tr__fp8_factors_passing(desc) || !launch->is_packed) {
+        bool found = i == 0 && desc->finds;
+        bool kept = i >= tr__fp8_factors_passing(desc) && launch->is_packed;
+        if (!found && !kept) {
             find_largest(desc, launch, i);
             round_factor(desc, launch, i);
         }
@@ -199,7 +241,8 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
 }
 
 // Each factor is read twice, and its codes are written, before the product begins; of
-// what is kept, only once. Its scale is cleared before: three launches.
+// what is kept, only once, and of what another op has left, not at all. Its scale is
+// cleared before: three launches.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     if (is_output(desc)) {
         tr__linear_output_cost(desc, out);
@@ -208,12 +251,18 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     } else {
         tr__linear_input_cost(desc, out);
     }
-    for (int i = 0; i < TR_FP8_FACTORS; i++) {
+    for (int i = desc->finds; i < TR_FP8_FACTORS; i++) {
+        codes c = codes_of(desc, i);
         *(i < tr__fp8_factors_passing(desc) ? &out->prepare : &out->pack) +=
             2 * (double)tr_tensor_bytes(desc->in[i]) +
-            (double)tr__fp8_factor_count(desc, i);
+            (double)(c.bytes + c.bytes_across);
     }
-    out->launches = 3 * tr__fp8_factors_passing(desc);
+    out->launches = 3 * (tr__fp8_factors_passing(desc) - desc->finds);
+}
+
+// Codes of dy are the same for the gradients of x and of the weight.
+static bool shares(const tr_op_desc *desc, const tr_op_desc *next) {
+    return !is_output(desc) && !is_output(next) && is_weight(desc) != is_weight(next);
 }
 
 static const tr_kernel product = {.name = "linear_fp8.cuda",
@@ -222,7 +271,8 @@ static const tr_kernel product = {.name = "linear_fp8.cuda",
                                   .prepare = prepare,
                                   .workspace = workspace,
                                   .packed = packed,
-                                  .launch = launch_product};
+                                  .launch = launch_product,
+                                  .shares = shares};
 
 const tr_cuda_kernels tr__cuda_kernels_linear_fp8[] = {
     {&tr__op_linear_fp8, &product},

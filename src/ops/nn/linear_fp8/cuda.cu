@@ -106,14 +106,15 @@ static __device__ void put_tile(const tr_cuda_fp8_round_args &a, const uint8_t *
     int t = (int)(threadIdx.y * blockDim.x + threadIdx.x);
     int line = t / (TILE / CHUNK), place = t % (TILE / CHUNK) * CHUNK;
     const uint32_t *from = (const uint32_t *)(const void *)(tile + line * LINE + place);
-    if (column + line < a.width && row + place < a.to_row) {
+    if (column + line < a.width && row + place < a.across_row) {
         uint4 words = {from[0], from[1], from[2], from[3]};
-        tr_cuda_store16(a.to + (column + line) * a.to_row + row + place, words);
+        tr_cuda_store16(a.across + (column + line) * a.across_row + row + place, words);
     }
 }
 
-// blockIdx: a tile's columns and rows of x. What is transposed passes through shared
-// memory, so that both sides are read and written along their rows.
+// blockIdx: a tile's columns and rows of x, which is read once. What is transposed
+// passes through shared memory, so that both sides are read and written along their
+// rows.
 template <class T> static __device__ void round_tile(const tr_cuda_fp8_round_args &a) {
     enum { ACROSS = TILE / TR_CUDA_VECTOR };
     __shared__ uint32_t tile_words[TILE * LINE / 4];
@@ -126,18 +127,19 @@ template <class T> static __device__ void round_tile(const tr_cuda_fp8_round_arg
         int i = n * TR_CUDA_THREADS + t, r = i / ACROSS,
             c = i % ACROSS * TR_CUDA_VECTOR;
         eight_codes codes = codes_at<T>(a, scale.by, row + r, column + c);
-        if (a.transposed) {
+        if (a.across) {
             TR_CUDA_UNROLL
             for (int k = 0; k < TR_CUDA_VECTOR; k++) {
                 tile[(c + k) * LINE + r] = (uint8_t)(codes.words[k / 4] >> 8 * (k % 4));
             }
-        } else if (row + r < a.rows && column + c < a.to_row) {
+        }
+        if (a.to && row + r < a.rows && column + c < a.to_row) {
             uint8_t *to = a.to + (row + r) * a.to_row + column + c;
             *(eight_codes *)(void *)to = codes;
         }
     }
     __syncthreads();
-    if (a.transposed) {
+    if (a.across) {
         put_tile(a, tile, row, column);
     }
     if (row + column + t == 0) {

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
+#include "ops/nn/layer_norm/cuda_norm.h"
 #include "ops/nn/linear/cuda_linear.h"
 #include "ops/nn/rms_norm/rms_norm.h"
 #include "ops/operand.h"
@@ -10,6 +11,8 @@ extern const tr_cuda_kernels tr__cuda_kernels_rms_norm[];
 extern tr_cuda_function tr__cuda_function_rms_norm;
 extern tr_cuda_function tr__cuda_function_rms_norm_backward;
 extern tr_cuda_function tr__cuda_function_rms_norm_weight;
+extern tr_cuda_function tr__cuda_function_rms_norm_both;
+extern tr_cuda_function tr__cuda_function_rms_norm_both_wide;
 
 enum { PARTS_MOST = 64, PART_LEAST = 64 };
 
@@ -53,11 +56,19 @@ static int64_t part_rows(const tr_cuda_rms_norm_sizes *s) {
     return part > PART_LEAST ? part : PART_LEAST;
 }
 
+// Both dx and dweight are wanted, of whole rows: they come from one reading of dy and
+// x.
+static bool is_one_reading(const tr_op_desc *desc, const tr_cuda_rms_norm_sizes *s) {
+    return desc->out[0].dtype != TR_NONE && desc->out[1].dtype != TR_NONE &&
+           s->depth == s->width && tr__cuda_norm_has_both(s->width);
+}
+
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
     tr_cuda_rms_norm_sizes s = sizes_of(desc);
     int64_t parts = tr__ceil_div(s.rows, part_rows(&s));
     return desc->out[1].dtype == TR_NONE ? 0
+           : is_one_reading(desc, &s)    ? tr__cuda_norm_both_bytes(s.rows, s.width)
                                          : (size_t)(parts * s.weights) * sizeof(float);
 }
 
@@ -83,6 +94,23 @@ static void launch_weight(const tr_launch *launch,
                          NULL);
 }
 
+static void launch_both(const tr_op_desc *desc, const tr_launch *launch,
+                        const tr_cuda_rms_norm_sizes *s) {
+    const tr_cuda_norm_backward norm = {.rows = s->rows,
+                                        .width = s->width,
+                                        .real = (int32_t)desc->in[0].dtype,
+                                        .dy = launch->in[0],
+                                        .x = launch->in[1],
+                                        .rstd = launch->in[2],
+                                        .weight = launch->in[3],
+                                        .dx = launch->out[0],
+                                        .dweight = launch->out[1],
+                                        .add_dx = launch->accumulate & 1,
+                                        .add_dweight = launch->accumulate >> 1 & 1};
+    tr__cuda_norm_both(launch, &tr__cuda_function_rms_norm_both,
+                       &tr__cuda_function_rms_norm_both_wide, &norm, launch->workspace);
+}
+
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
@@ -95,6 +123,10 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                            .parts = launch->workspace,
                                            .add_dx = launch->accumulate & 1};
     args.part = part_rows(&args.s);
+    if (is_one_reading(desc, &args.s) && args.dx && launch->out[1]) {
+        launch_both(desc, launch, &args.s);
+        return;
+    }
     if (launch->out[1]) {
         launch_weight(launch, &args);
     }

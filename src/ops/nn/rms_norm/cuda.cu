@@ -2,6 +2,7 @@
 
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vector.cuh"
+#include "ops/nn/layer_norm/cuda_both.cuh"
 
 // A warp has a unit of a row.
 typedef struct unit {
@@ -177,3 +178,23 @@ extern "C" __global__ void tr_cuda_rms_norm_weight(tr_cuda_rms_norm_backward_arg
     TR_CUDA_BY_REAL(a.s.real, weight_parts, a);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_weight);
+
+template <class T> static __device__ void both(const tr_cuda_norm_backward &n) {
+    tr_cuda_both<false, T>(n);
+}
+
+template <class T> static __device__ void both_wide(const tr_cuda_norm_backward &n) {
+    tr_cuda_both_wide<false, T>(n);
+}
+
+// Registers for two blocks at a time.
+extern "C" __global__ void __launch_bounds__(TR_CUDA_THREADS, 2)
+    tr_cuda_rms_norm_both(tr_cuda_norm_backward n) {
+    TR_CUDA_BY_REAL(n.real, both, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_both);
+
+extern "C" __global__ void tr_cuda_rms_norm_both_wide(tr_cuda_norm_backward n) {
+    TR_CUDA_BY_REAL(n.real, both_wide, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_both_wide);
