@@ -100,6 +100,8 @@ static void test_batch(void **state) {
         {", \"gradient_accumulation_steps\": 1e30", {"is 1e+30", "from 1"}},
         {", \"execution\": {\"wave\": 9}", {"execution.wave is 9", "1 accumulation"}},
         {", \"execution\": {\"threads\": 0}", {"execution.threads is 0"}},
+        {", \"execution\": {\"attention\": \"cudnn-9.18\"}",
+         {"execution.attention", "\"cudnn-9.19\""}},
     };
     CHECK(all, 2);
     run_file(state, classifier_run, "");

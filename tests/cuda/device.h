@@ -39,6 +39,9 @@ int64_t test_device_exchanges(void);
 // How many products of 16 bits had an operand of which some row does not begin at a
 // multiple of 16 bytes: fast tensor cores are for those that do.
 int test_device_crooked(void);
+// Attention is this library's; NULL, as at first: there is none.
+struct tr_cuda_attention_library;
+void test_device_set_attention(const struct tr_cuda_attention_library *library);
 // Nothing fails any more.
 void test_device_mend(void);
 
