@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { QKV, Y, LSE, DY, DQKV, OPERANDS, CALLS = 64, KNOWN = 919 };
+enum { QKV, Y, LSE, DY, DQKV, OPERANDS, CALLS = 128, KNOWN = 919 };
 #define PLACE(i)  ((char *)((uintptr_t)1 << 40) + (uintptr_t)(i) * ((uintptr_t)1 << 34))
 #define WORKSPACE (PLACE(OPERANDS) + 64) // not a multiple of 256
 
@@ -43,6 +43,7 @@ static int attend(const tr_cuda_attend *given, void *stream) {
 typedef struct example {
     int64_t batch, context, heads, pairs, depth;
     int64_t at_once; // samples; 0: own kernels compute it
+    int64_t heads_at_once;
 } example;
 
 static tr_op_desc describe(const example *e, bool backward) {
@@ -88,21 +89,26 @@ static void launch(const tr_op_desc *desc, const tr_kernel *kernel, bool backwar
     assert_int_equal(failed, TR_OK);
 }
 
-// Of a call: operands of its first sample.
-static void check_place(const tr_cuda_attend *a, const example *e, int64_t sample) {
+// Of a call: operands of its first sample and of its first head of keys.
+static void check_place(const tr_cuda_attend *a, const example *e, int64_t sample,
+                        int64_t pair) {
     int64_t width = e->heads * e->depth, keys = e->pairs * e->depth;
-    char *q = PLACE(QKV) + 2 * sample * e->context * (width + 2 * keys);
-    assert_ptr_equal(a->q, q);
-    assert_ptr_equal(a->k, q + 2 * width);
-    assert_ptr_equal(a->v, q + 2 * (width + keys));
-    assert_ptr_equal(a->y, PLACE(Y) + 2 * sample * e->context * width);
-    assert_ptr_equal(a->lse, PLACE(LSE) + 4 * sample * e->heads * e->context);
+    int64_t token = width + 2 * keys, head = pair * (e->heads / e->pairs);
+    char *first = PLACE(QKV) + 2 * sample * e->context * token;
+    char *key = first + 2 * (width + pair * e->depth);
+    int64_t y = 2 * (sample * e->context * width + head * e->depth);
+    assert_ptr_equal(a->q, first + 2 * head * e->depth);
+    assert_ptr_equal(a->k, key);
+    assert_ptr_equal(a->v, key + 2 * keys);
+    assert_ptr_equal(a->y, PLACE(Y) + y);
+    assert_ptr_equal(a->lse, PLACE(LSE) + 4 * (sample * e->heads + head) * e->context);
+    assert_int_equal(a->of.pitch, token);
+    assert_int_equal(a->of.width, width);
     if (a->of.backward) {
-        char *dq = PLACE(DQKV) + ((const char *)a->q - PLACE(QKV));
-        assert_ptr_equal(a->dq, dq);
-        assert_ptr_equal(a->dk, dq + 2 * width);
-        assert_ptr_equal(a->dv, dq + 2 * (width + keys));
-        assert_ptr_equal(a->dy, PLACE(DY) + 2 * sample * e->context * width);
+        assert_ptr_equal(a->dq, PLACE(DQKV) + ((const char *)a->q - PLACE(QKV)));
+        assert_ptr_equal(a->dk, PLACE(DQKV) + ((const char *)a->k - PLACE(QKV)));
+        assert_ptr_equal(a->dv, PLACE(DQKV) + ((const char *)a->v - PLACE(QKV)));
+        assert_ptr_equal(a->dy, PLACE(DY) + y);
     }
 }
 
@@ -127,27 +133,35 @@ static void check(const example *e, bool backward) {
         return;
     }
     assert_non_null(strstr(kernel->name, ".cudnn"));
-    int64_t at_once = backward ? e->at_once : e->batch;
+    int64_t samples = backward ? e->at_once : e->batch;
+    int64_t heads = backward ? e->heads_at_once : e->heads;
+    int64_t parts = e->heads / heads, pairs = e->pairs / parts;
     launch(&desc, kernel, backward);
-    assert_int_equal(calls.count, e->batch / at_once);
+    assert_int_equal(calls.count, e->batch / samples * parts);
     for (int i = 0; i < calls.count; i++) {
-        assert_int_equal(calls.all[i].of.batch, at_once);
-        check_place(&calls.all[i], e, i * at_once);
-        check_memory(&calls.all[i], kernel->workspace(&desc, NULL));
+        const tr_cuda_attend *call = &calls.all[i];
+        assert_int_equal(call->of.batch, samples);
+        assert_int_equal(call->of.heads, heads);
+        assert_int_equal(call->of.pairs, pairs);
+        check_place(call, e, i / parts * samples, i % parts * pairs);
+        check_memory(call, kernel->workspace(&desc, NULL));
     }
 }
 
-// Equal parts of the batch, as many samples as work in 256 MiB.
-static void samples_are_taken_at_a_time(void **state) {
+// Equal parts of the batch, or heads of a sample, as many as work in 256 MiB.
+static void parts_are_taken_at_a_time(void **state) {
     static const example all[] = {
-        {16, 1024, 12, 12, 64, 8}, // 24 MiB a sample
-        {7, 1024, 12, 12, 64, 7},
-        {11, 1024, 12, 12, 64, 1}, // a prime number, too many at once
-        {4, 1024, 25, 25, 64, 4},  // 50 MiB
-        {2, 2048, 32, 8, 128, 1},  // 256 MiB, and more for keys that are shared
-        {1, 4096, 24, 24, 128, 1}, // 768 MiB
-        {1, 8192, 32, 32, 128, 0}, // 4 GiB
-        {3, 64, 1, 1, 64, 3},
+        {16, 1024, 12, 12, 64, 8, 12}, // 24 MiB a sample
+        {7, 1024, 12, 12, 64, 7, 12},
+        {11, 1024, 12, 12, 64, 1, 12}, // a prime number, too many at once
+        {4, 1024, 25, 25, 64, 4, 25},  // 50 MiB
+        {2, 2048, 32, 32, 128, 1, 32}, // 256 MiB
+        {2, 2048, 32, 8, 128, 1, 16},  // and more for keys that are shared
+        {1, 4096, 24, 24, 128, 1, 8},  // 32 MiB a head
+        {2, 8192, 32, 32, 128, 1, 2},  // 128 MiB
+        {1, 8192, 8, 2, 128, 1, 4},    // 528 MiB of heads that share keys
+        {1, 8192, 32, 2, 128, 0, 0},   // 2 GiB of them
+        {3, 64, 1, 1, 64, 3, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -158,7 +172,7 @@ static void samples_are_taken_at_a_time(void **state) {
 
 // What the library does not compute, or not as it has to be.
 static void others_have_own_kernels(void **state) {
-    const example e = {2, 128, 4, 2, 64, 2};
+    const example e = {2, 128, 4, 2, 64, 2, 4};
     enum { CHANGES = 9 };
     (void)state;
     for (int c = 0; c < CHANGES; c++) {
@@ -182,11 +196,11 @@ static void others_have_own_kernels(void **state) {
 }
 
 static void heads_and_contexts_of_its_own(void **state) {
-    static const example odd[] = {{2, 128, 2, 2, 80, 0},
-                                  {2, 127, 2, 2, 64, 0},
-                                  {2, 32, 2, 2, 64, 0},
-                                  {2, 128, 2, 2, 32, 0},
-                                  {2, 128, 1, 1, 256, 0}};
+    static const example odd[] = {{2, 128, 2, 2, 80, 0, 0},
+                                  {2, 127, 2, 2, 64, 0, 0},
+                                  {2, 32, 2, 2, 64, 0, 0},
+                                  {2, 128, 2, 2, 32, 0, 0},
+                                  {2, 128, 1, 1, 256, 0, 0}};
     (void)state;
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         tr_op_desc desc = describe(&odd[i], false);
@@ -225,7 +239,7 @@ static int bring(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_taken_at_a_time),
+        cmocka_unit_test(parts_are_taken_at_a_time),
         cmocka_unit_test(others_have_own_kernels),
         cmocka_unit_test(heads_and_contexts_of_its_own),
         cmocka_unit_test(names_are_of_known_versions),

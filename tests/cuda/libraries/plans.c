@@ -34,30 +34,34 @@ static int version;
 static tr_cudnn_graph properties; // of one descriptor
 static tr_cudnn_device device;
 
-// heads 0: the end.
+// beside: heads of queries and of keys that are in the operands, and not computed.
 static const struct {
     int64_t batch, heads, pairs, context, depth;
     int32_t both;
     tr_dtype half;
+    int64_t beside;
 } shapes[] = {
-    {16, 12, 12, 1024, 64, 0, TR_BF16}, // GPT-2 124M
-    {4, 25, 25, 1024, 64, 0, TR_BF16},  // 1.5B
-    {1, 32, 32, 2048, 128, 0, TR_BF16}, // Llama 7B
-    {2, 32, 8, 4096, 128, 0, TR_BF16},  {1, 3, 1, 64, 64, 0, TR_F16},
-    {3, 2, 2, 192, 128, 0, TR_F16},     {2, 12, 12, 512, 64, 1, TR_BF16}, // BERT
-    {2, 8, 2, 320, 128, 1, TR_F16},
+    {16, 12, 12, 1024, 64, 0, TR_BF16, 0}, // GPT-2 124M
+    {4, 25, 25, 1024, 64, 0, TR_BF16, 0},  // 1.5B
+    {1, 32, 32, 2048, 128, 0, TR_BF16, 0}, // Llama 7B
+    {1, 8, 8, 4096, 128, 0, TR_BF16, 24},  {1, 1, 1, 8192, 128, 0, TR_BF16, 31},
+    {1, 4, 1, 8192, 128, 0, TR_F16, 3},    {2, 32, 8, 4096, 128, 0, TR_BF16, 0},
+    {1, 3, 1, 64, 64, 0, TR_F16, 0},       {3, 2, 2, 192, 128, 0, TR_F16, 0},
+    {2, 12, 12, 512, 64, 1, TR_BF16, 0}, // BERT
+    {2, 8, 2, 320, 128, 1, TR_F16, 0},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static tr_cuda_attend_shape shape_of(int i, bool backward) {
-    int64_t heads = shapes[i].heads + 2 * shapes[i].pairs;
+    int64_t queries = shapes[i].heads + shapes[i].beside;
+    int64_t heads = queries + 2 * (shapes[i].pairs + shapes[i].beside);
     return (tr_cuda_attend_shape){.batch = shapes[i].batch,
                                   .context = shapes[i].context,
                                   .depth = shapes[i].depth,
                                   .heads = shapes[i].heads,
                                   .pairs = shapes[i].pairs,
                                   .pitch = heads * shapes[i].depth,
-                                  .width = shapes[i].heads * shapes[i].depth,
+                                  .width = queries * shapes[i].depth,
                                   .half = (int32_t)shapes[i].half,
                                   .backward = backward,
                                   .both = shapes[i].both,

@@ -17,8 +17,8 @@ extern const tr_kernel tr__cuda_attention_library, tr__cuda_attention_backward_l
 
 // Bytes of the library's: so many samples are taken at once as work in these; one
 // sample may take up to as many as that.
-#define AT_ONCE ((int64_t)256 << 20)
-#define AT_MOST ((int64_t)1 << 30)
+#define AT_ONCE (((int64_t)256 << 20) + TR_CUDA_ATTEND_LEAST)
+#define AT_MOST (((int64_t)1 << 30) + TR_CUDA_ATTEND_LEAST)
 #define ALIGNED ((int64_t)256)
 
 enum { LOGARITHMS = 1, QKV = 0, BACKWARD_QKV = 1 };
@@ -46,19 +46,30 @@ static tr_cuda_attend_shape whole_shape(const tr_op_desc *desc, bool backward) {
                                   .version = desc->target.attention};
 }
 
-// The most samples that work in few bytes, of equal parts of the batch, and what these
-// work in. workspace -1: there are none.
+// Fewer heads of keys, with those of queries that share them.
+static void cut_heads(tr_cuda_attend_shape *shape, int64_t pairs) {
+    shape->heads = shape->heads / shape->pairs * pairs;
+    shape->pairs = pairs;
+    shape->workspace = tr__cuda_attend_room(shape);
+}
+
+// The most samples that work in few bytes, of equal parts of the batch; where one
+// sample is too many, the most of its heads. workspace -1: there are none.
 static tr_cuda_attend_shape shape_of(const tr_op_desc *desc, bool backward) {
     tr_cuda_attend_shape shape = whole_shape(desc, backward);
-    int64_t all = shape.batch;
-    for (int64_t parts = 1; parts <= all; parts++) {
-        shape.batch = all / parts;
+    int64_t samples = shape.batch, pairs = shape.pairs;
+    for (int64_t parts = 1; parts <= samples; parts++) {
+        shape.batch = samples / parts;
         shape.workspace = tr__cuda_attend_room(&shape);
-        if (all % parts == 0 && shape.workspace <= AT_ONCE) {
+        if (samples % parts == 0 && shape.workspace <= AT_ONCE) {
             return shape;
         }
     }
-    shape.batch = 1;
+    for (int64_t parts = 2; parts <= pairs && shape.workspace > AT_ONCE; parts++) {
+        if (pairs % parts == 0) {
+            cut_heads(&shape, pairs / parts);
+        }
+    }
     shape.workspace = shape.workspace <= AT_MOST ? shape.workspace : -1;
     return shape;
 }
@@ -179,22 +190,27 @@ typedef struct operands {
     rows qkv, y, lse, dy, dqkv;
 } operands;
 
+// From a sample on, and from a head of keys on.
 static void launch_part(const tr_cuda_attend_shape *shape, const operands *o,
-                        int64_t sample, const tr_launch *launch) {
-    int64_t bytes = 2, keys = o->sizes.keys * bytes, values = o->sizes.values * bytes;
+                        int64_t sample, int64_t pair, const tr_launch *launch) {
+    const tr_attention_sizes *s = &o->sizes;
+    int64_t bytes = 2, head = pair * s->group, width = s->depth * bytes;
+    int64_t keys = s->keys * bytes + pair * width;
+    int64_t values = s->values * bytes + pair * width;
     char *delta = aligned(launch->workspace);
-    const tr_cuda_attend part = {.of = *shape,
-                                 .q = at(&o->qkv, sample, 0),
-                                 .k = at(&o->qkv, sample, keys),
-                                 .v = at(&o->qkv, sample, values),
-                                 .y = at(&o->y, sample, 0),
-                                 .lse = at(&o->lse, sample, 0),
-                                 .dy = at(&o->dy, sample, 0),
-                                 .delta = (float *)(void *)delta,
-                                 .dq = at(&o->dqkv, sample, 0),
-                                 .dk = at(&o->dqkv, sample, keys),
-                                 .dv = at(&o->dqkv, sample, values),
-                                 .workspace = delta + delta_bytes(shape)};
+    const tr_cuda_attend part = {
+        .of = *shape,
+        .q = at(&o->qkv, sample, head * width),
+        .k = at(&o->qkv, sample, keys),
+        .v = at(&o->qkv, sample, values),
+        .y = at(&o->y, sample, head * width),
+        .lse = at(&o->lse, sample, head * s->context * (int64_t)sizeof(float)),
+        .dy = at(&o->dy, sample, head * width),
+        .delta = (float *)(void *)delta,
+        .dq = at(&o->dqkv, sample, head * width),
+        .dk = at(&o->dqkv, sample, keys),
+        .dv = at(&o->dqkv, sample, values),
+        .workspace = delta + delta_bytes(shape)};
     tr__cuda_attend_by_library(launch, &part);
 }
 
@@ -202,7 +218,9 @@ static void launch_parts(const tr_op_desc *desc, bool backward, const operands *
                          const tr_launch *launch) {
     tr_cuda_attend_shape shape = shape_of(desc, backward);
     for (int64_t i = 0; i < o->sizes.batch; i += shape.batch) {
-        launch_part(&shape, o, i, launch);
+        for (int64_t pair = 0; pair < o->sizes.pairs; pair += shape.pairs) {
+            launch_part(&shape, o, i, pair, launch);
+        }
     }
 }
 
@@ -254,8 +272,9 @@ static void say_backward(const tr_op_desc *desc, const void *state, char *dst,
     print_version(desc->target.attention, version, sizeof version);
     snprintf(dst, size,
              "cuDNN %s, deterministic by the gradients of all scores, %lld of %lld "
-             "samples at a time in %.1f MiB",
+             "samples and %lld of %lld heads at a time in %.1f MiB",
              version, (long long)shape.batch, (long long)whole.batch,
+             (long long)shape.heads, (long long)whole.heads,
              (double)shape.workspace / (1 << 20));
 }
 
