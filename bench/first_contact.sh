@@ -13,6 +13,7 @@
 #     machine      rates of kernels, memory and copies, as a machine file
 #     steps        20 steps of GPT-2 124M
 #     kernels      every kernel of a micro-batch of 124M: time, rates, share of the limit
+#     attention    attention of 124M and of Llama 7B: own kernels, then those of cuDNN
 #     gpt2, gpt2_torch    GPT-2 124M, and PyTorch compiled beside it (bench/gpu.sh)
 #     kernels_xl, xl, xl_torch           the same of GPT-2 1.5B
 #     kernels_llama, llama, llama_torch  the same of Llama 7B, with fp8 and offload
@@ -28,7 +29,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 self=bench/first_contact.sh
-stages="open conformance tests machine steps kernels gpt2 gpt2_torch kernels_xl xl xl_torch \
+stages="open conformance tests machine steps kernels attention gpt2 gpt2_torch kernels_xl xl xl_torch \
 kernels_llama llama llama_torch cuts offload memcheck"
 parts="gpt2 gpt2_torch xl xl_torch llama llama_torch cuts offload"
 logs=${TRANCHE_CONTACT_LOGS:-build/contact}
@@ -154,6 +155,28 @@ stage_kernels() {
     table small
 }
 
+# attention_of NAME: rows of $work/NAME.json by own kernels, and by what is installed
+attention_of() {
+    for from in own auto; do
+        # shellcheck disable=SC2086
+        "${programs}kernels" "$work/$1.json" --set "execution.attention=$from" \
+            --flops "$peak_rate" --bytes "$peak_bytes" ${small:+--times 1 --beyond 1} \
+            >"$work/attention" || return 1
+        echo "attention of $1, \"execution.attention\": \"$from\""
+        grep -E '^\| unit |^\| [^|]*\| (forward|backward) *\| attention' "$work/attention"
+    done
+}
+
+stage_attention() {
+    models
+    gpt2_sizes 12 768 12
+    gpt2 small 32 16
+    attention_of small || return 1
+    llama_sizes
+    llama llama
+    attention_of llama
+}
+
 stage_kernels_xl() {
     models
     gpt2_sizes 48 1600 25
@@ -208,6 +231,7 @@ summary() {
             grep '^| ' "$logs/$stage.log" | grep -v '^| [a-z ]*|  *is |\|^| -\||  *- | [<>]= '
     done
     [ ! -s "$logs/steps.log" ] || tail -n 1 "$logs/steps.log"
+    [ ! -s "$logs/attention.log" ] || cat "$logs/attention.log"
     for stage in kernels kernels_xl kernels_llama; do
         [ ! -s "$logs/$stage.log" ] ||
             sed -n '/^| op, of a micro-batch/,$p' "$logs/$stage.log"

@@ -259,7 +259,10 @@ static tr_status measure_all(bench *b, tr_error *err) {
                "share");
     }
     for (int i = 0; i < b->program_count && status == TR_OK; i++) {
-        status = measure_program(b, &b->programs[i], micro_batches);
+        status = tr__program_bind(b->programs[i].program, err);
+        if (status == TR_OK) {
+            status = measure_program(b, &b->programs[i], micro_batches);
+        }
     }
     print_ops(b);
     print_products(b);

@@ -108,6 +108,11 @@ const tr_kernel *tr__kernel_find(const tr_op_desc *desc) {
     return tr__backend(desc->target.backend)->kernel(desc);
 }
 
+int tr_attention_version(const char **why) {
+    const tr_backend *backend = tr__backend(TR_BACKEND_CUDA);
+    return backend->attention(why);
+}
+
 const char *tr__target_name(const tr_target *target) {
     const char *name = tr__backend(target->backend)->level_name(target->level);
     return target->level < 0 ? "reference" : name ? name : "unknown";

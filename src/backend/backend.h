@@ -63,6 +63,10 @@ typedef struct tr_backend {
     bool (*updates)(const struct tr_optimizer *optimizer);
     // What device `number` is: the best level that runs there, and all workers.
     tr_target (*here)(int number);
+    // The version of the library that attention may be taken from
+    // (tr_target.attention), as it is installed; 0: there is none, and *why says so.
+    // NULL: of none.
+    int (*attention)(const char **why);
     // "avx512"; NULL: there is no such level.
     const char *(*level_name)(int level);
     // From `begin` to `end` the calling thread launches kernels, by so many workers.

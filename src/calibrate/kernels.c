@@ -195,12 +195,17 @@ static double without_launch(const tr_measuring *m, double whole) {
     return seconds > little ? seconds : little;
 }
 
+// The plan that is trained by says why one is not.
+static bool is_ready(const tr_instruction *at) {
+    return !at->kernel->bind || at->kernel->bind(&at->desc, at->state, NULL) == TR_OK;
+}
+
 static tr_status measure_one(tr_measuring *m, int size, const tr_instruction *at,
                              void *what) {
     double flops = flops_of(at);
     needs n = needs_of(at);
     launch_work w = {m, at, tr__desc_alone(at)};
-    int64_t skip = !fits(m, &n) || is_too_long(m, flops), any;
+    int64_t skip = !fits(m, &n) || is_too_long(m, flops) || !is_ready(at), any;
     (void)what;
     tr_status status = tr__measure_together(m, skip, &any);
     if (status != TR_OK || any) {

@@ -4,6 +4,7 @@
 #include "report/page.h"
 
 #include <tranche/comm.h>
+#include <tranche/extend/target.h>
 #include <tranche/types.h>
 #include <tranche/version.h>
 
@@ -149,6 +150,24 @@ static const char *advice_of(const char *why) {
                : "nvidia-smi";
 }
 
+// Whether it is of use, a plan says.
+static void add_attention(cli_findings *to) {
+    char found[SIZE_TEXT] = "none";
+    const char *why = NULL;
+    int version = tr_attention_version(&why);
+    if (version > 0) {
+        snprintf(found, sizeof found, "%d.%d", version / 100, version % 100);
+    }
+    const cli_finding finding = {
+        CLI_HEALTHY, "cuDNN", found,
+        version > 0
+            ? "plans for a GPU of sm_90 take attention in 16 bits from it where "
+              "they know this version (execution.attention)"
+            : why,
+        NULL};
+    cli_findings_add(to, "GPU", &finding);
+}
+
 void cli_doctor_gpu(cli_findings *to) {
     char driver[TEXT], why[TEXT];
     bool has_driver = first_line("/proc/driver/nvidia/version", driver);
@@ -169,6 +188,7 @@ void cli_doctor_gpu(cli_findings *to) {
                                  : why,
                              can || !could ? NULL : advice_of(why)};
     cli_findings_add(to, "GPU", &use);
+    add_attention(to);
 }
 
 // ---- libraries

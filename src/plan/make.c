@@ -136,6 +136,7 @@ static void resolve(tr_plan *plan) {
     tr_plan_request *r = &plan->request;
     plan->target = tr__request_target(r);
     plan->host = tr__request_host(r);
+    r->attention = plan->target.attention > 0 ? plan->target.attention : -1;
     r->discrete = r->discrete || tr__backend(r->backend)->discrete;
     plan->asked = r->measure;
     r->measure = TR_MEASURE_NEVER; // unless a pass plans it

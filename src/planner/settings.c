@@ -2,6 +2,7 @@
 // planner may choose also has a name in <tranche/planner.h> and its values in values.c.
 #include "planner/settings.h"
 
+#include "backend/attention.h"
 #include "base/checked.h"
 #include "plan/flow/algorithm.h"
 #include "plan/print/print.h"
@@ -275,6 +276,14 @@ static void set_reproducible(tr_point *p, int64_t value) {
     p->plan.reproducible = value != 0;
 }
 
+static int64_t get_attention(const tr_point *p) {
+    return p->plan.attention;
+}
+
+static void set_attention(tr_point *p, int64_t value) {
+    p->plan.attention = (int)value;
+}
+
 static int64_t get_measure(const tr_point *p) {
     return p->plan.measure != TR_MEASURE_NEVER;
 }
@@ -367,6 +376,8 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
     [TR_SETTING_EXCHANGE_ALGORITHM] = {"execution.exchange_algorithm", TR_ALGORITHM,
                                        FIELD(exchange_algorithm), .agreed = true},
     [TR_SETTING_REPRODUCIBLE] = {"execution.reproducible", TR_YES, FIELD(reproducible)},
+    [TR_SETTING_ATTENTION] = {"execution.attention", TR_ATTENTION, FIELD(attention),
+                              .agreed = true},
     [TR_SETTING_THREADS] = {"execution.threads", TR_COUNT, FIELD(threads),
                             .decided = "the size of the work, and the cores"},
     [TR_SETTING_MEASURE] = {"noise_scale.measure", TR_YES, FIELD(measure),
@@ -401,6 +412,8 @@ void tr__plan_setting_show(const tr_plan_setting *setting, int64_t value, char *
         snprintf(dst, size, "%s", tr__pipeline_names[value]);
     } else if (setting->kind == TR_ALGORITHM) {
         snprintf(dst, size, "%s", tr__algorithm_name((tr_exchange_algorithm)value));
+    } else if (setting->kind == TR_ATTENTION) {
+        snprintf(dst, size, "%s", tr__attention_name((int)value));
     } else if (setting->kind == TR_YES) {
         snprintf(dst, size, "%s", value ? "true" : "false");
     } else {

@@ -20,9 +20,10 @@ typedef enum tr_setting_kind {
     TR_COUNT,
     TR_PLACE, // a tr_space: "none", "cpu", "nvme" in a run file
     TR_YES,
-    TR_CLASSES,  // bits of tr_recompute_class
-    TR_ORDER,    // a tr_pipeline_order: "1f1b"
-    TR_ALGORITHM // a tr_exchange_algorithm: "ring"
+    TR_CLASSES,   // bits of tr_recompute_class
+    TR_ORDER,     // a tr_pipeline_order: "1f1b"
+    TR_ALGORITHM, // a tr_exchange_algorithm: "ring"
+    TR_ATTENTION  // where attention is taken from: "cudnn-9.19"
 } tr_setting_kind;
 
 // The settings that the planner never chooses follow its dimensions.
@@ -34,6 +35,7 @@ typedef enum tr_plan_setting_name {
     TR_SETTING_HIERARCHICAL,
     TR_SETTING_EXCHANGE_ALGORITHM,
     TR_SETTING_REPRODUCIBLE,
+    TR_SETTING_ATTENTION,
     TR_SETTING_THREADS,
     TR_SETTING_MEASURE,
     TR_SETTING_F32_LOGITS,

@@ -89,6 +89,13 @@ bool tr__idle_state_on_device(const void *object) {
            !is_chosen(run, TR_DIMENSION_optimizer_placement);
 }
 
+bool tr__idle_own_attention(const void *object) {
+    const tr_run *run = object;
+    const tr_plan_request *r = &run->request;
+    bool half = r->compute == TR_BF16 || r->compute == TR_F16;
+    return r->backend == TR_BACKEND_HOST || !half || r->reproducible;
+}
+
 bool tr__idle_no_encoder(const void *object) {
     const tr_run *run = object;
     return !run->own_model || !tr__model_reads_texts(run->own_model);

@@ -30,6 +30,7 @@ bool tr__idle_no_decay(const void *run);
 bool tr__idle_no_decay_rates(const void *run);
 bool tr__idle_no_betas(const void *run);
 bool tr__idle_no_cycle_of_betas(const void *run);
+bool tr__idle_own_attention(const void *run);
 bool tr__idle_fixed_scale(const void *run);
 
 #endif

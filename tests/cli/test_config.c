@@ -101,6 +101,8 @@ static void test_batch(void **state) {
         {", \"execution\": {\"wave\": 9}", {"execution.wave is 9", "1 accumulation"}},
         {", \"execution\": {\"threads\": 0}", {"execution.threads is 0"}},
         {", \"execution\": {\"logits_mib\": 0}", {"execution.logits_mib is 0"}},
+        {", \"execution\": {\"attention\": \"cudnn-9.18\"}",
+         {"execution.attention", "\"cudnn-9.19\""}},
     };
     CHECK(all, 2);
     run_file(state, classifier_run, "");

@@ -26,13 +26,15 @@ said '^op relu: passed'
 said '^test head: passed'
 said '^test none-such: FAILED'
 said '^tests: FAILED'
-for stage in open conformance machine steps kernels gpt2 gpt2_torch kernels_xl xl xl_torch \
+for stage in open conformance machine steps kernels attention gpt2 gpt2_torch kernels_xl xl xl_torch \
     kernels_llama llama llama_torch cuts offload; do
     said "^$stage: passed"
 done
 said '^memcheck: FAILED'
 said '^failed: test none-such'
 said '^| linear_backward_weight  *|  *4 |'
+said '^attention of llama, "execution.attention": "auto"'
+said '^| block  *| backward  *| attention_backward[.]'
 said '^| optimizer on the host over all on the device  *|  *[0-9]'
 [ "$(du -sk "$folder/logs" | cut -f1)" -lt 1000 ]
 

@@ -44,6 +44,9 @@ int test_device_crooked(void);
 int test_device_odd(void);
 // And how many were to sum fast (tr_cuda_product.fast).
 int test_device_fast(void);
+// Attention is this library's; NULL, as at first: there is none.
+struct tr_cuda_attention_library;
+void test_device_set_attention(const struct tr_cuda_attention_library *library);
 // Nothing fails any more.
 void test_device_mend(void);
 

@@ -647,7 +647,35 @@ int launch(void *what, const tr_cuda_grid *grid, const void *args, size_t bytes,
         pthread_mutex_unlock(&one);
     });
 }
+
+// ---- attention by a library that the test brings
+
+const tr_cuda_attention_library *attention;
+
+int attention_version(const char **why) {
+    *why = "the tests bring no cuDNN";
+    return attention ? attention->version(why) : 0;
+}
+
+tr_status attention_ready(const tr_cuda_attend_shape *shape, tr_error *err) {
+    return attention->ready(shape, err);
+}
+
+// It is put into the stream when that comes to it: then memory is open.
+int attend(const tr_cuda_attend *given, void *in) {
+    tr_cuda_attend a = *given;
+    return put_call(TEST_LAUNCH, in, [=] {
+        int error = attention->attend(&a, in);
+        if (error != 0) {
+            broken = error;
+        }
+    });
+}
 } // namespace
+
+void test_device_set_attention(const tr_cuda_attention_library *library) {
+    attention = library;
+}
 
 void test_device_fail(test_device_call call, int64_t n, bool refused) {
     refuses = refused;
@@ -758,6 +786,7 @@ extern "C" const tr_cuda_driver *tr__cuda_driver(void) {
                                           copy,
                                           clear,
                                           multiply,
+                                          {attention_version, attention_ready, attend},
                                           test_peers_missing,
                                           test_peers_invite,
                                           test_peers_join,

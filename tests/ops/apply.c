@@ -21,6 +21,7 @@ const tr_run_context test_context = {.seed = 7,
                                      .fixed_scale = 0x1p20,
                                      .fixed_limit = 0x1p20 * 2};
 
+int test_apply_attention;
 int64_t test_apply_launches[TR_BACKEND_COUNT];
 
 static const tr_kernel *find_kernel(tr_op_desc *desc) {
@@ -57,7 +58,8 @@ static void describe(const test_operands *o, const test_way *way, tr_op_desc *de
         .packs = way->both,
         .target = {.backend = way->backend,
                    .workers = way->threads > 0 ? way->threads : 1,
-                   .level = way->isa},
+                   .level = way->isa,
+                   .attention = test_apply_attention},
     };
     if (o->op->attr_bytes > 0) {
         memcpy(desc->attr, o->attr, o->op->attr_bytes);

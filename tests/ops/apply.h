@@ -38,6 +38,10 @@ const char *test_apply(const test_operands *operands, const test_way *way);
 // The same for every launch of the conformance tests.
 extern const tr_run_context test_context;
 
+// The version of the library that attention is taken from where it can be, as at first
+// 0: from none (tr_target.attention).
+extern int test_apply_attention;
+
 // How many kernels of each backend have been launched so far.
 extern int64_t test_apply_launches[TR_BACKEND_COUNT];
 

@@ -33,7 +33,7 @@ static bool is_real(tr_tensor_desc desc) {
 
 static void report(trial *t, const char *result, int i, int64_t at, double is,
                    double ought) {
-    tr_target target = {t->way.backend, t->way.isa, 1};
+    tr_target target = {.backend = t->way.backend, .level = t->way.isa, .workers = 1};
     print_error("%s (%s%s), %s: with %g at %lld of %s %d, %s %d has %g at %lld, "
                 "not %g\n",
                 t->the_case->op->name, t->the_case->name,

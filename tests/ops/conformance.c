@@ -44,9 +44,9 @@ report(checks *c, const char *format, ...) {
     va_end(args);
     print_error("%s, case %d (%s%s), %s, %d threads: %s: %s\n", c->list->op_name,
                 c->index, c->the_case.name, c->trains ? "" : ", not training",
-                c->way.isa < 0
-                    ? "reference"
-                    : tr__target_name(&(tr_target){c->way.backend, c->way.isa, 1}),
+                c->way.isa < 0 ? "reference"
+                               : tr__target_name(&(tr_target){.backend = c->way.backend,
+                                                              .level = c->way.isa}),
                 c->way.threads, c->what, text);
     c->failed++;
 }

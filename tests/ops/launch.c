@@ -44,6 +44,9 @@ void test_launch_prepared(const tr_kernel *kernel, const tr_op_desc *desc, void 
     const tr_queue_table *queues = tr__backend(desc->target.backend)->queues;
     tr_device_work work = {kernel, desc, state, launch, "a test"};
     tr_error err = {0};
+    if (kernel->bind && kernel->bind(desc, state, &err) != TR_OK) {
+        fail_msg("%s: cannot be readied: %s", kernel->name, err.message);
+    }
     if (!queues) {
         kernel->launch(desc, state, launch);
         return;

@@ -106,6 +106,7 @@ static const place places[] = {
     {"tensorboard.job_name", "a", {"tensorboard.enabled=true"}},
     {"out", "elsewhere", {0}},
     {"device", "cuda", {0}},
+    {"execution.attention", "own", {"device=cuda", "bf16.enabled=true"}},
     {"gradient_accumulation_steps", "3", {"train_batch_size=null"}},
     {"evaluation.every", NULL, {"data.validation=0.2"}},
     {"evaluation.samples", NULL, {"data.validation=0.2"}},

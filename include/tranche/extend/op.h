@@ -120,6 +120,12 @@ typedef struct tr_kernel {
     // Plan time. `*state` is the kernel's own, freed by `release`.
     tr_status (*prepare)(const tr_op_desc *desc, void **state, tr_error *err);
     size_t (*workspace)(const tr_op_desc *desc, const void *state); // bytes
+    // Once the device is open and before the first launch: readies what a library has
+    // to make for this description. TR_USAGE: it is not here, or is another than the
+    // plan counts on. May be called again.
+    tr_status (*bind)(const tr_op_desc *desc, void *state, tr_error *err);
+    // What a person should know of how the kernel works here; dst: [size].
+    void (*say)(const tr_op_desc *desc, const void *state, char *dst, size_t size);
     // With desc->packs: the bytes of the op's parameter (tr_op.packed_input) in the
     // kernel's own order or type. Parameters do not change for many micro-batches, so
     // the first launch writes this copy, and later ones read it.

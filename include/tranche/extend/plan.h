@@ -217,8 +217,12 @@ typedef struct tr_plan_request {
     // planned for another machine, and not to be run: it may have what the backend
     // cannot run yet
     bool elsewhere;
-    int threads;            // workers of the backend; 0: those of the machine
-    int level_limit;        // 0: no limit; else 1 + the best level (tr_target) to use
+    int threads;     // workers of the backend; 0: those of the machine
+    int level_limit; // 0: no limit; else 1 + the best level (tr_target) to use
+    // Where attention is taken from a library (tr_target.attention): its version; 0: of
+    // the one that is installed, if any; -1: from none. Reproducible runs take it from
+    // none. A plan has what it has come to.
+    int attention;
     bool reference_kernels; // only the plain ones: slow, for tests
 } tr_plan_request;
 

@@ -5,6 +5,8 @@
 #ifndef TRANCHE_EXTEND_TARGET_H
 #define TRANCHE_EXTEND_TARGET_H
 
+#include <tranche/api.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,7 +25,14 @@ typedef struct tr_target {
     // -1: plain reference kernels only.
     int level;
     int workers; // that share a launch: threads of the CPU backend
+    // The version of the library that attention is taken from where it can be, 919 for
+    // cuDNN 9.19. 0: the backend's own kernels alone.
+    int attention;
 } tr_target;
+
+// The version of the library of this machine that a GPU's attention may be taken from,
+// 919 for cuDNN 9.19. 0: there is none, and *why says so, a text that stays.
+TR_API int tr_attention_version(const char **why);
 
 #ifdef __cplusplus
 }

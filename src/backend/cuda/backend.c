@@ -68,6 +68,19 @@ static tr_status open_device(int number, tr_error *err) {
     return status == TR_OK ? tr__cuda_open(number, err) : status;
 }
 
+static int attention(const char **why) {
+    const tr_cuda_attention_library *library = &tr__cuda_driver()->attention;
+    *why = "this build has no CUDA";
+    return library->version ? library->version(why) : 0;
+}
+
+// In how much memory the library works is known of sm_90 and of some versions.
+static int known_attention(const tr_cuda_properties *p) {
+    const char *why = NULL;
+    int version = p->major == 9 && p->minor == 0 ? attention(&why) : 0;
+    return tr__cuda_attend_knows(version) ? version : 0;
+}
+
 // Without a device: the newest one, so that plans can be made anywhere.
 static tr_target here(int number) {
     const tr_cuda_driver *driver = tr__cuda_driver();
@@ -81,8 +94,10 @@ static tr_target here(int number) {
                                    levels[level + 1].minor <= p.minor))) {
         level++;
     }
-    return (tr_target){
-        .backend = TR_BACKEND_CUDA, .level = level, .workers = p.multiprocessors};
+    return (tr_target){.backend = TR_BACKEND_CUDA,
+                       .level = level,
+                       .workers = p.multiprocessors,
+                       .attention = known_attention(&p)};
 }
 
 static bool updates(const struct tr_optimizer *optimizer) {
@@ -138,6 +153,7 @@ const tr_backend tr__cuda_backend = {
     .kernel = tr__cuda_kernel,
     .updates = updates,
     .here = here,
+    .attention = attention,
     .level_name = level_name,
     .begin = begin,
     .end = end,

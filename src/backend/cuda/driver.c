@@ -3,6 +3,7 @@
 #include "backend/cuda/driver.h"
 
 #include "backend/cuda/driver_cublas.h"
+#include "backend/cuda/driver_cudnn.h"
 #include "backend/cuda/driver_nccl.h"
 #include "backend/cuda/symbol.h"
 #include "base/clock.h"
@@ -77,6 +78,9 @@ static void find(void *library, const char *name, void *function) {
 
 static const char *error_text(int error) {
     const char *text = NULL;
+    if (error >= TR_CUDNN_ERROR) {
+        return tr__cudnn_error_text(error);
+    }
     if (error >= TR_NCCL_ERROR) {
         return tr__nccl_error_text(error);
     }
@@ -209,6 +213,18 @@ static int launch(void *function, const tr_cuda_grid *grid, const void *args,
 static int multiply(const tr_cuda_product *product, void *stream) {
     int error = enter();
     return error ? error : tr__cublas_multiply(product, stream);
+}
+
+static tr_status ready_attention(const tr_cuda_attend_shape *shape, tr_error *err) {
+    int error = enter();
+    return error ? tr_fail(err, TR_USAGE, "the CUDA device cannot be entered: %s",
+                           error_text(error))
+                 : tr__cudnn_ready(shape, err);
+}
+
+static int attend(const tr_cuda_attend *a, void *stream) {
+    int error = enter();
+    return error ? error : tr__cudnn_attend(a, stream);
 }
 
 // ---- memory
@@ -449,6 +465,9 @@ const tr_cuda_driver *tr__cuda_driver(void) {
         .copy = copy,
         .clear = clear,
         .multiply = multiply,
+        .attention = {.version = tr__cudnn_version,
+                      .ready = ready_attention,
+                      .attend = attend},
         .peers_missing = tr__nccl_missing,
         .peers_invite = peers_invite,
         .peers_join = peers_join,

@@ -6,6 +6,7 @@
 #ifndef TR_BACKEND_CUDA_DRIVER_H
 #define TR_BACKEND_CUDA_DRIVER_H
 
+#include "backend/cuda/attend.h"
 #include "backend/cuda/grid.h"
 #include "base/fp8.h"
 #include "comm/type.h"
@@ -112,6 +113,9 @@ typedef struct tr_cuda_driver {
     int (*copy)(void *to, const void *from, size_t bytes, void *stream);
     int (*clear)(void *to, size_t bytes, void *stream);
     int (*multiply)(const tr_cuda_product *product, void *stream);
+
+    // Attention by a library.
+    tr_cuda_attention_library attention;
 
     // Members of a group of ranks, each with a device of its own, by NCCL. NULL: it is
     // here; else why not, in words. The others are called only where it is.

@@ -60,6 +60,12 @@ bool tr__cuda_multiply(const tr_launch *launch, const tr_cuda_product *product) 
     return true;
 }
 
+void tr__cuda_attend_by_library(const tr_launch *launch, const tr_cuda_attend *attend) {
+    int error =
+        tr__cuda_driver()->attention.attend(attend, tr__cuda_stream(launch->queue));
+    note(launch, "attention by cuDNN", error);
+}
+
 void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes) {
     void *stream = tr__cuda_stream(launch->queue);
     note(launch, "the clearing of memory",

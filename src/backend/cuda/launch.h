@@ -33,6 +33,10 @@ struct tr_cuda_product;
 // false: nothing has been put into the queue, because the product has a bias that
 // cuBLASLt does not add (TR_CUDA_BARE).
 bool tr__cuda_multiply(const tr_launch *launch, const struct tr_cuda_product *product);
+struct tr_cuda_attend;
+// Attention by the library, which is ready for its shape.
+void tr__cuda_attend_by_library(const tr_launch *launch,
+                                const struct tr_cuda_attend *attend);
 void tr__cuda_clear(const tr_launch *launch, void *memory, int64_t bytes);
 
 #endif

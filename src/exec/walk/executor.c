@@ -120,6 +120,15 @@ static tr_status view_all(const tr_plan *plan, tr_arena *const arenas[TR_SPACES]
     return TR_OK;
 }
 
+// Libraries make what its kernels want of them.
+static tr_status bind_kernels(const tr_plan *plan, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int u = 0; u < plan->unit_count && status == TR_OK; u++) {
+        status = tr__unit_bind(plan->units[u].program, err);
+    }
+    return status;
+}
+
 // All that follows from the plan, for whose micro-batches there is room.
 static void bind_plan(tr_executor *ex, const tr_plan *plan,
                       tr_arena *const arenas[TR_SPACES]) {
@@ -181,6 +190,7 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     status = status == TR_OK ? view_all(plan, arenas, err) : status;
     status = status == TR_OK ? make_room(ex, plan, err) : status;
     status = status == TR_OK ? find_left_out(ex, plan, err) : status;
+    status = status == TR_OK ? bind_kernels(plan, err) : status;
     if (status == TR_OK) {
         ex->comm = tr_mesh_ranks(&plan->request.mesh) > 1 ? comm : NULL;
         bind_plan(ex, plan, arenas);
@@ -202,6 +212,7 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
     tr_status status = view_all(plan, arenas, err);
     status = status == TR_OK ? make_room(executor, plan, err) : status;
     status = status == TR_OK ? find_left_out(executor, plan, err) : status;
+    status = status == TR_OK ? bind_kernels(plan, err) : status;
     if (status == TR_OK) {
         bind_plan(executor, plan, arenas);
         pin_staging(executor);

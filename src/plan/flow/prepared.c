@@ -17,8 +17,9 @@ static uint64_t hash_tensors(uint64_t hash, const tr_tensor_desc *tensors, int c
 }
 
 static uint64_t hash_of(const tr_op_desc *desc) {
-    const int64_t numbers[] = {desc->fresh, desc->accumulate, desc->target.backend,
-                               desc->target.level, desc->target.workers};
+    const int64_t numbers[] = {desc->fresh,          desc->accumulate,
+                               desc->target.backend, desc->target.level,
+                               desc->target.workers, desc->target.attention};
     uint64_t hash = tr__hash_more(0, &desc->op, sizeof(const tr_op *));
     hash = tr__hash_more(hash, desc->attr, sizeof desc->attr);
     hash = tr__hash_more(hash, numbers, sizeof numbers);
@@ -43,6 +44,7 @@ static bool are_same_ops(const tr_op_desc *a, const tr_op_desc *b) {
            a->target.backend == b->target.backend &&
            a->target.level == b->target.level &&
            a->target.workers == b->target.workers &&
+           a->target.attention == b->target.attention &&
            are_same_tensors(a->in, b->in, a->in_count) &&
            are_same_tensors(a->out, b->out, a->out_count);
 }

@@ -328,6 +328,15 @@ static void limit_level(const tr_plan_request *r, tr_target *target) {
     }
 }
 
+// Libraries choose by the number of samples, which is a cut of the batch. What is
+// installed here tells nothing of another machine.
+static int attention_of(const tr_plan_request *r, const tr_target *target) {
+    return r->reproducible || r->attention < 0 ? 0
+           : r->attention > 0                  ? r->attention
+           : r->elsewhere                      ? 0
+                                               : target->attention;
+}
+
 tr_target tr__request_host(const tr_plan_request *r) {
     tr_target target = tr__backend(TR_BACKEND_HOST)->here(0);
     if (r->backend == TR_BACKEND_HOST) {
@@ -343,5 +352,6 @@ tr_target tr__request_target(const tr_plan_request *r) {
     }
     tr_target target = tr__backend(r->backend)->here(r->device);
     limit_level(r, &target);
+    target.attention = attention_of(r, &target);
     return target;
 }

@@ -24,6 +24,8 @@ void tr__stages_write(const tr_plan *plan, const tr_stage_figures *stages,
                       tr_json_writer *to);
 // The kernels of the units, by name.
 tr_status tr__kernels_print(const tr_plan *plan, FILE *to, tr_error *err);
+// As a member "libraries": of kernels that call one, what they say of how it computes.
+tr_status tr__kernels_write(const tr_plan *plan, tr_json_writer *to, tr_error *err);
 // The functions of the caller's that the units call, where there are such: for people,
 // and as a member "functions".
 tr_status tr__functions_print(const tr_plan *plan, FILE *to, tr_error *err);

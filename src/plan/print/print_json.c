@@ -333,7 +333,10 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     tr__json_line(to, 2);
     tr__json_put_whole(to, "flops", plan->flops);
     write_literature(plan, to);
-    tr_status status = tr__functions_write(plan, to, err);
+    tr_status status = tr__kernels_write(plan, to, err);
+    if (status == TR_OK) {
+        status = tr__functions_write(plan, to, err);
+    }
     if (status == TR_OK) {
         status = tr__choices_write(plan, to, err);
     }

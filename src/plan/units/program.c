@@ -16,6 +16,25 @@ void tr__program_clear(tr_program *program) {
     *program = (tr_program){0};
 }
 
+tr_status tr__program_bind(const tr_program *program, tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < program->count && status == TR_OK; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        if (at->kernel->bind) {
+            status = at->kernel->bind(&at->desc, at->state, err);
+        }
+    }
+    return status;
+}
+
+tr_status tr__unit_bind(const tr_unit_program *unit, tr_error *err) {
+    tr_status status = TR_OK;
+    for (int i = 0; i < unit->first_of[TR_VARIANTS] && status == TR_OK; i++) {
+        status = tr__program_bind(&unit->programs[i], err);
+    }
+    return status;
+}
+
 // ---- what a program reads and writes
 
 static bool is_at(const tr_operand *operand, tr_place place) {

@@ -215,6 +215,11 @@ tr_status tr__unit_compile(const tr_compile_request *request, const tr_model_uni
                            tr_error *err);
 void tr__unit_program_destroy(tr_unit_program *program); // NULL-safe
 
+// Once the device is open and before the first launch: readies the program's kernels
+// (tr_kernel.bind), or those of all programs of a unit.
+tr_status tr__program_bind(const tr_program *program, tr_error *err);
+tr_status tr__unit_bind(const tr_unit_program *unit, tr_error *err);
+
 // The pieces that the unit has of a role, 0: it has no such program; and one of them,
 // NULL: there is none.
 int tr__unit_pieces(const tr_unit_program *unit, tr_variant role);

@@ -1,10 +1,12 @@
 // What is trained, on how much, for how long, and how it is carried out.
+#include "backend/attention.h"
 #include "plan/flow/algorithm.h"
 #include "run/keys/keys.h"
 
 static const char *const devices[] = {"cpu", "cuda", NULL};
 static const char *const exchanges[] = {"host", "nccl", NULL};
 static const char *const algorithms[] = {TR_EXCHANGE_NAMES, NULL};
+static const char *const attentions[] = {TR_ATTENTION_NAMES, NULL};
 static const char *const recomputed[] = {"none",      "norm",     "activation",
                                          "attention", "residual", "pre_activation",
                                          "product",   "unit",     NULL};
@@ -353,6 +355,18 @@ static const tr_key keys[] = {
      .fallback = "\"auto\"",
      .doc = "ranks exchange on their nodes first, and then once between nodes, in "
             "place of each with every other; \"auto\": if that is faster"},
+    {.path = "execution.attention",
+     .idle = tr__idle_own_attention,
+     .why =
+         "a library computes attention on a GPU alone, in bf16 or fp16, and not with "
+         "execution.reproducible",
+     .types = TR_KEY_TEXT,
+     .allow_auto = true,
+     .fallback = "\"auto\"",
+     .choices = attentions,
+     .doc = "where a GPU takes attention from: \"own\" kernels, or a version of cuDNN, "
+            "\"cudnn-9.19\", for what that computes; \"auto\": the one that is "
+            "installed, if it is known"},
     {.path = "execution.threads",
      .types = TR_KEY_INT,
      .allow_auto = true,

@@ -1,5 +1,6 @@
 // The rows of planner/settings.h between run file and request: what the file says goes
 // into the request, and what planner and plan decide goes into run.json.
+#include "backend/attention.h"
 #include "plan/flow/algorithm.h"
 #include "planner/settings.h"
 #include "run/run.h"
@@ -14,6 +15,8 @@ static int64_t value_of(const tr_config *config, const tr_plan_setting *setting)
         return tr__place_of(tr__config_text(config, setting->key));
     case TR_ALGORITHM:
         return tr__algorithm_find(tr__config_text(config, setting->key));
+    case TR_ATTENTION:
+        return tr__attention_find(tr__config_text(config, setting->key));
     default:
         return tr__config_int(config, setting->key);
     }

@@ -75,6 +75,11 @@ static const struct {
     {2, 200, 2, 16, 0, 0, 0, 0, 3, 1},
     {1, 400, 1, 80, 0, 0, 0, 0, 400, 1},
     {1, 66, 1, 128, 0, 0, 0, 0, 40, 1},
+    // What libraries compute: heads of 64 and of 128, shared or not, and both ways.
+    {3, 64, 2, 64, 0, 0, 0, 0, 0, 0},
+    {2, 128, 4, 64, 0, 0, 2, 0, 0, 0},
+    {1, 64, 3, 128, 0, 0, 1, 0, 0, 0},
+    {2, 64, 2, 64, 0, 0, 0, 0, 0, 1},
 };
 
 static bool get(int index, tr_case *out) {
