@@ -4,6 +4,7 @@
 #ifndef TR_BACKEND_BACKEND_H
 #define TR_BACKEND_BACKEND_H
 
+#include "backend/attention.h"
 #include "backend/peers.h"
 #include "backend/queue.h"
 #include "base/arena.h"

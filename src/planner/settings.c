@@ -2,7 +2,7 @@
 // planner may choose also has a name in <tranche/planner.h> and its values in values.c.
 #include "planner/settings.h"
 
-#include "backend/attention.h"
+#include "backend/backend.h"
 #include "base/checked.h"
 #include "plan/flow/algorithm.h"
 #include "plan/print/print.h"

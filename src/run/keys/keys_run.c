@@ -1,5 +1,5 @@
 // What is trained, on how much, for how long, and how it is carried out.
-#include "backend/attention.h"
+#include "backend/backend.h"
 #include "plan/flow/algorithm.h"
 #include "run/keys/keys.h"
 

@@ -1,6 +1,6 @@
 // The rows of planner/settings.h between run file and request: what the file says goes
 // into the request, and what planner and plan decide goes into run.json.
-#include "backend/attention.h"
+#include "backend/backend.h"
 #include "plan/flow/algorithm.h"
 #include "planner/settings.h"
 #include "run/run.h"
