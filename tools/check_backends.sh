@@ -4,7 +4,8 @@
 # Of a backend are src/backend, the files cpu* and cuda* of the ops (src/ops/optimizers/cpu_*,
 # src/ops/*/*/cpu*) and src/base, which knows the machine. All else asks
 # src/backend/backend.h, whose queues are in src/backend/queue.h and whose exchanges among
-# devices in src/backend/peers.h; src/backend/host has the threads of the host that work
+# devices in src/backend/peers.h, and what attention may be taken from in
+# src/backend/attention.h; src/backend/host has the threads of the host that work
 # beside any backend. It includes no other file of a
 # backend, uses no OpenMP, and has no identifier with cpu, cuda, isa, omp, openmp, dnnl or
 # avx among its words; include/tranche/extend/target.h lists the backends. Texts and comments may
@@ -40,7 +41,7 @@ find src include -name '*.[ch]' | LC_ALL=C sort |
     }
     function check_include(path) {
         if (path == "backend/backend.h" || path == "backend/queue.h" ||
-            path == "backend/peers.h" ||
+            path == "backend/peers.h" || path == "backend/attention.h" ||
             path ~ /^backend\/host\//)
             return
         if (path ~ /^backend\// || path ~ /^ops\/[a-z]+\/(cpu|cuda)_/ ||
