@@ -40,10 +40,17 @@ static bool reads_spoilt(const walk *w, const tr_access *begin, const tr_access 
     return some;
 }
 
+// What the pieces of a unit work in, and no sum.
+static bool is_scratch(const walk *w, const tr_access *access) {
+    const tr_buffer *of = &w->plan->buffers[access->value];
+    return of->category == TR_LEDGER_workspace && of->sequence >= 0;
+}
+
 static void write(const walk *w, const tr_access *begin, const tr_access *end,
                   bool spoilt, bool adds) {
     for (const tr_access *a = begin; a < end; a++) {
-        if (a->mode == TR_ACCESS_WRITE || (a->mode == TR_ACCESS_ADD && adds)) {
+        bool add = a->mode == TR_ACCESS_ADD && (adds || (spoilt && is_scratch(w, a)));
+        if (a->mode == TR_ACCESS_WRITE || add) {
             memset(w->spoilt[a->value] + a->first, spoilt, (size_t)(a->end - a->first));
         }
     }

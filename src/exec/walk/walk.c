@@ -105,9 +105,9 @@ static bool is_idle(const tr_work *work, int32_t index) {
 static tr_status run_step(tr_work *work, int32_t index) {
     const tr_sequence *sequence = sequence_of(work);
     const tr_plan_step *step = &sequence->steps[index];
-    bool left_out =
-        !tr__guard_lets(&work->ex->flags, step->guard) || is_idle(work, index);
-    tr_watch *watch = left_out && !is_skipped(work, step) ? NULL : watch_of(work);
+    bool let = tr__guard_lets(&work->ex->flags, step->guard);
+    bool left_out = !let || is_idle(work, index);
+    tr_watch *watch = let || is_skipped(work, step) ? watch_of(work) : NULL;
     tr_status status = tr__run_wait(work, step);
     double begin = watch ? tr__seconds() : 0;
     tr_tickets before = tickets(work);

@@ -34,11 +34,20 @@ static bool note_edge(finder *f, int32_t writer, int32_t reader) {
     return true;
 }
 
-// Does the access make what later steps read? A launch that adds zeros does not.
+// Sums of gradients and statistics. (What a unit's pieces work in they add to as well,
+// whatever it is.)
+static bool is_sum(const finder *f, const tr_access *access) {
+    const tr_buffer *of = &f->plan->buffers[access->value];
+    return of->sequence < 0 || of->category == TR_LEDGER_gradients ||
+           of->category == TR_LEDGER_boundary;
+}
+
+// Does the access make what later steps read? A launch that adds zeros to a sum does
+// not.
 static bool makes(const finder *f, const tr_access *access, int32_t step) {
     bool launch = f->sequence->steps[step].shape == TR_STEP_IS_LAUNCH;
     return access->mode == TR_ACCESS_WRITE ||
-           (access->mode == TR_ACCESS_ADD && !launch);
+           (access->mode == TR_ACCESS_ADD && !(launch && is_sum(f, access)));
 }
 
 static bool follow(finder *f, const tr_access *access, int32_t step, bool made) {
