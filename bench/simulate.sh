@@ -11,7 +11,7 @@
 #
 #     bench/simulate.sh [FOLDER]    a folder on the NVMe disk (one below /tmp)
 #
-#     TRANCHE_BENCH_PLANS    a pattern of grep: only plans whose names it finds (all)
+#     TRANCHE_BENCH_PLANS    a pattern of grep -E: only plans whose names it finds (all)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)
@@ -64,7 +64,7 @@ field() {
 plan() {
     name=$1 ranks=$2 context=$3 batch=$4 micro=$5
     shift 5
-    printf '%s\n' "$name" | grep -q "${TRANCHE_BENCH_PLANS:-.}" || return
+    printf '%s\n' "$name" | grep -Eq "${TRANCHE_BENCH_PLANS:-.}" || return
     work_of="$ranks rank, context $context, T = $batch"
     run_file "$context"
     machine=$work/machine-$ranks-$context.json

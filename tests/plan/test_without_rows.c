@@ -3,6 +3,7 @@
 // launches have not written.
 #include "plan/drawn.h"
 #include "plan/flow/access.h"
+#include "plan/flow/passes.h"
 #include "plan/flow/without_rows.h"
 #include "plan/models.h"
 
@@ -166,6 +167,27 @@ static void nobody_reads_what_is_left_out(void **state) {
     test_models_destroy(&models);
 }
 
+// Between exchanges a unit's pieces work in one place.
+static void pieces_between_exchanges_find_what_they_read(void **state) {
+    const tr_model summed = test_model_summed();
+    tr_model *gpt2 = test_model_small_gpt2(0);
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool sequence = i % 2 == 1;
+        tr_plan_request request = test_request(sequence ? gpt2 : &summed, 2, 3);
+        tr_plan *plan = NULL;
+        tr_error err = {0};
+        request.mesh = (tr_mesh){.size = {1 + i / 2, 2, 1}};
+        request.train_batch_size *= request.mesh.size[TR_AXIS_DATA];
+        request.sequence_parallel = sequence;
+        request.tensor_ranks_alike = !sequence;
+        assert_int_equal(tr__plan_build(&request, &plan, &err), TR_OK);
+        follow_all(plan);
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(gpt2);
+}
+
 // ---- what is left out
 
 // The first micro-batch writes the sums of gradients, to which the others add.
@@ -194,6 +216,7 @@ static void all_of_an_empty_micro_batch_is_left_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_reads_what_is_left_out),
+        cmocka_unit_test(pieces_between_exchanges_find_what_they_read),
         cmocka_unit_test(all_of_an_empty_micro_batch_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
