@@ -75,13 +75,13 @@ count() {
 # Tests on ranks of the engine: what they ask of an MPI is what comm/ tries, and
 # train/matrix on 3 and 4 ranks, residency on 2, together, changes and mesh do. What
 # exchanges ask of it on eight ranks they ask on five.
-engine_alone='^cuda/|^cli/soak$|^train/(adapting|half|sums|frozen|trace|statistics|noise|goldens|freeze|mesh-goldens)-|^train/(matrix-([12]|ring|tree)|residency-3)$|^comm/exchange-(ring-8|tree-8|nodes-8x2)$'
+engine_alone='^cuda/|^cli/soak$|^train/(adapting|half|sums|frozen|trace|statistics|noise|goldens|freeze|heads|mesh-goldens)-|^train/(matrix-([12]|ring|tree)|residency-3)$|^comm/exchange-(ring-8|tree-8|nodes-8x2)$'
 
 # What these do on several ranks, their tests on one rank or two and the tests of exchanges,
 # of train/matrix and of train/changes do in the same memory: a sanitizer sees no more. Nor
 # does it of every model, and of every cut, on the guard backend, whose own code the other
 # tests there run.
-engine_again='^guard/train/(goldens|invariance)$|^train/(adapting|half|sums|frozen|trace|statistics|noise|goldens|freeze|residency)-[2-9]$|^train/mesh-tensor-|^train/(adapted|axes|pieces|schedules|mesh-goldens)-[3-9]$|^comm/exchange-(ring|tree)-[24]$'
+engine_again='^guard/train/(goldens|invariance)$|^train/(adapting|half|sums|frozen|trace|statistics|noise|goldens|freeze|residency)-[2-9]$|^train/mesh-tensor-|^train/(adapted|axes|heads|pieces|schedules|mesh-goldens)-[3-9]$|^comm/exchange-(ring|tree)-[24]$'
 
 # Exchanges on three ranks, trees on four, and two nodes of two, run the same threads as
 # these do.
