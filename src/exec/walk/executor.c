@@ -163,7 +163,8 @@ static tr_status make_room(tr_executor *ex, const tr_plan *plan, tr_error *err) 
     return TR_OK;
 }
 
-// What each plan leaves out where a micro-batch has no rows.
+// What each plan leaves out where a micro-batch has no rows. After an error it is what
+// the plan before leaves out, which goes on.
 static tr_status find_left_out(tr_executor *ex, const tr_plan *plan, tr_error *err) {
     size_t steps = plan->sequences[TR_SEQUENCE_TRAIN].count;
     bool *leave_out = tr__calloc(steps + 1, sizeof *leave_out);
@@ -189,8 +190,8 @@ tr_status tr__executor_create(const tr_plan *plan, tr_arena *const arenas[TR_SPA
     tr_status status = tr__plan_check_reach(plan, err);
     status = status == TR_OK ? view_all(plan, arenas, err) : status;
     status = status == TR_OK ? make_room(ex, plan, err) : status;
-    status = status == TR_OK ? find_left_out(ex, plan, err) : status;
     status = status == TR_OK ? bind_kernels(plan, err) : status;
+    status = status == TR_OK ? find_left_out(ex, plan, err) : status;
     if (status == TR_OK) {
         ex->comm = tr_mesh_ranks(&plan->request.mesh) > 1 ? comm : NULL;
         bind_plan(ex, plan, arenas);
@@ -211,8 +212,8 @@ tr_status tr__executor_replan(tr_executor *executor, const tr_plan *plan,
                               tr_arena *const arenas[TR_SPACES], tr_error *err) {
     tr_status status = view_all(plan, arenas, err);
     status = status == TR_OK ? make_room(executor, plan, err) : status;
-    status = status == TR_OK ? find_left_out(executor, plan, err) : status;
     status = status == TR_OK ? bind_kernels(plan, err) : status;
+    status = status == TR_OK ? find_left_out(executor, plan, err) : status;
     if (status == TR_OK) {
         bind_plan(executor, plan, arenas);
         pin_staging(executor);
