@@ -4,13 +4,19 @@
 #include <string.h>
 
 static const char *const names[] = {TR_ATTENTION_NAMES};
-static const int versions[] = {-1, 919, 920, 921, 922, 923, 924, 925, 926, 927, 928};
 
 enum { NAMES = sizeof names / sizeof *names };
 
+_Static_assert(NAMES == 1 + TR_ATTENTION_LAST - TR_ATTENTION_FIRST + 1,
+               "every version has a name");
+
+static int version_of(size_t name) {
+    return name == 0 ? -1 : TR_ATTENTION_FIRST + (int)name - 1;
+}
+
 const char *tr__attention_name(int version) {
     size_t i = 0;
-    while (i < NAMES && versions[i] != version) {
+    while (i < NAMES && version_of(i) != version) {
         i++;
     }
     return i < NAMES ? names[i] : "auto";
@@ -21,5 +27,5 @@ int tr__attention_find(const char *name) {
     while (i < NAMES && strcmp(names[i], name) != 0) {
         i++;
     }
-    return i < NAMES ? versions[i] : 0;
+    return i < NAMES ? version_of(i) : 0;
 }

@@ -2,8 +2,9 @@
 #ifndef TR_BACKEND_ATTENTION_H
 #define TR_BACKEND_ATTENTION_H
 
-// The backend's own kernels, then a library's versions for which it is known in how
-// much memory they work.
+// The backend's own kernels, then the versions of a library for which it is known in
+// how much memory they work, from the first to the last of them.
+enum { TR_ATTENTION_FIRST = 919, TR_ATTENTION_LAST = 928 };
 #define TR_ATTENTION_NAMES                                                             \
     "own", "cudnn-9.19", "cudnn-9.20", "cudnn-9.21", "cudnn-9.22", "cudnn-9.23",       \
         "cudnn-9.24", "cudnn-9.25", "cudnn-9.26", "cudnn-9.27", "cudnn-9.28"

@@ -1,6 +1,7 @@
 // What the user has given and nothing obeys: keys that Tranche ignores, and keys that
 // do something only beside others. Each is told once, by name, with its reason.
 #include "run/idle.h"
+#include "base/half.h"
 #include "base/log.h"
 #include "models/models.h"
 #include "ops/optimizers/optimizer_settings.h"
@@ -92,8 +93,8 @@ bool tr__idle_state_on_device(const void *object) {
 bool tr__idle_own_attention(const void *object) {
     const tr_run *run = object;
     const tr_plan_request *r = &run->request;
-    bool half = r->compute == TR_BF16 || r->compute == TR_F16;
-    return r->backend == TR_BACKEND_HOST || !half || r->reproducible;
+    return r->backend == TR_BACKEND_HOST || !tr__dtype_is_half(r->compute) ||
+           r->reproducible;
 }
 
 bool tr__idle_no_encoder(const void *object) {

@@ -2,11 +2,11 @@
 // (tests/cuda/libraries/plans.c asks every version that is listed here).
 #include "backend/cuda/attend.h"
 
+#include "backend/attention.h"
 #include "base/checked.h"
 
 bool tr__cuda_attend_knows(int64_t version) {
-    enum { FIRST = 919, LAST = 928 };
-    return version >= FIRST && version <= LAST;
+    return version >= TR_ATTENTION_FIRST && version <= TR_ATTENTION_LAST;
 }
 
 static bool is_known(const tr_cuda_attend_shape *s) {

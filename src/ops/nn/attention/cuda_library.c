@@ -8,6 +8,7 @@
 #include "backend/cuda/attend.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/kernels.h"
+#include "base/half.h"
 #include "ops/nn/attention/sizes.h"
 #include "ops/operand.h"
 
@@ -22,10 +23,6 @@ extern const tr_kernel tr__cuda_attention_library, tr__cuda_attention_backward_l
 #define ALIGNED ((int64_t)256)
 
 enum { LOGARITHMS = 1, QKV = 0, BACKWARD_QKV = 1 };
-
-static bool is_half(tr_dtype dtype) {
-    return dtype == TR_BF16 || dtype == TR_F16;
-}
 
 // All samples at once. The bytes are what a shape takes.
 static tr_cuda_attend_shape whole_shape(const tr_op_desc *desc, bool backward) {
@@ -104,7 +101,7 @@ static bool has_positions(const tr_op_desc *desc, int i) {
 static bool can(const tr_op_desc *desc, bool backward) {
     const tr_tensor_desc *qkv = &desc->in[backward ? BACKWARD_QKV : QKV];
     if (desc->target.attention == 0 || desc->target.level != TR_CUDA_SM_90 ||
-        desc->inference || desc->accumulate != 0 || !is_half(qkv->dtype)) {
+        desc->inference || desc->accumulate != 0 || !tr__dtype_is_half(qkv->dtype)) {
         return false;
     }
     tr_attention_sizes s = tr__attention_sizes(qkv->shape, desc->attr);
