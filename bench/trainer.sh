@@ -4,8 +4,7 @@
 # SmolLM2-135M (a Hugging Face folder of it, with a chat template): its steps by Tranche
 # (tranche.hf.Trainer) and by DeepSpeed, by turns; at stage 2 also with ranks of mpirun,
 # whose exchanges are MPI's in place of gloo's. Tokens a second, memory, and how far the
-# losses of all steps are apart. 6 steps take seven minutes on two
-# quiet cores.
+# losses of all steps are apart. 6 steps take seven minutes on two quiet cores.
 #
 #     TRANCHE_PEER_PYTHON=... bench/trainer.sh FOLDER
 #

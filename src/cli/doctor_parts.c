@@ -160,10 +160,9 @@ static void add_attention(cli_findings *to) {
     }
     const cli_finding finding = {
         CLI_HEALTHY, "cuDNN", found,
-        version > 0
-            ? "plans for a GPU of sm_90 take attention in 16 bits from it where "
-              "they know this version (execution.attention)"
-            : why,
+        version > 0 ? "a plan for a GPU of sm_90 takes attention in 16 bits from it if "
+                      "execution.attention knows this version"
+                    : why,
         NULL};
     cli_findings_add(to, "GPU", &finding);
 }

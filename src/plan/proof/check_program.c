@@ -374,7 +374,8 @@ static tr_status check_shared(const walk *w) {
     }
     return same && find(w, &room)
                ? TR_OK
-               : wrong(w, "is what an instruction has left, and is not there", &room);
+               : wrong(w, "is to hold what an earlier instruction left, and does not",
+                       &room);
 }
 
 static tr_status run_instruction(walk *w) {

@@ -380,8 +380,8 @@ static const tr_key keys[] = {
      .why = "logits are f32 on a CPU, and where units do not compute in bf16",
      .types = TR_KEY_BOOL,
      .fallback = "false",
-     .doc = "on a GPU, the logits of a vocabulary are f32 where units compute in bf16, "
-            "too, in twice the memory"},
+     .doc = "on a GPU, a run in bf16 makes the logits of a vocabulary in f32, which "
+            "takes twice the memory"},
     {.path = "execution.logits_mib",
      .idle = tr__idle_on_host,
      .why = "a CPU's kernels make as many logits at once as its caches hold",
