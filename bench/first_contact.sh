@@ -85,17 +85,33 @@ stage_open() {
     build/tranche doctor
 }
 
+# compile SCRIPT OPTION...: one step of a peer, with each attention
+compile() {
+    script=$1
+    shift
+    for attention in cudnn flash; do
+        run_peer "$script" "$@" --device "$peer_device" --bf16 --steps 1 --accumulation 1 \
+            --layers "$layers" --context "$context" --attention "$attention" \
+            --compile default
+    done
+}
+
+compile_gpt2() { # M
+    compile torch_gpt2.py --width "$width" --heads "$heads" --micro-batch "$1" \
+        --vocabulary $(((vocabulary + 63) / 64 * 64))
+}
+
 # PyTorch's compiler, into a cache that later stages find, while ops are tried.
 compile_peers() {
     (
         models
+        [ -n "$peer" ] || exit 0
         gpt2_sizes 12 768 12
-        for attention in cudnn flash; do
-            [ -z "$peer" ] || run_peer torch_gpt2.py --device "$peer_device" --bf16 --steps 1 \
-                --layers "$layers" --width "$width" --heads "$heads" --context "$context" \
-                --vocabulary $(((vocabulary + 63) / 64 * 64)) --micro-batch 16 \
-                --accumulation 1 --attention "$attention" --compile default
-        done
+        compile_gpt2 16
+        gpt2_sizes 48 1600 25
+        compile_gpt2 8
+        llama_sizes
+        compile torch_llama.py --size 7b --micro-batch 1
     ) >"$logs/compile.log" 2>&1
 }
 
@@ -119,11 +135,9 @@ all_tests() {
 }
 
 stage_tests() {
-    result=0
-    for test in ${TRANCHE_CONTACT_TESTS:-$(all_tests)}; do
-        one test "$test" "$test_seconds" "$tests$test" || result=1
-    done
-    return "$result"
+    # shellcheck disable=SC2086 # words
+    printf '%s\n' ${TRANCHE_CONTACT_TESTS:-$(all_tests)} |
+        xargs -P 4 -I '{}' sh "$self" --test '{}'
 }
 
 stage_machine() {
@@ -278,6 +292,10 @@ export TORCHINDUCTOR_CACHE_DIR="${TORCHINDUCTOR_CACHE_DIR:-$PWD/build/torch-cach
 case ${1:-} in
 --op)
     one op "$2" "$op_seconds" "${tests}conformance" "$2"
+    exit
+    ;;
+--test)
+    one test "$2" "$test_seconds" "$tests$2"
     exit
     ;;
 --stage)
