@@ -17,6 +17,7 @@
 #     gpt2, gpt2_torch    GPT-2 124M, and PyTorch compiled beside it (bench/gpu.sh)
 #     kernels_xl, xl, xl_torch           the same of GPT-2 1.5B
 #     kernels_llama, llama, llama_torch  the same of Llama 7B, with fp8 and offload
+#     lora, lora_torch       adapters of Llama 7B, and PEFT's
 #     cuts, offload          cuts of a batch; the optimizer on the host
 #     memcheck     compute-sanitizer on what has failed, else on some small ops
 #
@@ -30,8 +31,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 self=bench/first_contact.sh
 stages="open conformance tests machine steps kernels attention gpt2 gpt2_torch kernels_xl xl xl_torch \
-kernels_llama llama llama_torch cuts offload memcheck"
-parts="gpt2 gpt2_torch xl xl_torch llama llama_torch cuts offload"
+kernels_llama llama llama_torch lora lora_torch cuts offload memcheck"
+parts="gpt2 gpt2_torch xl xl_torch llama llama_torch lora lora_torch cuts offload"
 logs=${TRANCHE_CONTACT_LOGS:-build/contact}
 limit=${TRANCHE_CONTACT_SECONDS:-540}
 tests=build/tests/gpu-

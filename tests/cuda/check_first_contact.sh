@@ -27,7 +27,7 @@ said '^test head: passed'
 said '^test none-such: FAILED'
 said '^tests: FAILED'
 for stage in open conformance machine steps kernels attention gpt2 gpt2_torch kernels_xl xl xl_torch \
-    kernels_llama llama llama_torch cuts offload; do
+    kernels_llama llama llama_torch lora lora_torch cuts offload; do
     said "^$stage: passed"
 done
 said '^memcheck: FAILED'
