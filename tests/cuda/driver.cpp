@@ -469,7 +469,8 @@ bool takes(const tr_cuda_product &p) {
     int64_t c_bytes = p.n * (int64_t)tr_dtype_bytes(p.c_real);
     return !p.fp8 ||
            (p.b_transposed && !p.a_transposed && p.k % 16 == 0 && whole(p.a, p.a_row) &&
-            whole(p.b, p.b_row) && whole(p.c, c_bytes) &&
+            whole(p.b, p.b_row) && whole(p.c, c_bytes) && whole(p.a_scale, 0) &&
+            whole(p.b_scale, 0) &&
             !(p.a_format == TR_FP8_E5M2 && p.b_format == TR_FP8_E5M2));
 }
 
