@@ -39,6 +39,8 @@ typedef struct tr_case {
     tr_case_input in[TR_OP_IN_MAX];
     // Largest |fast - reference| over the largest |reference| of the tensor.
     double tolerance;
+    // The same of a device whose tensor cores sum less exactly; 0: it is the same.
+    double device_tolerance;
     // The same for reference gradients against finite differences; 0: not tried.
     double gradient_tolerance;
     // The case is also tried with its f32 inputs, but those whose bit is in

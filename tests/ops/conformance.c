@@ -370,6 +370,9 @@ static int conform_case(const tr_case_list *list, int index, const tr_case *the_
                 .the_case = *the_case,
                 .trains = trains,
                 .step = step};
+    if (backend != TR_BACKEND_CPU) {
+        c.the_case.tolerance = fmax(the_case->tolerance, the_case->device_tolerance);
+    }
     c.way = (test_way){.isa = -1, .threads = 1};
     test_way adding = c.way;
     adding.accumulate = adding.given = true;

@@ -67,19 +67,16 @@ static void *score(tr_cudnn_graph *g, const shapes *of, void *q, void *keys,
 
 // ---- forward
 
-// y's factor of v: e^(score - highest) / sum. lse: where highest + log(sum) goes, or
-// NULL.
+// y's factor of v: e^(score - highest) / sum. lse: where highest + log(sum) goes.
 static void *softmax(tr_cudnn_graph *g, const shapes *of, void *scores, void *lse) {
     void *highest = new_rows(g, of), *sum = new_rows(g, of);
     tr__cudnn_reduce(g, TR_CUDNN_REDUCE_MAX, scores, highest);
     void *below = combine(g, of, TR_CUDNN_SUB, scores, highest);
     void *powers = combine(g, of, TR_CUDNN_EXP, below, NULL);
     tr__cudnn_reduce(g, TR_CUDNN_REDUCE_ADD, powers, sum);
-    if (lse) {
-        void *logarithm = new_rows(g, of);
-        tr__cudnn_pointwise(g, TR_CUDNN_LOG, sum, NULL, logarithm);
-        tr__cudnn_pointwise(g, TR_CUDNN_ADD, highest, logarithm, lse);
-    }
+    void *logarithm = new_rows(g, of);
+    tr__cudnn_pointwise(g, TR_CUDNN_LOG, sum, NULL, logarithm);
+    tr__cudnn_pointwise(g, TR_CUDNN_ADD, highest, logarithm, lse);
     void *shares = tr__cudnn_virtual(g, of->half, of->scores);
     tr__cudnn_pointwise(g, TR_CUDNN_DIV, powers, sum, shares);
     return shares;
@@ -91,9 +88,10 @@ void tr__cudnn_forward(tr_cudnn_graph *g, const tr_cuda_attend_shape *s) {
     void *k = tr__cudnn_tensor(g, TR_CUDNN_ID_K, of.half, tr__cudnn_turned(of.keys));
     void *v = tr__cudnn_tensor(g, TR_CUDNN_ID_V, of.half, of.keys);
     void *y = tr__cudnn_tensor(g, TR_CUDNN_ID_Y, of.half, of.results);
+    // Logarithms that nobody wants stay virtual: no engine takes a graph without them.
     void *lse = s->has_lse
                     ? tr__cudnn_tensor(g, TR_CUDNN_ID_LSE, TR_CUDNN_FLOAT, of.rows)
-                    : NULL;
+                    : new_rows(g, &of);
     void *scores = score(g, &of, q, k, tr__cudnn_value(g, TR_CUDNN_ID_SCALE));
     scores = s->both ? scores : mask(g, &of, scores);
     tr__cudnn_matmul(g, softmax(g, &of, scores, lse), v, y);

@@ -16,20 +16,30 @@ typedef struct refusals {
     char text[TR_CUDNN_TEXT]; // what cuDNN says of the last one that it does not build
 } refusals;
 
+static void print_shape(const tr_cuda_attend_shape *s, char *text, size_t size) {
+    snprintf(text, size,
+             "%" PRId64 " x %" PRId64 " heads of %" PRId64 ", %" PRId64
+             " of keys, %" PRId64 " tokens each, %s, %s%s",
+             s->batch, s->heads, s->depth, s->pairs, s->context,
+             s->half == TR_BF16 ? "bf16" : "fp16", s->both ? "both ways" : "causal",
+             s->backward || s->has_lse ? "" : ", without logarithms");
+}
+
 static tr_status fail(const tr_cudnn_graph *g, const tr_cuda_attend_shape *s,
                       tr_error *err) {
+    char shape[160];
+    print_shape(s, shape, sizeof shape);
     return tr_fail(err, TR_USAGE,
-                   "cuDNN %d.%d does not take attention of %" PRId64 " x %" PRId64
-                   " heads of %" PRId64 ", %" PRId64 " tokens each (%s: %s: %s); "
+                   "cuDNN %d.%d does not take attention of %s (%s: %s: %s); "
                    "\"execution\": {\"attention\": \"own\"} does without it",
-                   (int)(s->version / 100), (int)(s->version % 100), s->batch, s->heads,
-                   s->depth, s->context, g->what, g->by->status_name(g->status),
-                   g->text);
+                   (int)(s->version / 100), (int)(s->version % 100), shape, g->what,
+                   g->by->status_name(g->status), g->text);
 }
 
 static tr_status refuse(const refusals *r, const tr_cuda_attend_shape *s,
                         tr_error *err) {
-    char large[128] = "", unbuilt[TR_CUDNN_TEXT + 64] = "";
+    char large[128] = "", unbuilt[TR_CUDNN_TEXT + 64] = "", shape[160];
+    print_shape(s, shape, sizeof shape);
     if (r->large > 0) {
         snprintf(large, sizeof large,
                  ", %d want more than the plan's %" PRId64 " bytes (%" PRId64 ")",
@@ -41,11 +51,11 @@ static tr_status refuse(const refusals *r, const tr_cuda_attend_shape *s,
     }
     return tr_fail(err, TR_USAGE,
                    "of the %d engines that cuDNN %d.%d has for the %s of attention "
-                   "here, %d do not give the same bits every time%s%s: set "
+                   "here (%s), %d do not give the same bits every time%s%s: set "
                    "\"execution\": {\"attention\": \"own\"}",
                    r->all, (int)(s->version / 100), (int)(s->version % 100),
-                   s->backward ? "backward" : "forward", r->nondeterministic + r->small,
-                   large, unbuilt);
+                   s->backward ? "backward" : "forward", shape,
+                   r->nondeterministic + r->small, large, unbuilt);
 }
 
 // ---- engines

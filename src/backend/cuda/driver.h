@@ -49,7 +49,8 @@ typedef struct tr_cuda_product {
     int64_t scratch_bytes;
     // a [m, k] and b [n, k], transposed, are codes of 8 bits of these formats, not both
     // E5M2, in place of `real`; the product is multiplied by both scales, which are on
-    // the device. All rows are multiples of 16 bytes.
+    // the device, at multiples of TR_CUDA_SCALE_ALIGNMENT bytes. All rows are multiples
+    // of 16 bytes.
     bool fp8;
     tr_fp8 a_format, b_format;
     const float *a_scale, *b_scale;
@@ -69,6 +70,7 @@ typedef struct tr_cuda_exchange {
 } tr_cuda_exchange;
 
 enum {
+    TR_CUDA_SCALE_ALIGNMENT = 16,
     TR_CUDA_OUT_OF_MEMORY = 2, // CUDA's error of that name
     // Nothing has been done: cuBLASLt adds no bias to such a product, or makes no sums
     // beside it.

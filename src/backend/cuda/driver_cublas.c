@@ -12,6 +12,7 @@
 
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,11 +79,22 @@ int tr__cublas_open(void) {
     return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
 }
 
+// The first product that the library has refused since somebody asked which: those that
+// are put into a queue behind it may be refused as well.
+static struct {
+    cublasStatus_t status;
+    bool told;
+    char text[320];
+} refused = {.told = true};
+
 const char *tr__cublas_error_text(int error) {
+    cublasStatus_t status = (cublasStatus_t)(error - TR_CUBLAS_ERROR);
+    refused.told = true;
     return error == TR_CUBLAS_MISSING
                ? "cuBLASLt (libcublasLt.so.13, of CUDA's libraries) cannot be opened: "
                  "install it, or have LD_LIBRARY_PATH name its folder"
-               : lt.status_name((cublasStatus_t)(error - TR_CUBLAS_ERROR));
+           : refused.status == status ? refused.text
+                                      : lt.status_name(status);
 }
 
 static cudaDataType type_of(tr_dtype real) {
@@ -314,9 +326,37 @@ void tr__cublas_say(char *dst, size_t size) {
     last = NULL;
 }
 
+static const char *name_of(const tr_cuda_product *p, tr_fp8 format) {
+    return !p->fp8 ? tr_dtype_name(p->real) : format == TR_FP8_E4M3 ? "E4M3" : "E5M2";
+}
+
+static void note_refused(const tr_cuda_product *p, cublasStatus_t status,
+                         const char *call) {
+    cublasLtEpilogue_t epilogue = epilogue_of(p);
+    if (!refused.told) {
+        return;
+    }
+    refused.told = false;
+    refused.status = status;
+    snprintf(refused.text, sizeof refused.text,
+             "%s by %s: a product of m %" PRId64 ", n %" PRId64 ", k %" PRId64
+             ": a is %s%s in rows of %" PRId64 ", b is %s%s in rows of %" PRId64
+             ", c is %s in rows of %" PRId64 "%s%s%s; with %" PRId64
+             " bytes of scratch",
+             lt.status_name(status), call, p->m, p->n, p->k, name_of(p, p->a_format),
+             p->a_transposed ? ", transposed," : "", p->a_row, name_of(p, p->b_format),
+             p->b_transposed ? ", transposed," : "", p->b_row, tr_dtype_name(p->c_real),
+             p->c_row, p->beta != 0 ? ", added to" : "",
+             epilogue == CUBLASLT_EPILOGUE_BIAS      ? ", with a bias"
+             : epilogue == CUBLASLT_EPILOGUE_DEFAULT ? ""
+                                                     : ", with sums of a factor",
+             p->fast ? ", summed fast" : "", p->scratch_bytes);
+}
+
 int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     described of;
     const cublasLtMatmulAlgo_t *algorithm = NULL;
+    const char *call = "cublasLtMatmulAlgoGetHeuristic";
     const float one = 1;
     if (has_bias_of_its_own(p)) {
         return TR_CUDA_BARE;
@@ -324,6 +364,7 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     cublasStatus_t status = describe_all(&of, p) ? choice_of(p, &of, &algorithm)
                                                  : CUBLAS_STATUS_NOT_INITIALIZED;
     if (status == CUBLAS_STATUS_SUCCESS) {
+        call = "cublasLtMatmul";
         status = lt.matmul(lt.handle, &of.desc, &one, p->b, &of.b, p->a, &of.a,
                            &p->beta, p->c, &of.c, p->c, &of.c, algorithm, p->scratch,
                            (size_t)p->scratch_bytes, stream);
@@ -332,5 +373,9 @@ int tr__cublas_multiply(const tr_cuda_product *p, void *stream) {
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && beside(p)) {
         return TR_CUDA_BARE;
     }
-    return status == CUBLAS_STATUS_SUCCESS ? 0 : TR_CUBLAS_ERROR + (int)status;
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        return 0;
+    }
+    note_refused(p, status, call);
+    return TR_CUBLAS_ERROR + (int)status;
 }

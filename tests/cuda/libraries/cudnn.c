@@ -324,7 +324,8 @@ int cudnnBackendFinalize(dnn *d) {
 }
 
 // ---- engines of a backward: the first two add in any order, of which the second says
-// nothing; the third does not. A forward has one.
+// nothing; the third does not. A forward has one, if its graph makes logarithms (so
+// have 9.19 and 9.26).
 
 static const dnn *in_memory(const dnn *graph, int64_t id) {
     const dnn *found = NULL;
@@ -352,9 +353,24 @@ static int64_t workspace_of(const dnn *graph, int64_t engine) {
     return LEAST + shared + (engine == ENGINES - 1 ? 2 * rows * keys : 0);
 }
 
+// Those of a forward, virtual or not.
+static bool has_logarithms(const dnn *graph) {
+    bool has = false;
+    for (int64_t i = 0; i < graph->count; i++) {
+        const dnn *o = graph->operations[i];
+        has = has ||
+              (o->kind == TR_CUDNN_OPERATION_POINTWISE && o->how->mode == TR_CUDNN_LOG);
+    }
+    return has;
+}
+
+static int64_t engines_of(const dnn *graph, bool backward) {
+    return backward ? has_deterministic ? ENGINES : ENGINES - 1 : has_logarithms(graph);
+}
+
 static int recommend(dnn *h, int64_t asked, int64_t *count, dnn *const *configs) {
     bool backward = in_memory(h->graph, 11);
-    int64_t has = !backward ? 1 : has_deterministic ? ENGINES : ENGINES - 1;
+    int64_t has = engines_of(h->graph, backward);
     *count = has < asked ? has : asked;
     for (int64_t i = 0; i < *count; i++) {
         dnn *engine = NULL;

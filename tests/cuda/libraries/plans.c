@@ -48,11 +48,12 @@ static const struct {
     {1, 4, 1, 8192, 128, 0, TR_F16, 3},    {2, 32, 8, 4096, 128, 0, TR_BF16, 0},
     {1, 3, 1, 64, 64, 0, TR_F16, 0},       {3, 2, 2, 192, 128, 0, TR_F16, 0},
     {2, 12, 12, 512, 64, 1, TR_BF16, 0}, // BERT
-    {2, 8, 2, 320, 128, 1, TR_F16, 0},
+    {2, 8, 2, 320, 128, 1, TR_F16, 0},     {1, 1, 1, 64, 64, 0, TR_BF16, 0},
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+// A forward with and without logarithms, and a backward.
+enum { SHAPES = sizeof shapes / sizeof *shapes, FORWARD, EVALUATION, BACKWARD };
 
-static tr_cuda_attend_shape shape_of(int i, bool backward) {
+static tr_cuda_attend_shape shape_of(int i, int which) {
     int64_t queries = shapes[i].heads + shapes[i].beside;
     int64_t heads = queries + 2 * (shapes[i].pairs + shapes[i].beside);
     return (tr_cuda_attend_shape){.batch = shapes[i].batch,
@@ -63,9 +64,9 @@ static tr_cuda_attend_shape shape_of(int i, bool backward) {
                                   .pitch = heads * shapes[i].depth,
                                   .width = queries * shapes[i].depth,
                                   .half = (int32_t)shapes[i].half,
-                                  .backward = backward,
+                                  .backward = which == BACKWARD,
                                   .both = shapes[i].both,
-                                  .has_lse = true,
+                                  .has_lse = which != EVALUATION,
                                   .version = version};
 }
 
@@ -77,9 +78,12 @@ static void check(const tr_cuda_attend_shape *shape) {
     }
     print_message("%s %" PRId64 " x %" PRId64 "/%" PRId64 " x %" PRId64 " x %" PRId64
                   "%s: engine %" PRId64 ", %" PRId64 " bytes\n",
-                  shape->backward ? "backward" : "forward", shape->batch, shape->heads,
-                  shape->pairs, shape->context, shape->depth,
-                  shape->both ? " both ways" : "", plan.engine, plan.workspace);
+                  shape->backward  ? "backward"
+                  : shape->has_lse ? "forward"
+                                   : "forward alone",
+                  shape->batch, shape->heads, shape->pairs, shape->context,
+                  shape->depth, shape->both ? " both ways" : "", plan.engine,
+                  plan.workspace);
     assert_int_equal(plan.workspace, shape->workspace);
     tr__cudnn_plan_close(&plan);
 }
@@ -93,8 +97,8 @@ static void room_is_what_is_planned(void **state) {
         skip();
     }
     for (int i = 0; i < SHAPES; i++) {
-        for (int backward = 0; backward < 2; backward++) {
-            tr_cuda_attend_shape shape = shape_of(i, backward);
+        for (int which = FORWARD; which <= BACKWARD; which++) {
+            tr_cuda_attend_shape shape = shape_of(i, which);
             shape.workspace = tr__cuda_attend_room(&shape);
             assert_true(shape.workspace >= 0);
             check(&shape);

@@ -230,7 +230,7 @@ static void places_choose_nothing(void **state) {
 
 // Scales go with their factors.
 static void products_of_8_bits(void **state) {
-    static const float a_scale = 0.5f, b_scale = 4;
+    static const TR_ALIGNAS(16) float scales[] = {0.5f, 4, 0, 0, 4};
     tr_cuda_product p = {.m = WIDE,
                          .n = 16,
                          .k = 32,
@@ -245,8 +245,8 @@ static void products_of_8_bits(void **state) {
                          .fp8 = true,
                          .a_format = TR_FP8_E5M2,
                          .b_format = TR_FP8_E4M3,
-                         .a_scale = &a_scale,
-                         .b_scale = &b_scale,
+                         .a_scale = &scales[0],
+                         .b_scale = &scales[4],
                          .scratch = memory.scratch,
                          .scratch_bytes = SCRATCH};
     (void)state;
@@ -277,7 +277,18 @@ static void products_of_8_bits(void **state) {
     p.bias = NULL;
     p.c = memory.c + 4; // not at a multiple of 16
     int error = tr__cublas_multiply(&p, NULL);
-    assert_string_equal(tr__cublas_error_text(error), "CUBLAS_STATUS_NOT_SUPPORTED");
+    assert_string_equal(
+        tr__cublas_error_text(error),
+        "CUBLAS_STATUS_NOT_SUPPORTED by cublasLtMatmulAlgoGetHeuristic: a product of m "
+        "48, n 16, k 32: a is E5M2 in rows of 32, b is E4M3, transposed, in rows of "
+        "32, c is F32 in rows of 16; with 512 bytes of scratch");
+    p.c = memory.c;
+    p.b_scale = &scales[1];
+    p.n = 8; // another choice
+    assert_true(tr__cublas_multiply(&p, NULL) > TR_CUBLAS_ERROR);
+    p.m = 16; // the first one is told
+    error = tr__cublas_multiply(&p, NULL);
+    assert_non_null(strstr(tr__cublas_error_text(error), "m 48, n 8, k 32"));
 }
 
 // By which algorithm, of the last product, once.

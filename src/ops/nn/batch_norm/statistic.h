@@ -28,16 +28,17 @@ TR_DEVICE static inline void tr__statistic_put(double *stat, int64_t channels,
     stat[2 * channels + c] = s.squares;
 }
 
-// Nothing merged with `b` is `b`, and `a` merged with nothing is `a`, bit for bit.
+// Nothing merged with `b` is `b`, and `a` merged with nothing is `a`, bit for bit. All
+// processors and GPUs make the same bits.
 TR_DEVICE static inline tr_statistic tr__statistic_merge(tr_statistic a,
                                                          tr_statistic b) {
     double count = a.count + b.count, apart = b.mean - a.mean;
     if (a.count == 0 || b.count == 0) {
         return a.count == 0 ? b : a;
     }
-    tr_statistic both = {count, a.mean + apart * (b.count / count),
+    tr_statistic both = {count, a.mean + tr__product(apart, b.count / count),
                          a.squares + b.squares +
-                             apart * apart * (a.count * b.count / count)};
+                             tr__product(apart * apart, a.count * b.count / count)};
     return both;
 }
 

@@ -16,11 +16,13 @@ enum {
     LARGEST_BLOCKS = 512, // of the search for the largest value
 };
 
-// What lies before the codes of a factor, TR_FP8_ALIGNMENT bytes.
+// What lies before the codes of a factor, TR_FP8_ALIGNMENT bytes. cuBLASLt takes no
+// scale whose address is not a multiple of 16.
 typedef struct scale {
-    uint32_t largest;
-    float back;
+    _Alignas(TR_CUDA_SCALE_ALIGNMENT) uint32_t largest;
+    _Alignas(TR_CUDA_SCALE_ALIGNMENT) float back;
 } scale;
+_Static_assert(sizeof(scale) <= TR_FP8_ALIGNMENT, "a scale has room before its codes");
 
 static bool is_output(const tr_op_desc *desc) {
     return desc->op == &tr__op_linear_fp8;
