@@ -213,14 +213,13 @@ static void measure_own(tr_editor *editor, const tr_plan_step *backward,
                          .segment = backward->segment,
                          .of_micro_batch = true};
     int64_t most = largest_gradient(unit, backward->segment), count;
-    tr_step_maker m =
-        tr__make_launch(editor, step, work_of(editor, step.stream, most));
+    tr_step_maker m = tr__make_launch(editor, step, work_of(editor, step.stream, most));
     const tr_operand *operand;
     for (size_t next = 0; (operand = tr__unit_gradient(unit, backward->segment, &next,
                                                        &count)) != NULL;) {
-        tr_op_draft op = squares(editor->plan, step.stream, count,
-                                 (tr_location){value, operand->offset},
-                                 TR_STATISTICS_SQUARES);
+        tr_op_draft op =
+            squares(editor->plan, step.stream, count,
+                    (tr_location){value, operand->offset}, TR_STATISTICS_SQUARES);
         tr__make_op(&m, &op);
     }
     tr__make_end(&m);
