@@ -211,7 +211,9 @@ typedef struct tr_model {
     // (tr_graph_data). A data set must have tensors of the same names, types and
     // shapes, and no others.
     tr_batch_tensors batch;
-    int64_t classes; // targets and, for tokens, inputs lie in [0, classes)
+    // Targets and, for tokens, inputs lie in [0, classes). INT32_MAX: they may be any
+    // numbers; no op of the model may index anything with them.
+    int64_t classes;
     // The names, in files, of tensors that have one row for each token; NULL at the
     // end. NULL: there are none. In files they have `padded_classes` rows (0:
     // `classes`). Rows from `classes` on are zeros that nothing reads.

@@ -83,6 +83,17 @@ if HAS_TORCH:
             penalty = self.scale + 0.01 * self.body.weight.square().sum()
             return main * torch.exp(-self.scale) + 0.3 * beside + penalty
 
+    class Scaled(nn.Module):
+        """Labels that are no targets are -1, and a factor is trained."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Linear(6, OUT)
+            self.scale = nn.Parameter(torch.tensor(0.3))
+
+        def forward(self, x: Any, labels: Any) -> Any:
+            mean = F.cross_entropy(self.body(x), labels, ignore_index=-1)
+            return mean * torch.exp(-self.scale) + self.scale
 
     class Means(nn.Module):
         """Returns a cross-entropy of rows of classes, and keeps what PyTorch is asked."""
@@ -295,6 +306,14 @@ class Losses(Modules):
             batches.append(tuple(t[:3] for t in batches[0]))  # micro-batches have none
             with self.subTest(each):
                 self.like_torch(Beside(), batches, None, each).destroy()
+
+    def test_labels_below_0_that_are_no_targets(self) -> None:
+        for each in CUTS:
+            batches = [(torch.randn(ROWS, 6), labels(none=True)) for _ in range(3)]
+            for _, found in batches:
+                found[found == -100] = -1
+            with self.subTest(each):
+                self.like_torch(Scaled(), batches, None, each).destroy()
 
     def test_what_is_refused(self) -> None:
         def engine(module: Any) -> Any:

@@ -1,5 +1,6 @@
 #include "data/sources/ids.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 enum { SAMPLE_TEXT = 32 };
@@ -69,7 +70,9 @@ tr_status tr__ids_check_rows(const tr_dataset *dataset, const tr_model *model,
                          : tensor->role == TR_ROLE_INPUT ? inputs
                                                          : false;
         if (unbounded && tensor->desc.dtype == TR_I32) {
-            status = check_ids(tensor, rows[i], model->classes, samples, err);
+            bool any = model->classes == INT32_MAX;
+            status =
+                check_ids(tensor, rows[i], any ? 0 : model->classes, samples, err);
         }
     }
     return status;
