@@ -53,7 +53,8 @@ typedef struct tr_comm_functions {
 
 // Makes a comm of the caller's functions; the struct is copied. Results are bit for bit
 // those of ranks with MPI. Every exchange of a step blocks, so nothing overlaps it.
-// Ranks compute on the CPU backend. A process may have any number of such comms, each
+// What ranks have on GPUs is exchanged by way of the host's memory, slice by slice, and
+// never by NCCL. A process may have any number of such comms, each
 // used by one thread at a time. The program prints the messages of ranks other than 0.
 // Collective: the ranks find out which of them share a machine. The comm closes `user`;
 // after an error here, `user` stays the caller's. The caller closes *out. TR_USAGE: a

@@ -52,10 +52,6 @@ static void watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
     own->watched[channel].count = count;
 }
 
-static void beside(tr_comm *comm, const tr_comm_beside *what) {
-    (void)comm, (void)what;
-}
-
 static bool is_broken(const tr_comm *comm) {
     return of(comm)->error.status != TR_OK;
 }
@@ -85,7 +81,6 @@ static void end(tr_comm *comm, int exit_status) {
 static const tr_transport callback = {.start = start,
                                       .wait = wait,
                                       .watch = watch,
-                                      .beside = beside,
                                       .is_broken = is_broken,
                                       .notice = notice,
                                       .abandon = abandon,

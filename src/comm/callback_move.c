@@ -4,9 +4,11 @@
 #include "comm/callback.h"
 
 #include "comm/add.h"
+#include "comm/ferry.h"
 #include "comm/rounds.h"
 
 #include "base/checked.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -223,16 +225,54 @@ static tr_status check_task(const tr_comm *base, const tr_task *task, tr_error *
                        "a reduction of %lld elements is too large for a tree",
                        (long long)op->count);
     }
-    if (op->away) {
-        return tr_fail(err, TR_USAGE,
-                       "ranks of the program's own functions exchange memory of the "
-                       "host alone: set \"device\" to \"cpu\", or start the ranks by "
-                       "MPI");
-    }
     if (op->kind == TR_COMM_REDUCE && !base->places[op->channel].chunks) {
         return tr_fail(err, TR_INTERNAL, "a reduction without memory for its pieces");
     }
     return TR_OK;
+}
+
+static tr_status run_stages(work *w, const tr_stage *whole, tr_error *err) {
+    tr_stages stages;
+    tr_status status = check_task(&w->comm->base, &whole->task, err);
+    if (status == TR_OK) {
+        status = tr__stages_begin(&stages, &w->comm->base, whole, err);
+    }
+    while (status == TR_OK && tr__stages_next(&stages, &w->stage)) {
+        status = run_stage(w, err);
+    }
+    return status;
+}
+
+// ---- of memory that messages do not reach
+
+static tr_status await(const tr_ferrying *f,
+                       tr_status (*look)(const tr_ferrying *, bool *, tr_error *),
+                       tr_error *err) {
+    static const double nap = 2e-5; // seconds
+    bool done = false;
+    tr_status status = look(f, &done, err);
+    while (status == TR_OK && !done) {
+        tr__sleep(nap);
+        status = look(f, &done, err);
+    }
+    return status;
+}
+
+static tr_status ferry(work *w, const tr_stage *whole, tr_error *err) {
+    tr_ferrying f;
+    tr_status status = tr__ferrying_begin(&f, &w->comm->base, &whole->task,
+                                          whole->group.count, whole->member, err);
+    while (status == TR_OK && f.moved < f.slices) {
+        tr_stage slice = *whole;
+        slice.task = tr__ferrying_slice(&f);
+        status = await(&f, tr__ferrying_look_in, err);
+        status = status == TR_OK ? run_stages(w, &slice, err) : status;
+        if (status == TR_OK) {
+            tr__ferrying_moved(&f);
+        }
+    }
+    return status == TR_OK && f.slices > 0 ? await(&f, tr__ferrying_look_out, err)
+                                           : status;
 }
 
 tr_status tr__callback_run(tr_callback_comm *comm, const tr_task *task, tr_error *err) {
@@ -243,13 +283,5 @@ tr_status tr__callback_run(tr_callback_comm *comm, const tr_task *task, tr_error
     tr_stage whole = {*task, *group,
                       from_first / (group->stride != 0 ? group->stride : 1)};
     work w = {.comm = comm, .element = (int64_t)tr__comm_type_bytes(op->type)};
-    tr_stages stages;
-    tr_status status = check_task(&comm->base, task, err);
-    if (status == TR_OK) {
-        status = tr__stages_begin(&stages, &comm->base, &whole, err);
-    }
-    while (status == TR_OK && tr__stages_next(&stages, &w.stage)) {
-        status = run_stage(&w, err);
-    }
-    return status;
+    return (op->away ? ferry : run_stages)(&w, &whole, err);
 }

@@ -237,7 +237,13 @@ int64_t tr__comm_newest(const tr_comm *comm, tr_comm_channel channel) {
 
 void tr__comm_beside(tr_comm *comm, const tr_comm_beside *beside) {
     static const tr_comm_beside nothing;
-    comm->transport->beside(comm, beside ? beside : &nothing);
+    if (comm->transport->beside) {
+        comm->transport->beside(comm, beside ? beside : &nothing);
+    }
+}
+
+bool tr__comm_looks_beside(const tr_comm *comm) {
+    return comm->transport->beside != NULL;
 }
 
 // Of a group that all its members are in at equal distances.

@@ -143,6 +143,9 @@ typedef struct tr_comm_beside {
 // Copied; what `user` points at is borrowed until the next call (NULL: nothing is
 // beside), which waits for a call that is under way.
 void tr__comm_beside(tr_comm *comm, const tr_comm_beside *beside);
+// Does anybody look? Else no rank would learn that another one has ended while devices
+// wait for it.
+bool tr__comm_looks_beside(const tr_comm *comm);
 
 enum {
     TR_COMM_QUEUE = 256,       // operations that may be under way

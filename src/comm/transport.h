@@ -23,7 +23,8 @@ typedef struct tr_transport {
                       tr_error *err);
     void (*watch)(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
                   int64_t count);
-    void (*beside)(tr_comm *comm, const tr_comm_beside *beside); // not NULL
+    // `beside` is not NULL. The member may be: no thread of the transport's looks.
+    void (*beside)(tr_comm *comm, const tr_comm_beside *beside);
     bool (*is_broken)(const tr_comm *comm);
     void (*notice)(tr_comm *comm);                         // tell the others
     void (*abandon)(tr_comm *comm, const tr_error *error); // its message has a lead

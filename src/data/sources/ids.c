@@ -71,8 +71,7 @@ tr_status tr__ids_check_rows(const tr_dataset *dataset, const tr_model *model,
                                                          : false;
         if (unbounded && tensor->desc.dtype == TR_I32) {
             bool any = model->classes == INT32_MAX;
-            status =
-                check_ids(tensor, rows[i], any ? 0 : model->classes, samples, err);
+            status = check_ids(tensor, rows[i], any ? 0 : model->classes, samples, err);
         }
     }
     return status;

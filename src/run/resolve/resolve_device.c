@@ -109,6 +109,10 @@ static const char *why_not_peers(const tr_run *run) {
     if (!peers) {
         return "only GPUs exchange so";
     }
+    if (!tr__comm_looks_beside(run->comm)) {
+        return "the ranks exchange by functions of the program's, as those of torchrun "
+               "do, and none of these would tell that another rank has ended";
+    }
     return run->sharers > 1 ? "several ranks are on one GPU" : peers->missing();
 }
 

@@ -1,8 +1,9 @@
 // Run on W ranks: training on the CUDA backend, each rank on a device of the host's
 // memory and threads. As on the CPU at the same cut, whatever the stage, the wave and
 // the pace of the streams; in reproducible mode bit for bit as one process on the
-// device ("bits"); "peers": where the devices exchange by themselves. Each step moves
-// the bytes that the plan says, and allocates nothing.
+// device ("bits"); "peers": where the devices exchange by themselves; "functions":
+// where ranks exchange by functions of this program's, and no device does so by itself.
+// Each step moves the bytes that the plan says, and allocates nothing.
 #include "base/memory.h"
 #include "cuda/device.h"
 #include "cuda/trained.h"
@@ -11,6 +12,7 @@
 #include "plan/flow/passes.h"
 
 #include <math.h>
+#include <mpi.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -301,6 +303,56 @@ static int run(const char *which) {
                                       : cmocka_run_group_tests(close, NULL, NULL);
 }
 
+// ---- by functions of the program's
+
+static tr_status exchange(void *user, int to, const void *out, size_t out_bytes,
+                          int from, void *in, size_t in_bytes, tr_error *err) {
+    MPI_Request under_way[2];
+    int count = 0;
+    (void)user, (void)err;
+    if (in_bytes > 0) {
+        MPI_Irecv(in, (int)in_bytes, MPI_BYTE, from, 0, MPI_COMM_WORLD,
+                  &under_way[count++]);
+    }
+    if (out_bytes > 0) {
+        MPI_Isend(out, (int)out_bytes, MPI_BYTE, to, 0, MPI_COMM_WORLD,
+                  &under_way[count++]);
+    }
+    MPI_Waitall(count, under_way, MPI_STATUSES_IGNORE);
+    return TR_OK;
+}
+
+static void abandon(void *user, const tr_error *error) {
+    (void)user;
+    fprintf(stderr, "%s\n", error->message);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static int by_functions(int *argc, char ***argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_on_the_cpu),
+        cmocka_unit_test_prestate(reproducible, "goldens/mlp"),
+    };
+    tr_comm_functions functions = TR_COMM_FUNCTIONS_INIT;
+    tr_error err = {0};
+    setenv("CMOCKA_TEST_ABORT", "1", 1); // the others would wait for this rank
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &functions.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &functions.ranks);
+    functions.exchange = exchange;
+    functions.abandon = abandon;
+    trial_ok(tr_comm_create_callback(&functions, &comm, &err), &err);
+    snprintf(own_device, sizeof own_device, "device=cuda:%d", functions.rank);
+    test_device_set_peers(true);
+    test_device_set_count(functions.ranks);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tr_comm_close(comm);
+    MPI_Finalize();
+    return failed;
+}
+
 int main(int argc, char **argv) {
-    return on_ranks(&comm, run, argc, argv);
+    return argc > 1 && strcmp(argv[1], "functions") == 0
+               ? by_functions(&argc, &argv)
+               : on_ranks(&comm, run, argc, argv);
 }
