@@ -27,6 +27,7 @@ static const struct {
     {{3, {2, 33, 80}}, 96, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, false, 1},
     {{2, {17, 48}}, 32, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 1e-3f},
     {{3, {1, 257, 300}}, 257, TR_WEIGHT_IN_OUT, TR_ACTIVATION_NONE, true, 1},
+    {{2, {229, 144}}, 208, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, true, 1}, // in parts
 };
 
 // Tensor cores of sm_90 cut what they add, 32 products at once, 13 bits below the
