@@ -32,7 +32,7 @@ static const struct {
 
 // Tensor cores of sm_90 cut what they add, 32 products at once, 13 bits below the
 // largest one: half of them lose some of that, and half of it on average.
-static const double device_tolerance = 32 / 4 * 0x1p-13;
+static const double device_tolerance = 0x1p-13 * 32 / 4;
 
 static tr_case_input input(tr_shape shape, float scale) {
     return (tr_case_input){.desc = {TR_F32, shape}, .scale = scale};
