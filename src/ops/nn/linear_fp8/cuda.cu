@@ -46,11 +46,13 @@ template <int THREADS> static __device__ uint32_t block_largest(uint32_t most) {
     return most;
 }
 
-// A thread asks for several vectors before it looks at the first.
+// A thread asks for several vectors before it looks at the first. From the end on: the
+// cache has what was written last, and then, for who rounds, what is read last here.
 template <class T> static __device__ void largest(const tr_cuda_fp8_largest_args &a) {
     enum { AT_ONCE = 4 };
     const T *x = (const T *)a.x;
     int64_t whole = tr_cuda_is_aligned(x) ? a.count / N : 0;
+    const T *last = x + (whole - 1) * N;
     int64_t threads = (int64_t)gridDim.x * blockDim.x;
     int64_t first = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, i = first;
     uint32_t most = 0;
@@ -58,7 +60,7 @@ template <class T> static __device__ void largest(const tr_cuda_fp8_largest_args
         tr_cuda_vector<N> v[AT_ONCE];
         TR_CUDA_UNROLL
         for (int n = 0; n < AT_ONCE; n++) {
-            v[n] = tr_cuda_load<N>(x + (i + n * threads) * N, true);
+            v[n] = tr_cuda_load<N>(last - (i + n * threads) * N, true);
         }
         TR_CUDA_UNROLL
         for (int n = 0; n < AT_ONCE; n++) {
@@ -66,7 +68,7 @@ template <class T> static __device__ void largest(const tr_cuda_fp8_largest_args
         }
     }
     for (; i < whole; i += threads) {
-        most = largest_of(tr_cuda_load<N>(x + i * N, true), most);
+        most = largest_of(tr_cuda_load<N>(last - i * N, true), most);
     }
     for (i = whole * N + first; i < a.count; i += threads) {
         most = larger(most, tr__f32_bits(tr_cuda_get(x[i])) & 0x7FFFFFFF);
