@@ -17,6 +17,7 @@
 #     gpt2, gpt2_torch    GPT-2 124M, and PyTorch compiled beside it (bench/gpu.sh)
 #     kernels_xl, xl, xl_torch           the same of GPT-2 1.5B
 #     kernels_llama, llama, llama_torch  the same of Llama 7B, with fp8 and offload
+#     lora, lora_torch       adapters of Llama 7B, and PEFT's
 #     cuts, offload          cuts of a batch; the optimizer on the host
 #     memcheck     compute-sanitizer on what has failed, else on some small ops
 #
@@ -30,8 +31,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 self=bench/first_contact.sh
 stages="open conformance tests machine steps kernels attention gpt2 gpt2_torch kernels_xl xl xl_torch \
-kernels_llama llama llama_torch cuts offload memcheck"
-parts="gpt2 gpt2_torch xl xl_torch llama llama_torch cuts offload"
+kernels_llama llama llama_torch lora lora_torch cuts offload memcheck"
+parts="gpt2 gpt2_torch xl xl_torch llama llama_torch lora lora_torch cuts offload"
 logs=${TRANCHE_CONTACT_LOGS:-build/contact}
 limit=${TRANCHE_CONTACT_SECONDS:-540}
 tests=build/tests/gpu-
@@ -85,17 +86,33 @@ stage_open() {
     build/tranche doctor
 }
 
+# compile SCRIPT OPTION...: one step of a peer, with each attention
+compile() {
+    script=$1
+    shift
+    for attention in cudnn flash; do
+        run_peer "$script" "$@" --device "$peer_device" --bf16 --steps 1 --accumulation 1 \
+            --layers "$layers" --context "$context" --attention "$attention" \
+            --compile default
+    done
+}
+
+compile_gpt2() { # M
+    compile torch_gpt2.py --width "$width" --heads "$heads" --micro-batch "$1" \
+        --vocabulary $(((vocabulary + 63) / 64 * 64))
+}
+
 # PyTorch's compiler, into a cache that later stages find, while ops are tried.
 compile_peers() {
     (
         models
+        [ -n "$peer" ] || exit 0
         gpt2_sizes 12 768 12
-        for attention in cudnn flash; do
-            [ -z "$peer" ] || run_peer torch_gpt2.py --device "$peer_device" --bf16 --steps 1 \
-                --layers "$layers" --width "$width" --heads "$heads" --context "$context" \
-                --vocabulary $(((vocabulary + 63) / 64 * 64)) --micro-batch 16 \
-                --accumulation 1 --attention "$attention" --compile default
-        done
+        compile_gpt2 16
+        gpt2_sizes 48 1600 25
+        compile_gpt2 8
+        llama_sizes
+        compile torch_llama.py --size 7b --micro-batch 1
     ) >"$logs/compile.log" 2>&1
 }
 
@@ -119,11 +136,9 @@ all_tests() {
 }
 
 stage_tests() {
-    result=0
-    for test in ${TRANCHE_CONTACT_TESTS:-$(all_tests)}; do
-        one test "$test" "$test_seconds" "$tests$test" || result=1
-    done
-    return "$result"
+    # shellcheck disable=SC2086 # words
+    printf '%s\n' ${TRANCHE_CONTACT_TESTS:-$(all_tests)} |
+        xargs -P 4 -I '{}' sh "$self" --test '{}'
 }
 
 stage_machine() {
@@ -278,6 +293,10 @@ export TORCHINDUCTOR_CACHE_DIR="${TORCHINDUCTOR_CACHE_DIR:-$PWD/build/torch-cach
 case ${1:-} in
 --op)
     one op "$2" "$op_seconds" "${tests}conformance" "$2"
+    exit
+    ;;
+--test)
+    one test "$2" "$test_seconds" "$tests$2"
     exit
     ;;
 --stage)

@@ -3,8 +3,8 @@
 # (MFU) and the memory that the GPU has in use at the most, with PyTorch's torch.compile
 # beside it, by flash and by cuDNN's attention, of which the faster row counts.
 #
-#     bench/gpu.sh [gpt2] [gpt2_torch] [xl] [xl_torch] [llama] [llama_torch] [offload]
-#                  [cuts]                                            (default: all)
+#     bench/gpu.sh [gpt2] [gpt2_torch] [xl] [xl_torch] [llama] [llama_torch] [lora]
+#                  [lora_torch] [offload] [cuts]                     (default: all)
 #
 #     TRANCHE_BENCH_FIGURES    a file that keeps rates, so that the last table is of all
 #                              calls that name it
@@ -163,6 +163,28 @@ part_llama_torch() {
         --context "$context" --micro-batch 1 --accumulation 8
 }
 
+# A folder of weights, of which adapters are beside; PyTorch makes it.
+part_lora() {
+    llama_sizes
+    if [ -z "$peer" ] || ! run_peer torch_llama.py --size 7b --layers "$layers" \
+        --device "$peer_device" --save "$work/base"; then
+        row "Llama 7B, LoRA of rank 16" "no peer" "" "" ""
+        return
+    fi
+    llama lora
+    set -- --set "model=\"$work/base\"" \
+        --set 'adapter={"r": 16, "lora_alpha": 32, "target_modules": "all-linear"}'
+    tranche lora "Llama 7B, LoRA of rank 16" "$@"
+    cp "$work/lora.json" "$work/qlora.json"
+    tranche qlora "the same on weights in NF4" "$@" --set quantization.base=nf4
+}
+
+part_lora_torch() {
+    llama_sizes
+    torch lora_torch "PyTorch and PEFT, compiled" torch_llama.py --size 7b --lora 16 \
+        --layers "$layers" --context "$context" --micro-batch 1 --accumulation 8
+}
+
 part_offload() {
     gpt2_sizes 48 1600 25
     gpt2 resident 128 8
@@ -178,9 +200,14 @@ part_cuts() {
     tranche whole "GPT-2 124M, one micro-batch of 16"
     gpt2 parts 16 2 16
     tranche parts "eight micro-batches of 2"
+    gpt2_sizes 48 1600 25
+    gpt2 xl_whole 64 8
+    tranche xl_whole "GPT-2 1.5B, 8 x $context, g = 8"
+    gpt2 xl_parts 64 4
+    tranche xl_parts "4 x $context, g = 16"
 }
 
-parts="gpt2 gpt2_torch xl xl_torch llama llama_torch offload cuts"
+parts="gpt2 gpt2_torch xl xl_torch llama llama_torch lora lora_torch offload cuts"
 gpu_machine
 # shellcheck disable=SC2086 # words
 [ $# -gt 0 ] || set -- $parts
@@ -200,5 +227,8 @@ ratio "GPT-2 1.5B over PyTorch, compiled" 1.15 ">=" xl.rate/xl_torch.rate
 ratio "Llama 7B over PyTorch, compiled" 1.1 ">=" llama.rate/llama_torch.rate
 ratio "Llama 7B, fp8 over bf16" 1.3 ">=" llama_fp8.rate/llama.rate
 ratio "Llama 7B, gradients and optimizer on the host" 0.9 ">=" llama_away.rate/llama.rate
+ratio "Llama 7B with LoRA over PyTorch and PEFT, compiled" 1.1 ">=" lora.rate/lora_torch.rate
+ratio "the same on weights in NF4" 1 ">=" qlora.rate/lora_torch.rate
 ratio "optimizer on the host over all on the device" 0.95 ">=" away.rate/resident.rate
-ratio "eight micro-batches of 2 over one of 16" 0.97 ">=" parts.rate/whole.rate
+ratio "GPT-2 124M, eight micro-batches of 2 over one of 16" 0.75 ">=" parts.rate/whole.rate
+ratio "GPT-2 1.5B, micro-batches of 4 over those of 8" 0.97 ">=" xl_parts.rate/xl_whole.rate

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # gpu_models.sh: the GPU that bench/gpu.sh and bench/first_contact.sh measure, and the
-# models that they train there. Read with "." behind common.sh.
+# models that they train there. The planner chooses what is recomputed, so that memory
+# which is there is used. Read with "." behind common.sh.
 #
 #     TRANCHE_BENCH_PEAK     the GPU's dense bf16 operations a second (else by its name)
 #     TRANCHE_BENCH_BYTES    bytes of its memory a second (else by its name)
@@ -88,7 +89,7 @@ gpt2() {
            "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
  "data": {"format": "bytes", "train": ["$text"]}, "out": "$work/$1",
  "steps": ${4:-$steps}, "train_batch_size": $2, "train_micro_batch_size_per_gpu": $3,
- "bf16": {"enabled": true}, "device": "$device",
+ "bf16": {"enabled": true}, "device": "$device", "execution": {"recompute": "auto"},
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}
 END
 }
@@ -110,6 +111,7 @@ llama() { # NAME
  "data": {"format": "bytes", "train": ["$text"], "max_length": $context},
  "out": "$work/$1", "steps": $steps, "train_batch_size": 8,
  "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "device": "$device",
+ "execution": {"recompute": "auto"},
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-5, "weight_decay": 0.1}}}
 END
 }

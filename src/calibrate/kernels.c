@@ -254,17 +254,18 @@ static void fit(const tr_op_sums *small, const tr_op_sums *large, double *rate,
     }
 }
 
-// Of all ops whose names begin so, but not like `except`. 0: none was measured.
+// Of all ops whose names begin so, but not like `except`, at large sizes. 0: none was
+// measured.
 static double rate_of(const tr_measuring *m, const char *begin, const char *except) {
     double flops = 0, seconds = 0;
-    int size = m->plan_count - 1;
     for (int i = 0; i < TR_RATED_OPS; i++) {
-        const tr_op_sums *sums = &m->sums[size][i];
+        const tr_op_sums *sums = &m->sums[0][i];
         const char *name = tr__rated_op_name((tr_rated_op)i);
         bool is = strncmp(name, begin, strlen(begin)) == 0;
-        if (is && !(except && strncmp(name, except, strlen(except)) == 0)) {
+        if (is && !(except && strncmp(name, except, strlen(except)) == 0) &&
+            m->machine->op_flops[i] > 0) {
             flops += sums->flops;
-            seconds += sums->seconds;
+            seconds += sums->flops / m->machine->op_flops[i];
         }
     }
     return seconds > 0 ? flops / seconds : 0;
@@ -284,7 +285,6 @@ static void conclude_products(const tr_measuring *m) {
 static void conclude(tr_measuring *m) {
     tr_machine *machine = m->machine;
     int last = m->plan_count - 1;
-    conclude_products(m);
     for (int i = 0; i < TR_RATED_OPS; i++) {
         const tr_op_sums *small = &m->sums[0][i];
         double rate, more;
@@ -294,6 +294,7 @@ static void conclude(tr_measuring *m) {
             machine->op_launch[i] = more;
         }
     }
+    conclude_products(m);
 }
 
 // ---- all of them

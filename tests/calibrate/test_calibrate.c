@@ -8,6 +8,7 @@
 #include "plan/models.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,6 +104,20 @@ static int remove_folder(void **state) {
 
 // ---- what is measured
 
+// What utilisation is measured by is what products of large sizes reach, whatever
+// sizes were measured: a mean of their rates.
+static void assert_mean_of_products(const tr_machine *machine) {
+    static const tr_rated_op products[] = {TR_RATED_linear,
+                                           TR_RATED_linear_backward_input,
+                                           TR_RATED_linear_backward_weight};
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        least = fmin(least, machine->op_flops[products[i]]);
+        most = fmax(most, machine->op_flops[products[i]]);
+    }
+    assert_true(machine->flops >= least * 0.999 && machine->flops <= most * 1.001);
+}
+
 // A plan of the model can be simulated on what was measured, offload and all.
 static void a_machine_is_measured(void **state) {
     tr_model *model = test_model_small_gpt2(0.1);
@@ -114,6 +129,7 @@ static void a_machine_is_measured(void **state) {
     assert_int_equal(machine->ranks_per_node, 1);
     assert_true(machine->flops > 1e6 && machine->memory_rate > 1e6);
     assert_true(machine->host_rate > 1e6 && machine->launch < 1);
+    assert_mean_of_products(machine);
     assert_true(machine->op_flops[TR_RATED_linear] > 1e3);
     assert_true(machine->op_launch[TR_RATED_linear] >= 0);
     assert_true(machine->op_flops[TR_RATED_attention_backward] > 1e3);

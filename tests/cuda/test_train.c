@@ -185,6 +185,7 @@ int main(void) {
            ALONE, 0),
         IN_ONE("mlp", "data_types.grad_accum_dtype=bf16"),
         IN_ONE("mlp", "execution.reproducible=true"),
+        IN_ONE("gpt2", "noise_scale.measure=true"),
         IN_ONE("llama", ""),
         IN_ONE("mistral-packed", ""),
         IN_ONE("qwen3", ""),

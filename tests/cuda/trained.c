@@ -23,6 +23,16 @@ void trained_free(trained *t) {
     snapshot_free(&t->end);
 }
 
+// Of two runs that measure it, or of none.
+static void assert_same_noise(const tr_step_result *a, const tr_step_result *b,
+                              const char *what) {
+    bool neither = isnan(a->noise_trace) && isnan(b->noise_trace);
+    if (!neither && !(fabs(b->noise_trace / a->noise_trace - 1) <= 1e-4)) {
+        fail_msg("%s, step %d: the noise's trace is %.9g for %.9g", what, (int)a->step,
+                 b->noise_trace, a->noise_trace);
+    }
+}
+
 void trained_assert_close(const trained *cpu, const trained *cuda, const char *what) {
     for (int s = 0; s < cpu->count; s++) {
         const tr_step_result *a = &cpu->steps[s], *b = &cuda->steps[s];
@@ -32,6 +42,7 @@ void trained_assert_close(const trained *cpu, const trained *cuda, const char *w
                      what, s + 1, b->loss, a->loss, b->grad_norm, a->grad_norm);
         }
         assert_true(a->targets == b->targets && a->accuracy == b->accuracy);
+        assert_same_noise(a, b, what);
     }
     snapshot_assert_close(&cpu->start, &cpu->end, &cuda->end, 1e-4, what);
 }

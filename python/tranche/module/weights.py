@@ -19,6 +19,8 @@ from tranche.module import deferred, memory
 from tranche.module.build import canonical
 from tranche.tensors import Array
 
+_PIECE = 1 << 20  # elements
+
 
 def _tensor(array: Array) -> Any:
     """An array as a tensor over its memory, which lives as long as the tensor. (That of
@@ -101,6 +103,18 @@ class Weights:
     def read(self, name: str) -> Any:
         return _tensor(self._tensors[name].read())
 
+    def _move(self, name: str, dtype: Any) -> Any:
+        """The values that the engine keeps whole; piece by piece they come here, and are
+        no longer there."""
+        lent = self._tensors[name].borrow()
+        there = _tensor(lent).flatten()
+        here = torch.empty(lent.shape, dtype=dtype)
+        for first in range(0, there.numel(), _PIECE):
+            piece = there[first : first + _PIECE]
+            here.view(-1)[first : first + _PIECE] = piece
+            memory.give_up(lent.address + 4 * first, 4 * piece.numel())
+        return here
+
     def _fill(
         self, module: Any, found: dict[str, Any], prefix: str, metadata: Any
     ) -> None:
@@ -144,12 +158,13 @@ class Weights:
         for name, parameter in self._own():
             if name in self._given_back:
                 continue
-            parameter.data = self.read(name).to(parameter.dtype)
             self._given_back.add(name)
+            parameter.data = torch.empty(0, dtype=parameter.dtype)  # no view of its own
             lives = self._lent.get(name, ())
             if lives and not any(life() is not None for life in lives):
-                lent = self._tensors[name].borrow()
-                memory.give_up(lent.address, parameter.numel() * 4)
+                parameter.data = self._move(name, parameter.dtype)
+            else:
+                parameter.data = self.read(name).to(parameter.dtype)
         for name in self._buffers:
             self._module.get_buffer(name).copy_(self.read(name))
         self._hook.remove()

@@ -34,6 +34,14 @@
 #define TR_CUDA_NO_UNROLL
 #endif
 
+// For large functions that are given a kernel's structure: where they were called, a
+// copy of it would be in local memory.
+#ifdef __CUDACC__
+#define TR_CUDA_INLINE static __device__ __forceinline__
+#else
+#define TR_CUDA_INLINE static inline
+#endif
+
 // threadIdx.x, read again: what follows from it then has no registers elsewhere.
 static __device__ inline int tr_cuda_thread() {
     int thread;

@@ -10,11 +10,14 @@
 // wave's micro-batches. So the first moment at which the accumulator holds the whole
 // gradient of some micro-batches is the end of the first wave, and the part that is
 // measured is that wave.
+#include "base/checked.h"
 #include "base/memory.h"
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
+#include "plan/flow/prepared.h"
 #include "plan/flow/roles.h"
+#include "plan/units/offsets.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
 // many operations as this for each byte read (at 30 operations in the time of a byte).
@@ -158,14 +161,24 @@ static void find_last(const tr_plan *plan, size_t *last) {
 }
 
 // Of gradients as a backward has made them, into one number of the statistics.
-static void add_squares(tr_step_maker *m, int64_t count, tr_location grads,
-                        tr_statistics_flag to) {
-    const tr_plan *plan = m->editor->plan;
-    tr_op_draft op =
-        tr__op_draft(plan, m->step.stream, &tr__op_sum_of_squares, NULL, 0);
+static tr_op_draft squares(const tr_plan *plan, tr_stream stream, int64_t count,
+                           tr_location grads, tr_statistics_flag to) {
+    tr_op_draft op = tr__op_draft(plan, stream, &tr__op_sum_of_squares, NULL, 0);
     tr__op_input(&op, tr__vector(TR_F32, count), grads);
     tr__op_adds(&op, 0, tr__vector(TR_F64, 1), tr__in_statistics(plan, to));
-    tr__make_op(m, &op);
+    return op;
+}
+
+// The working memory of sums of so many squares; -1: none.
+static int32_t work_of(tr_editor *editor, tr_stream stream, int64_t count) {
+    tr_op_draft op = squares(editor->plan, stream, count, (tr_location){-1, 0},
+                             TR_STATISTICS_SQUARES);
+    const tr_kernel *kernel = tr__prepared_kernel(&op.desc);
+    int64_t bytes =
+        kernel && kernel->workspace ? (int64_t)kernel->workspace(&op.desc, NULL) : 0;
+    return bytes > 0 ? tr__edit_value(editor, TR_LEDGER_workspace, TR_SPACE_DEVICE,
+                                      tr__round_up(bytes, TR_ALIGNMENT))
+                     : -1;
 }
 
 // Gradients that stay are in the flat's own sums.
@@ -176,9 +189,17 @@ static void measure_tied(tr_editor *editor, int flat) {
     tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm_tied},
                          .subject = TR_OF_FLAT,
                          .unit = flat};
-    tr_step_maker m = tr__make_launch(editor, step, -1);
-    add_squares(&m, of->count, (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
-    tr__make_end(&m);
+    tr_op_draft op = squares(editor->plan, step.stream, of->count,
+                             (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
+    tr__make_one(editor, step, work_of(editor, step.stream, of->count), &op);
+}
+
+static int64_t largest_gradient(const tr_unit_program *unit, int segment) {
+    int64_t most = 0, count;
+    for (size_t next = 0; tr__unit_gradient(unit, segment, &next, &count);) {
+        most = tr__max_i64(most, count);
+    }
+    return most;
 }
 
 // Of the unit's own flat buffer: one parameter after the other.
@@ -191,13 +212,15 @@ static void measure_own(tr_editor *editor, const tr_plan_step *backward,
                          .unit = backward->unit,
                          .segment = backward->segment,
                          .of_micro_batch = true};
-    tr_step_maker m = tr__make_launch(editor, step, -1);
+    int64_t most = largest_gradient(unit, backward->segment), count;
+    tr_step_maker m = tr__make_launch(editor, step, work_of(editor, step.stream, most));
     const tr_operand *operand;
-    int64_t count;
     for (size_t next = 0; (operand = tr__unit_gradient(unit, backward->segment, &next,
                                                        &count)) != NULL;) {
-        add_squares(&m, count, (tr_location){value, operand->offset},
-                    TR_STATISTICS_SQUARES);
+        tr_op_draft op =
+            squares(editor->plan, step.stream, count,
+                    (tr_location){value, operand->offset}, TR_STATISTICS_SQUARES);
+        tr__make_op(&m, &op);
     }
     tr__make_end(&m);
 }

@@ -173,6 +173,9 @@ tr_bytes tr__role_bytes(tr_proof *p, tr_operand_role slot, int64_t bytes,
                         tr_space space);
 // The step's working memory.
 void tr__role_work(tr_proof *p, int64_t bytes);
+// The same of its ops: as much as the kernel says that needs the most, in whole lines
+// of a cache.
+void tr__role_kernels(tr_proof *p);
 // Working memory in which pieces of sums of another type become f32; that through which
 // messages pass, between the ranks on these axes of the mesh: the step names them.
 void tr__role_convert(tr_proof *p);

@@ -63,6 +63,7 @@ void tr__rule_micro_norm(tr_proof *p) {
             p, (tr_bytes){buffer, at, at + param->count * (int64_t)sizeof(float)},
             &first);
     }
+    tr__role_kernels(p);
     tr__statistics_add(p, TR_STATISTICS_SQUARES,
                        tr__contribution(step->unit, step->segment, 0));
 }
@@ -83,6 +84,7 @@ void tr__rule_micro_norm_tied(tr_proof *p) {
     }
     tr_scope wave = {0, tr__min_i64(r->wave, r->accumulation_steps), -1};
     tr__gradient_own(p, flat, &kept, 0, count, wave);
+    tr__role_kernels(p);
     tr__statistics_add(p, TR_STATISTICS_TIED_SQUARES, tr__contribution(flat, 0, 0));
 }
 

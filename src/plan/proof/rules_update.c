@@ -352,18 +352,6 @@ void tr__rule_gather_directions(tr_proof *p) {
     tr__bytes_write(p, tr__kept_bytes(p, &to, 0, f->count), &to.means);
 }
 
-// Working memory of the op's kernel, as large as that says, in whole lines of a cache.
-static void work_on_matrices(tr_proof *p) {
-    const tr_op_launch *launch = &p->plan->launches[p->step->payload.op];
-    const tr_prepared_op *op = &p->plan->prepared[launch->op];
-    bool works = op->kernel && op->kernel->workspace;
-    int64_t bytes = works ? (int64_t)op->kernel->workspace(&op->desc, NULL) : 0;
-    bytes = tr__round_up(bytes, TR_ALIGNMENT);
-    bool host = p->plan->request.discrete && p->step->stream == TR_STREAM_HOST;
-    tr__bytes_work(p, tr__role_bytes(p, TR_OPERAND_TEMP, bytes,
-                                     host ? TR_SPACE_HOST : TR_SPACE_DEVICE));
-}
-
 // Gradients and states have gone into the directions: all elements of its matrices.
 void tr__rule_orthogonal(tr_proof *p) {
     if (!is_decided(p) || !changes_flat(p)) {
@@ -372,5 +360,5 @@ void tr__rule_orthogonal(tr_proof *p) {
     tr_kept from = directions_in(p, TR_OPERAND_DIRECTION, true);
     tr__bytes_read(p, tr__kept_bytes(p, &from, 0, from.count), &from.means);
     change_params(p);
-    work_on_matrices(p);
+    tr__role_kernels(p);
 }

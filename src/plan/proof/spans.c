@@ -6,6 +6,7 @@
 #include "ops/flat/accumulate/accumulate.h"
 #include "plan/flow/residency.h"
 #include "plan/flow/work.h"
+#include "plan/units/offsets.h"
 
 int32_t tr__role_buffer(const tr_proof *p, tr_operand_role role) {
     const tr_step_operand *operand = tr__step_find(p->plan, p->step, role);
@@ -46,6 +47,22 @@ void tr__role_convert(tr_proof *p) {
     bool host = p->plan->request.discrete && p->step->stream == TR_STREAM_HOST;
     int64_t bytes = accumulates ? TR_CONVERT_ELEMENTS * (int64_t)sizeof(float) : 0;
     tr__bytes_work(p, tr__role_bytes(p, TR_OPERAND_TEMP, bytes,
+                                     host ? TR_SPACE_HOST : TR_SPACE_DEVICE));
+}
+
+void tr__role_kernels(tr_proof *p) {
+    const tr_payload *payload = &p->step->payload;
+    bool host = p->plan->request.discrete && p->step->stream == TR_STREAM_HOST;
+    int64_t most = 0;
+    for (size_t i = 0; i < payload->op_count; i++) {
+        const tr_op_launch *launch = &p->plan->launches[payload->op + i];
+        const tr_prepared_op *op = &p->plan->prepared[launch->op];
+        bool works = op->kernel && op->kernel->workspace;
+        int64_t bytes = works ? (int64_t)op->kernel->workspace(&op->desc, NULL) : 0;
+        most = tr__max_i64(most, bytes);
+    }
+    most = tr__round_up(most, TR_ALIGNMENT);
+    tr__bytes_work(p, tr__role_bytes(p, TR_OPERAND_TEMP, most,
                                      host ? TR_SPACE_HOST : TR_SPACE_DEVICE));
 }
 

@@ -3,13 +3,19 @@
 
 #include "ops/flat/accumulate/cuda_gradients.h"
 
-// squares[b] = the sum of squares of run b of `block` elements of x [count]. A block of
-// TR_CUDA_THREADS has a run.
+// squares[b] = the sum of squares of run b of `block` elements of x [count]. `block` is
+// a multiple of four. A block of TR_CUDA_THREADS has a run.
 typedef struct tr_cuda_squares_args {
     tr_cuda_gradients x;
     int64_t count, block;
     double *squares;
-    int32_t add; // to squares
 } tr_cuda_squares_args;
+
+// *sum += the sum of squares [runs].
+typedef struct tr_cuda_squares_join_args {
+    const double *squares;
+    int64_t runs;
+    double *sum;
+} tr_cuda_squares_join_args;
 
 #endif

@@ -21,7 +21,8 @@ static const struct {
     {false, {2, {300, 40}}, 0, 0},       {true, {3, {2, 9, 264}}, 0.1f, 0},
     {false, {2, {40, 520}}, 0, 0},       {false, {2, {35, 776}}, 0, 0},
     {false, {2, {9, 2056}}, 0, 0},       {true, {3, {1, 3, 4104}}, 0, 0},
-    {false, {2, {3, 8200}}, 0, 0},
+    {false, {2, {3, 8200}}, 0, 0},       {true, {3, {2, 2, 1544}}, 0.1f, 0},
+    {false, {2, {3, 1032}}, 0, 0},
 };
 
 // Tolerances allow for f32 sums over hundreds of rows.

@@ -6,11 +6,13 @@
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_layer_norm[];
-extern tr_cuda_function tr__cuda_function_layer_norm;
+extern tr_cuda_function tr__cuda_function_layer_norm_narrow;
+extern tr_cuda_function tr__cuda_function_layer_norm_wide;
+extern tr_cuda_function tr__cuda_function_residual_norm_narrow;
+extern tr_cuda_function tr__cuda_function_residual_norm_wide;
 extern tr_cuda_function tr__cuda_function_layer_norm_rows_backward;
 extern tr_cuda_function tr__cuda_function_layer_norm_columns_backward;
 extern tr_cuda_function tr__cuda_function_layer_norm_both;
-extern tr_cuda_function tr__cuda_function_layer_norm_both_wide;
 
 static tr_cuda_norm norm_of(const tr_op_desc *desc) {
     const tr_layer_norm_attr *attr = (const void *)desc->attr;
@@ -19,13 +21,6 @@ static tr_cuda_norm norm_of(const tr_op_desc *desc) {
                           .width = tr__shape_width(shape),
                           .epsilon = attr->epsilon,
                           .real = (int32_t)desc->in[0].dtype};
-}
-
-static void launch_rows(const tr_launch *launch, const tr_cuda_norm *norm) {
-    int64_t blocks = tr__ceil_div(norm->rows, TR_CUDA_NORM_ROWS);
-    tr__cuda_launch(launch, &tr__cuda_function_layer_norm,
-                    tr__cuda_blocks(blocks, TR_CUDA_NORM_ROWS * TR_CUDA_LANES), norm,
-                    sizeof *norm);
 }
 
 static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -40,7 +35,8 @@ static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *la
     norm.add_y = launch->accumulate & 1;
     norm.add_mean = launch->accumulate >> 1 & 1;
     norm.add_rstd = launch->accumulate >> 2 & 1;
-    launch_rows(launch, &norm);
+    tr__cuda_norm_rows(launch, &tr__cuda_function_layer_norm_narrow,
+                       &tr__cuda_function_layer_norm_wide, &norm);
 }
 
 static void launch_residual(const tr_op_desc *desc, void *state,
@@ -66,7 +62,8 @@ static void launch_residual(const tr_op_desc *desc, void *state,
                                      .probability = attr->dropout.probability,
                                      .per_sample = x.per_sample,
                                      .first = x.first};
-    launch_rows(launch, &norm);
+    tr__cuda_norm_rows(launch, &tr__cuda_function_residual_norm_narrow,
+                       &tr__cuda_function_residual_norm_wide, &norm);
 }
 
 static void launch_columns(const tr_launch *launch, const tr_cuda_norm_backward *norm) {
@@ -146,8 +143,7 @@ static void launch_backward(const tr_op_desc *desc, void *state,
                                   .add_dweight = launch->accumulate >> 1 & 1,
                                   .add_dbias = launch->accumulate >> 2 & 1};
     if (is_one_reading(desc) && norm.dx && (norm.dweight || norm.dbias)) {
-        tr__cuda_norm_both(launch, &tr__cuda_function_layer_norm_both,
-                           &tr__cuda_function_layer_norm_both_wide, &norm,
+        tr__cuda_norm_both(launch, &tr__cuda_function_layer_norm_both, &norm,
                            launch->workspace);
         return;
     }

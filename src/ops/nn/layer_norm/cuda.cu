@@ -4,34 +4,11 @@
 #include "backend/cuda/vector.cuh"
 #include "ops/nn/dropout/cuda_element.cuh"
 #include "ops/nn/layer_norm/cuda_both.cuh"
+#include "ops/nn/layer_norm/cuda_rows.cuh"
 
 // Rows of a block; threads that sum a column.
 enum { LANES = TR_CUDA_LANES, ROWS = TR_CUDA_NORM_ROWS, DEEP = TR_CUDA_COLUMN_THREADS };
-
-// What is normalized: x, or the sum as it is kept.
-template <class T, int N>
-static __device__ tr_cuda_vector<N> summands(const tr_cuda_norm &n, int64_t i,
-                                             bool aligned) {
-    tr_cuda_vector<N> x = tr_cuda_load<N>((const T *)n.x + i, aligned);
-    if (!n.r) {
-        return x;
-    }
-    tr_cuda_vector<N> r = tr_cuda_load<N>((const T *)n.r + i, aligned);
-    TR_CUDA_UNROLL
-    for (int k = 0; k < N; k++) {
-        float multiplier = tr_cuda_multiplier(n.dropout, i + k);
-        x.e[k] = tr_cuda_round<T>(r.e[k] + x.e[k] * multiplier);
-    }
-    return x;
-}
-
-template <class T, int N>
-static __device__ void put(void *to, int64_t i, const tr_cuda_vector<N> &v, bool add,
-                           bool aligned) {
-    if (to) {
-        tr_cuda_store<N>((T *)to + i, v, add, aligned);
-    }
-}
+enum { NARROW_THREADS = ROWS * LANES, WIDE_THREADS = TR_CUDA_ROW_WARPS * LANES };
 
 static __device__ void put_one(float *to, int64_t i, float value, bool add) {
     if (to) {
@@ -39,61 +16,45 @@ static __device__ void put_one(float *to, int64_t i, float value, bool add) {
     }
 }
 
-static __device__ bool all_aligned(const tr_cuda_norm &n) {
-    return tr_cuda_is_aligned(n.r) && tr_cuda_is_aligned(n.x) &&
-           tr_cuda_is_aligned(n.weight) && tr_cuda_is_aligned(n.bias) &&
-           tr_cuda_is_aligned(n.sum) && tr_cuda_is_aligned(n.y);
+template <class T> static __device__ void narrow(const tr_cuda_norm &n) {
+    tr_cuda_norm_narrow<TR_CUDA_ROW_CENTRED, T>(n);
 }
 
-// A warp has a row.
-template <class T, int N> static __device__ void norm(const tr_cuda_norm &n) {
-    const T *weight = (const T *)n.weight, *bias = (const T *)n.bias;
-    int lane = threadIdx.x % LANES, begin = lane * N, step = LANES * N;
-    int64_t row = blockIdx.x * (int64_t)ROWS + threadIdx.x / LANES;
-    bool there = row < n.rows, aligned = all_aligned(n);
-    int64_t first = (there ? row : 0) * n.width;
-    float mean = 0, variance = 0;
-    for (int64_t c = begin; c < n.width; c += step) {
-        tr_cuda_vector<N> x = summands<T, N>(n, first + c, aligned);
-        TR_CUDA_UNROLL
-        for (int k = 0; k < N; k++) {
-            mean += x.e[k];
-        }
-    }
-    mean = tr_cuda_warp_sum(mean) / n.width;
-    for (int64_t c = begin; c < n.width; c += step) {
-        tr_cuda_vector<N> x = summands<T, N>(n, first + c, aligned);
-        TR_CUDA_UNROLL
-        for (int k = 0; k < N; k++) {
-            variance += (x.e[k] - mean) * (x.e[k] - mean);
-        }
-    }
-    float rstd = 1 / sqrtf(tr_cuda_warp_sum(variance) / n.width + n.epsilon);
-    for (int64_t c = begin; there && c < n.width; c += step) {
-        tr_cuda_vector<N> x = summands<T, N>(n, first + c, aligned), y;
-        tr_cuda_vector<N> w = tr_cuda_load<N>(weight + c, aligned);
-        tr_cuda_vector<N> b = tr_cuda_load<N>(bias + c, aligned);
-        TR_CUDA_UNROLL
-        for (int k = 0; k < N; k++) {
-            y.e[k] = (x.e[k] - mean) * rstd * w.e[k] + b.e[k];
-        }
-        put<T>(n.sum, first + c, x, n.add_sum, aligned);
-        put<T>(n.y, first + c, y, n.add_y, aligned);
-    }
-    if (there && lane == 0) {
-        put_one(n.mean, row, mean, n.add_mean);
-        put_one(n.rstd, row, rstd, n.add_rstd);
-    }
+template <class T> static __device__ void wide(const tr_cuda_norm &n) {
+    tr_cuda_norm_wide<TR_CUDA_ROW_CENTRED, T>(n);
 }
 
-template <class T> static __device__ void norm_rows(const tr_cuda_norm &n) {
-    TR_CUDA_BY_WIDTH(T, n.width, norm, n);
+template <class T> static __device__ void residual_narrow(const tr_cuda_norm &n) {
+    tr_cuda_norm_narrow<TR_CUDA_ROW_JOINED, T>(n);
 }
 
-extern "C" __global__ void tr_cuda_layer_norm(tr_cuda_norm n) {
-    TR_CUDA_BY_REAL(n.real, norm_rows, n);
+template <class T> static __device__ void residual_wide(const tr_cuda_norm &n) {
+    tr_cuda_norm_wide<TR_CUDA_ROW_JOINED, T>(n);
 }
-TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm);
+
+extern "C" __global__ void __launch_bounds__(NARROW_THREADS, 8)
+    tr_cuda_layer_norm_narrow(tr_cuda_norm n) {
+    TR_CUDA_BY_REAL(n.real, narrow, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_narrow);
+
+extern "C" __global__ void __launch_bounds__(WIDE_THREADS, 2)
+    tr_cuda_layer_norm_wide(tr_cuda_norm n) {
+    TR_CUDA_BY_REAL(n.real, wide, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_wide);
+
+extern "C" __global__ void __launch_bounds__(NARROW_THREADS, 5)
+    tr_cuda_residual_norm_narrow(tr_cuda_norm n) {
+    TR_CUDA_BY_REAL(n.real, residual_narrow, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_residual_norm_narrow);
+
+extern "C" __global__ void __launch_bounds__(WIDE_THREADS, 1)
+    tr_cuda_residual_norm_wide(tr_cuda_norm n) {
+    TR_CUDA_BY_REAL(n.real, residual_wide, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_residual_norm_wide);
 
 template <class T, int N>
 static __device__ void backward(const tr_cuda_norm_backward &n) {
@@ -180,34 +141,35 @@ tr_cuda_layer_norm_columns_backward(tr_cuda_norm_backward n) {
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_columns_backward);
 
-template <class T> static __device__ void both(const tr_cuda_norm_backward &n) {
+template <class T> TR_CUDA_INLINE void both(const tr_cuda_norm_backward &n) {
     tr_cuda_both<true, T>(n);
 }
 
-template <class T> static __device__ void both_wide(const tr_cuda_norm_backward &n) {
-    tr_cuda_both_wide<true, T>(n);
-}
-
-// Registers for two blocks at a time.
+// Registers for two blocks at a time, as for two there is shared memory.
 extern "C" __global__ void __launch_bounds__(TR_CUDA_THREADS, 2)
     tr_cuda_layer_norm_both(tr_cuda_norm_backward n) {
     TR_CUDA_BY_REAL(n.real, both, n);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_both);
 
-extern "C" __global__ void tr_cuda_layer_norm_both_wide(tr_cuda_norm_backward n) {
-    TR_CUDA_BY_REAL(n.real, both_wide, n);
-}
-TR_CUDA_KERNEL_MEETS(tr_cuda_layer_norm_both_wide);
-
 extern "C" __global__ void tr_cuda_norm_sums(tr_cuda_norm_parts a) {
+    enum { TURN = 8 };
     int64_t c = blockIdx.x * (int64_t)LANES + threadIdx.x;
     bool first = blockIdx.y == 0; // an index would have the structure copied
     const float *from = first ? a.from[0] : a.from[1];
     float *sums = first ? a.sums[0] : a.sums[1], sum = 0;
     for (int64_t part = threadIdx.y; sums && c < a.width && part < a.parts;
-         part += DEEP) {
-        sum += from[part * a.width + c];
+         part += TURN * DEEP) {
+        float some[TURN]; // all of them on their way together
+        TR_CUDA_UNROLL
+        for (int k = 0; k < TURN; k++) {
+            int64_t at = part + k * DEEP;
+            some[k] = at < a.parts ? from[at * a.width + c] : 0;
+        }
+        TR_CUDA_UNROLL
+        for (int k = 0; k < TURN; k++) {
+            sum += some[k];
+        }
     }
     sum = tr_cuda_column_sum(sum);
     if (sums && threadIdx.y == 0 && c < a.width) {

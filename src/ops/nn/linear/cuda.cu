@@ -53,11 +53,23 @@ static __device__ void column_sums(const tr_cuda_column_sums_args &a) {
     int64_t end = first + a.part < a.rows ? first + a.part : a.rows;
     bool aligned = tr_cuda_is_aligned(x) && a.pitch % N == 0;
     tr_cuda_vector<N> sum = {};
-    for (int64_t row = first + threadIdx.y; c < a.width && row < end; row += DEEP) {
-        tr_cuda_vector<N> v = tr_cuda_load<N>(x + row * a.pitch + c, aligned);
+    // Rows that are loaded before the first is added: else too few bytes are under way.
+    enum { ROWS = 4 };
+    for (int64_t row = first + threadIdx.y; c < a.width && row < end;
+         row += ROWS * DEEP) {
+        tr_cuda_vector<N> v[ROWS] = {};
         TR_CUDA_UNROLL
-        for (int k = 0; k < N; k++) {
-            sum.e[k] += v.e[k];
+        for (int r = 0; r < ROWS; r++) {
+            if (row + r * DEEP < end) {
+                v[r] = tr_cuda_load<N>(x + (row + r * DEEP) * a.pitch + c, aligned);
+            }
+        }
+        TR_CUDA_UNROLL
+        for (int r = 0; r < ROWS; r++) {
+            TR_CUDA_UNROLL
+            for (int k = 0; k < N; k++) {
+                sum.e[k] += v[r].e[k];
+            }
         }
     }
     float all = tr_cuda_columns_sum<N>(sum.e);

@@ -12,7 +12,6 @@ extern tr_cuda_function tr__cuda_function_rms_norm;
 extern tr_cuda_function tr__cuda_function_rms_norm_backward;
 extern tr_cuda_function tr__cuda_function_rms_norm_weight;
 extern tr_cuda_function tr__cuda_function_rms_norm_both;
-extern tr_cuda_function tr__cuda_function_rms_norm_both_wide;
 
 enum { PARTS_MOST = 64, PART_LEAST = 64 };
 
@@ -107,8 +106,8 @@ static void launch_both(const tr_op_desc *desc, const tr_launch *launch,
                                         .dweight = launch->out[1],
                                         .add_dx = launch->accumulate & 1,
                                         .add_dweight = launch->accumulate >> 1 & 1};
-    tr__cuda_norm_both(launch, &tr__cuda_function_rms_norm_both,
-                       &tr__cuda_function_rms_norm_both_wide, &norm, launch->workspace);
+    tr__cuda_norm_both(launch, &tr__cuda_function_rms_norm_both, &norm,
+                       launch->workspace);
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,

@@ -179,22 +179,13 @@ extern "C" __global__ void tr_cuda_rms_norm_weight(tr_cuda_rms_norm_backward_arg
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_weight);
 
-template <class T> static __device__ void both(const tr_cuda_norm_backward &n) {
+template <class T> TR_CUDA_INLINE void both(const tr_cuda_norm_backward &n) {
     tr_cuda_both<false, T>(n);
 }
 
-template <class T> static __device__ void both_wide(const tr_cuda_norm_backward &n) {
-    tr_cuda_both_wide<false, T>(n);
-}
-
-// Registers for two blocks at a time.
+// Registers for two blocks at a time, as for two there is shared memory.
 extern "C" __global__ void __launch_bounds__(TR_CUDA_THREADS, 2)
     tr_cuda_rms_norm_both(tr_cuda_norm_backward n) {
     TR_CUDA_BY_REAL(n.real, both, n);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_both);
-
-extern "C" __global__ void tr_cuda_rms_norm_both_wide(tr_cuda_norm_backward n) {
-    TR_CUDA_BY_REAL(n.real, both_wide, n);
-}
-TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_both_wide);

@@ -1,17 +1,19 @@
 #include "ops/nn/silu/cuda.h"
 
+#include "backend/cuda/math.cuh"
 #include "backend/cuda/vector.cuh"
 
 template <class T> static __device__ void forward(const tr_cuda_silu_args &a) {
     tr_cuda_map((T *)a.y, a.add, a.count,
-                [](int64_t, float x) { return x / (1 + expf(-x)); }, (const T *)a.x);
+                [](int64_t, float x) { return x * tr_cuda_logistic<T>(x); },
+                (const T *)a.x);
 }
 
 template <class T>
 static __device__ void backward(const tr_cuda_silu_backward_args &a) {
     tr_cuda_map((T *)a.dx, a.add, a.count,
                 [](int64_t, float dy, float x) {
-                    float s = 1 / (1 + expf(-x));
+                    float s = tr_cuda_logistic<T>(x);
                     return dy * (s + x * s * (1 - s));
                 },
                 (const T *)a.dy, (const T *)a.x);
