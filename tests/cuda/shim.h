@@ -101,6 +101,16 @@ static inline int __popc(uint32_t bits) {
     return __builtin_popcount(bits);
 }
 
+// Four bytes of both words together, each by a digit of 4 bits.
+static inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t digits) {
+    uint64_t both = (uint64_t)high << 32 | low;
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++) {
+        word |= (uint32_t)(both >> (digits >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+    }
+    return word;
+}
+
 static inline uint4 tr_cuda_load16(const void *from) {
     uint4 words;
     shim::must_align(from, sizeof words);

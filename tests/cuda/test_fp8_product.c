@@ -218,8 +218,7 @@ static void kinds_are_right(void **state) {
     assert_int_equal(failed, 0);
 }
 
-// What made the library refuse all products of a first run: why a scale has a place of
-// its own.
+// Why a scale has a place of its own.
 static void scales_begin_at_16_bytes(void **state) {
     const tr_cuda_driver *driver = tr__cuda_driver();
     operands o = open_operands(&kinds[0]);

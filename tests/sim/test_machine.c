@@ -219,8 +219,7 @@ static void test_fp8(void **state) {
     tr_model_destroy(model);
 }
 
-// On a GPU the scale of what passes is cleared, found and used by launches of their
-// own.
+// On a GPU the scale of what passes is found and used by launches of their own.
 static void test_launches(void **state) {
     (void)state;
     tr_model *model = test_model_wide_gpt2();
@@ -240,7 +239,7 @@ static void test_launches(void **state) {
     for (size_t i = 0; i < program->count; i++) {
         const tr_instruction *at = &program->instructions[i];
         bool product = strcmp(at->kernel->name, "linear_fp8.cuda") == 0;
-        assert_near(tr__kernel_seconds(&one, at), product ? 1 + 3 : 1, 1e-9);
+        assert_near(tr__kernel_seconds(&one, at), product ? 1 + 2 : 1, 1e-9);
         products += product;
     }
     assert_true(products > 0);

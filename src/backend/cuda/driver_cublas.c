@@ -198,10 +198,10 @@ typedef struct choice {
 
 // Of pointers, what buffers of a plan have wherever they lie: with more, the place of a
 // buffer would decide which algorithm computes it, and so its bits.
-enum { CHOICES = 1024, ALIGNED_MOST = 64 };
+enum { CHOICES = 1024, NEAR = 32, ALIGNED_MOST = 64 };
 
-// By the hash of their keys. Only the thread that puts work into the compute queue
-// asks.
+// From where the hash of their keys says on, so near that few are compared. Only the
+// thread that puts work into the compute queue asks.
 static choice choices[CHOICES];
 static const cublasLtMatmulAlgo_t *last; // that was used; NULL: none since it was said
 
@@ -283,12 +283,29 @@ static cublasStatus_t choose(const described *of, choice *to) {
     return status;
 }
 
+static bool is_of(const choice *c, const key *of) {
+    return c->made && memcmp(&c->of, of, sizeof *of) == 0;
+}
+
+// The choice of a product, or a free place near; where there is none, another's, which
+// will be asked for again.
+static choice *find(const key *of) {
+    uint64_t first = tr__hash(of, sizeof *of);
+    for (uint64_t i = first; i < first + NEAR; i++) {
+        choice *c = &choices[i % CHOICES];
+        if (!c->made || is_of(c, of)) {
+            return c;
+        }
+    }
+    return &choices[first % CHOICES];
+}
+
 static cublasStatus_t choice_of(const tr_cuda_product *p, described *of,
                                 const cublasLtMatmulAlgo_t **out) {
     key mine = key_of(p);
-    choice *known = &choices[tr__hash(&mine, sizeof mine) % CHOICES];
+    choice *known = find(&mine);
     *out = &known->algorithm;
-    if (known->made && memcmp(&known->of, &mine, sizeof mine) == 0) {
+    if (is_of(known, &mine)) {
         return known->status;
     }
     known->of = mine;

@@ -193,8 +193,9 @@ static bool is_whole(const layout *l) {
 }
 
 // Of 8 bits there are "TN" products alone on sm_89 and sm_90. From 12.9 on the library
-// has none whose scale is not at a multiple of 16 bytes (found on an H200 with 13.0;
-// PyTorch, pull request 159957, has NVIDIA's word for scales of rows).
+// has none whose scale is not at a multiple of 16 bytes (PyTorch, pull request 159957,
+// has NVIDIA's word for scales of rows; an H200 with 13.1 took products beside scales
+// at 256 bytes, and not beside ones at 4).
 static bool fp8_fits(const product *p, const layout *a, const layout *b,
                      const layout *c, const uint32_t aligned[4]) {
     bool pointers =

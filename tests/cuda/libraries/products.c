@@ -228,6 +228,20 @@ static void places_choose_nothing(void **state) {
     assert_int_equal(lt_look()->asked, asked + 1);
 }
 
+// A model has some hundred products, and each is asked for once.
+static void many_products_are_asked_for_once(void **state) {
+    enum { PRODUCTS = 300 };
+    tr_cuda_product p = product_of(TR_BF16, TR_BF16, 0);
+    (void)state;
+    p.m = p.n = p.k = 1;
+    int asked = lt_look()->asked;
+    for (int i = 0; i < 2 * PRODUCTS; i++) {
+        p.c_row = 100 + i % PRODUCTS;
+        assert_int_equal(tr__cublas_multiply(&p, NULL), 0);
+    }
+    assert_int_equal(lt_look()->asked, asked + PRODUCTS);
+}
+
 // Scales go with their factors.
 static void products_of_8_bits(void **state) {
     static const TR_ALIGNAS(16) float scales[] = {0.5f, 4, 0, 0, 4};
@@ -329,6 +343,7 @@ int main(void) {
         cmocka_unit_test(biases_choose_by_alignment_alone),
         cmocka_unit_test(parts_of_sums_stay_f32),
         cmocka_unit_test(places_choose_nothing),
+        cmocka_unit_test(many_products_are_asked_for_once),
         cmocka_unit_test(products_of_8_bits),
         cmocka_unit_test(products_tell_their_algorithm),
         cmocka_unit_test(a_workspace_begins_at_256_bytes),

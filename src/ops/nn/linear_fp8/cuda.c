@@ -11,18 +11,15 @@
 extern const tr_cuda_kernels tr__cuda_kernels_linear_fp8[];
 extern tr_cuda_function tr__cuda_function_fp8_largest, tr__cuda_function_fp8_round;
 
-enum {
-    WHOLE = 16,           // rows of codes are multiples of that many bytes
-    LARGEST_BLOCKS = 512, // of the search for the largest value
-};
+enum { WHOLE = 16 }; // rows of codes are multiples of that many bytes
 
-// What lies before the codes of a factor, TR_FP8_ALIGNMENT bytes. cuBLASLt takes no
-// scale whose address is not a multiple of 16.
+// What lies before the codes of a factor. cuBLASLt takes no scale whose address is not
+// a multiple of 16.
 typedef struct scale {
-    _Alignas(TR_CUDA_SCALE_ALIGNMENT) uint32_t largest;
-    _Alignas(TR_CUDA_SCALE_ALIGNMENT) float back;
+    _Alignas(TR_FP8_ALIGNMENT) float back;
+    _Alignas(TR_FP8_ALIGNMENT) uint32_t largest[TR_CUDA_FP8_PARTS];
 } scale;
-_Static_assert(sizeof(scale) <= TR_FP8_ALIGNMENT, "a scale has room before its codes");
+_Static_assert(TR_FP8_ALIGNMENT % TR_CUDA_SCALE_ALIGNMENT == 0, "of each scale");
 
 static bool is_output(const tr_op_desc *desc) {
     return desc->op == &tr__op_linear_fp8;
@@ -69,8 +66,8 @@ static codes codes_of(const tr_op_desc *desc, int factor) {
 // Bytes of a factor's codes, with its scale before them.
 static size_t factor_bytes(const tr_op_desc *desc, int factor) {
     codes c = codes_of(desc, factor);
-    return (size_t)(TR_FP8_ALIGNMENT + tr__round_up(c.bytes, TR_FP8_ALIGNMENT) +
-                    tr__round_up(c.bytes_across, TR_FP8_ALIGNMENT));
+    return sizeof(scale) + (size_t)(tr__round_up(c.bytes, TR_FP8_ALIGNMENT) +
+                                    tr__round_up(c.bytes_across, TR_FP8_ALIGNMENT));
 }
 
 // Those that the op itself makes into its workspace.
@@ -108,7 +105,7 @@ static scale *scale_at(const tr_op_desc *desc, const tr_launch *launch, int fact
 
 static uint8_t *codes_along(const tr_op_desc *desc, const tr_launch *launch,
                             int factor) {
-    return (uint8_t *)scale_at(desc, launch, factor) + TR_FP8_ALIGNMENT;
+    return (uint8_t *)(scale_at(desc, launch, factor) + 1);
 }
 
 static uint8_t *codes_across(const tr_op_desc *desc, const tr_launch *launch,
@@ -117,19 +114,22 @@ static uint8_t *codes_across(const tr_op_desc *desc, const tr_launch *launch,
     return codes_along(desc, launch, factor) + tr__round_up(c.bytes, TR_FP8_ALIGNMENT);
 }
 
+// The blocks that search a factor; each reads 8 vectors a thread or more, if there are.
+static int64_t parts_of(const tr_op_desc *desc, int factor) {
+    const int64_t least = 8 * TR_CUDA_VECTOR * TR_CUDA_FP8_SEARCHING;
+    int64_t parts = tr__ceil_div(tr__fp8_factor_count(desc, factor), least);
+    return tr__min_i64(parts, TR_CUDA_FP8_PARTS);
+}
+
 static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int factor) {
-    scale *s = scale_at(desc, launch, factor);
     tr_cuda_fp8_largest_args args = {.x = launch->in[factor],
                                      .count =
                                          tr__fp8_factor_there(desc, factor, launch),
-                                     .largest = &s->largest,
+                                     .parts = scale_at(desc, launch, factor)->largest,
                                      .real = (int32_t)desc->in[factor].dtype};
-    int64_t blocks = tr__ceil_div(args.count, TR_CUDA_THREADS);
-    tr__cuda_clear(launch, s, sizeof *s);
-    tr__cuda_launch(
-        launch, &tr__cuda_function_fp8_largest,
-        tr__cuda_blocks(tr__min_i64(blocks, LARGEST_BLOCKS), TR_CUDA_THREADS), &args,
-        sizeof args);
+    tr__cuda_launch(launch, &tr__cuda_function_fp8_largest,
+                    tr__cuda_blocks(parts_of(desc, factor), TR_CUDA_FP8_SEARCHING),
+                    &args, sizeof args);
 }
 
 static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int factor) {
@@ -139,7 +139,8 @@ static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int fa
         .x = launch->in[factor],
         .rows = c.rows,
         .width = c.width,
-        .largest = &s->largest,
+        .parts = s->largest,
+        .part_count = (int32_t)parts_of(desc, factor),
         .to = c.bytes ? codes_along(desc, launch, factor) : NULL,
         .across = c.bytes_across ? codes_across(desc, launch, factor) : NULL,
         .to_row = c.row,
@@ -150,9 +151,9 @@ static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int fa
     int64_t rows = args.across ? c.row_across : c.rows;
     int64_t columns = args.to ? c.row : c.width;
     tr_cuda_grid grid = {
-        .blocks = {tr__ceil_div(columns, TR_CUDA_FP8_TILE),
-                   tr__ceil_div(rows, TR_CUDA_FP8_TILE), 1},
-        .threads = {TR_CUDA_LANES, TR_CUDA_COLUMN_THREADS, 1},
+        .blocks = {tr__ceil_div(columns, TR_CUDA_FP8_COLUMNS),
+                   tr__ceil_div(rows, TR_CUDA_FP8_ROWS), 1},
+        .threads = {TR_CUDA_THREADS, 1, 1},
     };
     tr__cuda_launch(launch, &tr__cuda_function_fp8_round, grid, &args, sizeof args);
 }
@@ -243,8 +244,7 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
 }
 
 // Each factor is read twice, and its codes are written, before the product begins; of
-// what is kept, only once, and of what another op has left, not at all. Its scale is
-// cleared before: three launches.
+// what is kept, only once, and of what another op has left, not at all: two launches.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     if (is_output(desc)) {
         tr__linear_output_cost(desc, out);
@@ -259,7 +259,7 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
             2 * (double)tr_tensor_bytes(desc->in[i]) +
             (double)(c.bytes + c.bytes_across);
     }
-    out->launches = 3 * (tr__fp8_factors_passing(desc) - desc->finds);
+    out->launches = 2 * (tr__fp8_factors_passing(desc) - desc->finds);
 }
 
 // Codes of dy are the same for the gradients of x and of the weight.

@@ -4,40 +4,78 @@
 #include "base/fp8.h"
 
 enum {
-    TILE = TR_CUDA_FP8_TILE,
-    LINE = TILE + 4, // bytes from one line of a tile to the next, in other banks
-    CHUNK = 16,      // bytes that a thread writes
+    N = TR_CUDA_VECTOR,
+    ROWS = TR_CUDA_FP8_ROWS,
+    COLUMNS = TR_CUDA_FP8_COLUMNS,
+    DEEP = 4,               // rows of x that a thread has
+    WIDE = COLUMNS / N,     // threads beside each other
+    LINE = ROWS / DEEP + 1, // words from a column of a tile to the next
+    CHUNK = 16 / DEEP,      // words that a thread writes at once
+    CHUNKS = ROWS / DEEP / CHUNK,
 };
+static_assert(ROWS / DEEP * WIDE == TR_CUDA_THREADS, "a block has a tile");
 
 static __device__ uint32_t larger(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-static __device__ uint32_t size_bits(float x) {
-    return tr__f32_bits(x) & 0x7FFFFFFF;
+static __device__ uint32_t largest_of(const tr_cuda_vector<N> &v, uint32_t most) {
+    TR_CUDA_UNROLL
+    for (int k = 0; k < N; k++) {
+        most = larger(most, tr__f32_bits(v.e[k]) & 0x7FFFFFFF);
+    }
+    return most;
 }
 
-// Integers, so the order of threads changes nothing.
-template <class T> static __device__ void largest(const tr_cuda_fp8_largest_args &a) {
-    enum { N = TR_CUDA_VECTOR };
-    const T *x = (const T *)a.x;
-    int64_t whole = tr_cuda_is_aligned(x) ? a.count / N : 0;
-    uint32_t most = 0;
-    TR_CUDA_LOOP(i, whole) {
-        tr_cuda_vector<N> v = tr_cuda_load<N>(x + i * N, true);
-        TR_CUDA_UNROLL
-        for (int k = 0; k < N; k++) {
-            most = larger(most, size_bits(v.e[k]));
-        }
-    }
-    TR_CUDA_LOOP(i, a.count - whole * N) {
-        most = larger(most, size_bits(tr_cuda_get(x[whole * N + i])));
-    }
+// Of what all threads of a block have, in all of them. Integers, so no order of them
+// changes anything.
+template <int THREADS> static __device__ uint32_t block_largest(uint32_t most) {
+    enum { WARPS = THREADS / TR_CUDA_LANES };
+    __shared__ uint32_t all[WARPS];
     for (int k = TR_CUDA_LANES / 2; k > 0; k /= 2) {
         most = larger(most, __shfl_xor_sync(TR_CUDA_WARP, most, k));
     }
     if (threadIdx.x % TR_CUDA_LANES == 0) {
-        atomicMax(a.largest, most);
+        all[threadIdx.x / TR_CUDA_LANES] = most;
+    }
+    __syncthreads();
+    TR_CUDA_UNROLL
+    for (int warp = 0; warp < WARPS; warp++) {
+        most = larger(most, all[warp]);
+    }
+    return most;
+}
+
+// A thread asks for several vectors before it looks at the first. From the end on: the
+// cache has what was written last, and then, for who rounds, what is read last here.
+template <class T> static __device__ void largest(const tr_cuda_fp8_largest_args &a) {
+    enum { AT_ONCE = 4 };
+    const T *x = (const T *)a.x;
+    int64_t whole = tr_cuda_is_aligned(x) ? a.count / N : 0;
+    const T *last = x + (whole - 1) * N;
+    int64_t threads = (int64_t)gridDim.x * blockDim.x;
+    int64_t first = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, i = first;
+    uint32_t most = 0;
+    for (; i + (AT_ONCE - 1) * threads < whole; i += AT_ONCE * threads) {
+        tr_cuda_vector<N> v[AT_ONCE];
+        TR_CUDA_UNROLL
+        for (int n = 0; n < AT_ONCE; n++) {
+            v[n] = tr_cuda_load<N>(last - (i + n * threads) * N, true);
+        }
+        TR_CUDA_UNROLL
+        for (int n = 0; n < AT_ONCE; n++) {
+            most = largest_of(v[n], most);
+        }
+    }
+    for (; i < whole; i += threads) {
+        most = largest_of(tr_cuda_load<N>(last - i * N, true), most);
+    }
+    for (i = whole * N + first; i < a.count; i += threads) {
+        most = larger(most, tr__f32_bits(tr_cuda_get(x[i])) & 0x7FFFFFFF);
+    }
+    most = block_largest<TR_CUDA_FP8_SEARCHING>(most);
+    if (threadIdx.x == 0) {
+        a.parts[blockIdx.x] = most;
     }
 }
 
@@ -70,27 +108,27 @@ struct alignas(8) eight_codes {
     uint32_t words[2];
 };
 
-// Those of a row from a column on; 0 behind what x has.
+// Elements of a row from a column on; 0 behind what x has.
 template <class T>
-static __device__ eight_codes codes_at(const tr_cuda_fp8_round_args &a, float by,
-                                       int64_t row, int64_t column) {
-    enum { N = TR_CUDA_VECTOR };
+static __device__ tr_cuda_vector<N> elements_at(const tr_cuda_fp8_round_args &a,
+                                                int64_t row, int64_t column) {
     const T *x = (const T *)a.x + row * a.width + column;
-    tr_fp8 format = (tr_fp8)a.format;
     tr_cuda_vector<N> v = {};
-    eight_codes codes;
-    if (row < a.rows && a.width % N == 0 && column < a.width) {
-        v = tr_cuda_load<N>(x, tr_cuda_is_aligned(x));
-    } else {
-        TR_CUDA_UNROLL
-        for (int k = 0; k < N; k++) {
-            v.e[k] = row < a.rows && column + k < a.width ? tr_cuda_get(x[k]) : 0;
-        }
+    if (row < a.rows && column < a.width) {
+        v = tr_cuda_load<N>(x, tr_cuda_is_aligned(a.x));
     }
-    bool real = row < a.rows; // a scale that is NaN leaves zeros behind the rows
+    return v;
+}
+
+// A scale that is NaN leaves zeros behind what x has.
+static __device__ eight_codes codes_of(const tr_cuda_fp8_round_args &a, float by,
+                                       tr_cuda_vector<N> v, int64_t row,
+                                       int64_t column) {
+    tr_fp8 format = (tr_fp8)a.format;
+    eight_codes codes;
     TR_CUDA_UNROLL
     for (int k = 0; k < N; k++) {
-        v.e[k] = real && column + k < a.width ? v.e[k] * by : 0;
+        v.e[k] = row < a.rows && column < a.width ? v.e[k] * by : 0;
     }
     TR_CUDA_UNROLL
     for (int k = 0; k < 2; k++) {
@@ -100,54 +138,81 @@ static __device__ eight_codes codes_at(const tr_cuda_fp8_round_args &a, float by
     return codes;
 }
 
-// Lines of the tile are columns of x; a line's chunk becomes part of a row of codes.
-static __device__ void put_tile(const tr_cuda_fp8_round_args &a, const uint8_t *tile,
+// Where a tile has four rows' codes of a column. Half of the columns have their chunks
+// swapped in pairs: with columns of 8 apart, a warp would meet itself in half of the
+// banks.
+static __device__ int place_in_tile(int column, int fours) {
+    return column * LINE + (fours ^ column / (COLUMNS / 2) * CHUNK);
+}
+
+// Words of four columns, each of a row, become words of four rows, each of a column.
+static __device__ void put_turned(uint32_t *tile, int column, int fours, uint32_t a,
+                                  uint32_t b, uint32_t c, uint32_t d) {
+    uint32_t ab = __byte_perm(a, b, 0x5140), cd = __byte_perm(c, d, 0x5140);
+    uint32_t ab_high = __byte_perm(a, b, 0x7362), cd_high = __byte_perm(c, d, 0x7362);
+    tile[place_in_tile(column, fours)] = __byte_perm(ab, cd, 0x5410);
+    tile[place_in_tile(column + 1, fours)] = __byte_perm(ab, cd, 0x7632);
+    tile[place_in_tile(column + 2, fours)] = __byte_perm(ab_high, cd_high, 0x5410);
+    tile[place_in_tile(column + 3, fours)] = __byte_perm(ab_high, cd_high, 0x7632);
+}
+
+// A chunk of a tile's column becomes part of a row of codes.
+static __device__ void put_tile(const tr_cuda_fp8_round_args &a, const uint32_t *tile,
                                 int64_t row, int64_t column) {
-    int t = (int)(threadIdx.y * blockDim.x + threadIdx.x);
-    int line = t / (TILE / CHUNK), place = t % (TILE / CHUNK) * CHUNK;
-    const uint32_t *from = (const uint32_t *)(const void *)(tile + line * LINE + place);
-    if (column + line < a.width && row + place < a.across_row) {
-        uint4 words = {from[0], from[1], from[2], from[3]};
-        tr_cuda_store16(a.across + (column + line) * a.across_row + row + place, words);
+    TR_CUDA_UNROLL
+    for (int n = 0; n < COLUMNS * CHUNKS / TR_CUDA_THREADS; n++) {
+        int i = n * TR_CUDA_THREADS + (int)threadIdx.x;
+        int line = i / CHUNKS, fours = i % CHUNKS * CHUNK;
+        const uint32_t *from = tile + place_in_tile(line, fours);
+        int64_t to = row + fours * DEEP;
+        if (column + line < a.width && to < a.across_row) {
+            uint4 words = {from[0], from[1], from[2], from[3]};
+            tr_cuda_store16(a.across + (column + line) * a.across_row + to, words);
+        }
     }
 }
 
 // blockIdx: a tile's columns and rows of x, which is read once. What is transposed
 // passes through shared memory, so that both sides are read and written along their
 // rows.
-template <class T> static __device__ void round_tile(const tr_cuda_fp8_round_args &a) {
-    enum { ACROSS = TILE / TR_CUDA_VECTOR };
-    __shared__ uint32_t tile_words[TILE * LINE / 4];
-    uint8_t *tile = (uint8_t *)tile_words;
-    tr_fp8_scale scale = tr__fp8_scale_of((tr_fp8)a.format, *a.largest);
-    int64_t row = blockIdx.y * (int64_t)TILE, column = blockIdx.x * (int64_t)TILE;
-    int t = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+template <class T>
+static __device__ void round_tile(const tr_cuda_fp8_round_args &a, uint32_t *tile) {
+    int t = (int)threadIdx.x, c = t % WIDE * N, r = t / WIDE * DEEP;
+    int64_t first_row = blockIdx.y * (int64_t)ROWS, row = first_row + r;
+    int64_t first_column = blockIdx.x * (int64_t)COLUMNS, column = first_column + c;
+    tr_cuda_vector<N> x[DEEP];
     TR_CUDA_UNROLL
-    for (int n = 0; n < TILE * ACROSS / TR_CUDA_THREADS; n++) {
-        int i = n * TR_CUDA_THREADS + t, r = i / ACROSS,
-            c = i % ACROSS * TR_CUDA_VECTOR;
-        eight_codes codes = codes_at<T>(a, scale.by, row + r, column + c);
-        if (a.across) {
-            TR_CUDA_UNROLL
-            for (int k = 0; k < TR_CUDA_VECTOR; k++) {
-                tile[(c + k) * LINE + r] = (uint8_t)(codes.words[k / 4] >> 8 * (k % 4));
-            }
-        }
-        if (a.to && row + r < a.rows && column + c < a.to_row) {
-            uint8_t *to = a.to + (row + r) * a.to_row + column + c;
-            *(eight_codes *)(void *)to = codes;
+    for (int q = 0; q < DEEP; q++) {
+        x[q] = elements_at<T>(a, row + q, column);
+    }
+    __syncthreads(); // else the compiler has x asked for when the scale is known
+    uint32_t most = block_largest<TR_CUDA_THREADS>(t < a.part_count ? a.parts[t] : 0);
+    tr_fp8_scale scale = tr__fp8_scale_of((tr_fp8)a.format, most);
+    eight_codes codes[DEEP];
+    TR_CUDA_UNROLL
+    for (int q = 0; q < DEEP; q++) {
+        codes[q] = codes_of(a, scale.by, x[q], row + q, column);
+        if (a.to && row + q < a.rows && column < a.to_row) {
+            uint8_t *to = a.to + (row + q) * a.to_row + column;
+            *(eight_codes *)(void *)to = codes[q];
         }
     }
-    __syncthreads();
-    if (a.across) {
-        put_tile(a, tile, row, column);
-    }
-    if (row + column + t == 0) {
+    if (first_row + first_column + t == 0) {
         *a.back = scale.back;
+    }
+    if (a.across) {
+        TR_CUDA_UNROLL
+        for (int k = 0; k < 2; k++) {
+            put_turned(tile, c + 4 * k, r / DEEP, codes[0].words[k], codes[1].words[k],
+                       codes[2].words[k], codes[3].words[k]);
+        }
+        __syncthreads();
+        put_tile(a, tile, first_row, first_column);
     }
 }
 
 extern "C" __global__ void tr_cuda_fp8_round(tr_cuda_fp8_round_args a) {
-    TR_CUDA_BY_REAL(a.real, round_tile, a);
+    __shared__ uint32_t tile[COLUMNS * LINE]; // one for all types
+    TR_CUDA_BY_REAL(a.real, round_tile, a, tile);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_fp8_round);
