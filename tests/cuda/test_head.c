@@ -204,6 +204,28 @@ static void zeros_stay_whatever_x_is(void **state) {
     }
 }
 
+// Rows that a block keeps in shared memory, and those that it reads again: another GPU
+// has other room for them.
+static void rows_have_the_same_bits_kept_or_not(void **state) {
+    (void)state;
+    static const sizes of = {3, 16, 25000, 0.5f};
+    for (int f32 = 0; f32 < 2; f32++) {
+        trial kept = begin_sized(&of, true, f32, ALL);
+        trial again = begin_sized(&of, true, f32, ALL);
+        again.desc.target.level = TR_CUDA_SM_80;
+        run(&kept);
+        run(&again);
+        for (int i = 0; i < RESULTS; i++) {
+            if (kept.out[i].bytes > 0) {
+                assert_memory_equal(kept.out[i].data, again.out[i].data,
+                                    kept.out[i].bytes);
+            }
+        }
+        end(&kept);
+        end(&again);
+    }
+}
+
 // How far a gradient is off, of its norm.
 static double distance(const float *is, const float *ought, int64_t count) {
     double apart = 0, size = 0;
@@ -262,6 +284,7 @@ int main(void) {
         cmocka_unit_test(extents_are_whole_with_zeros),
         cmocka_unit_test(zeros_change_no_bit),
         cmocka_unit_test(zeros_stay_whatever_x_is),
+        cmocka_unit_test(rows_have_the_same_bits_kept_or_not),
         cmocka_unit_test(half_logits_are_beside_those_of_f32),
     };
     return cmocka_run_group_tests(tests, open_backend, NULL);

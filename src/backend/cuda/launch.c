@@ -29,8 +29,14 @@ tr_cuda_grid tr__cuda_each(int64_t count) {
     return tr__cuda_blocks(tr__min_i64(blocks, TR_CUDA_BLOCKS_MOST), TR_CUDA_THREADS);
 }
 
+// From so many blocks on, a thread has two vectors, which it loads together. Blocks are
+// short then: a GPU has several hundred at a time, and the last of them leave the less
+// of it idle, the more there are.
 tr_cuda_grid tr__cuda_vectors(int64_t count) {
-    return tr__cuda_each(tr__ceil_div(count, TR_CUDA_VECTOR));
+    enum { SINGLE = 4096, MOST = 16384 };
+    int64_t blocks = tr__ceil_div(count, TR_CUDA_VECTOR * TR_CUDA_THREADS);
+    blocks = blocks < SINGLE ? blocks : tr__ceil_div(blocks, 2);
+    return tr__cuda_blocks(tr__min_i64(blocks, MOST), TR_CUDA_THREADS);
 }
 
 int64_t tr__cuda_part_rows(int64_t rows) {

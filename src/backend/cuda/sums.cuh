@@ -36,9 +36,10 @@ template <int N> static __device__ inline float tr_cuda_columns_sum(const float 
     return sum;
 }
 
-// Of a block of TR_CUDA_THREADS threads: the sum over all, in all of them.
-template <class T> static __device__ inline T tr_cuda_block_sum(T x) {
-    enum { WARPS = TR_CUDA_THREADS / TR_CUDA_LANES };
+// Of a block of THREADS threads: the sum over all, in all of them.
+template <class T, int THREADS = TR_CUDA_THREADS>
+static __device__ inline T tr_cuda_block_sum(T x) {
+    enum { WARPS = THREADS / TR_CUDA_LANES };
     __shared__ T sums[WARPS];
     x = tr_cuda_warp_sum(x);
     if (threadIdx.x % TR_CUDA_LANES == 0) {
@@ -53,7 +54,7 @@ template <class T> static __device__ inline T tr_cuda_block_sum(T x) {
     return x;
 }
 
-// Likewise the largest; NaN is passed over.
+// Of a block of TR_CUDA_THREADS likewise the largest; NaN is passed over.
 static __device__ inline float tr_cuda_block_largest(float x) {
     enum { WARPS = TR_CUDA_THREADS / TR_CUDA_LANES };
     __shared__ float largest[WARPS];

@@ -152,10 +152,20 @@ static void make_chunk(const tr_op_desc *desc, const tr_launch *launch,
     add_bias(desc, launch, part, real, logits, row);
 }
 
+// Bytes of a row of logits that a block keeps between their reading and the writing of
+// their gradients; 0: it reads them again. Two blocks at a time have room for that.
+static int64_t kept_bytes(const tr_op_desc *desc, bool gradients) {
+    enum { ROOM = 48 << 10, ROOM_90 = 110 << 10 }; // of 100 KiB, and of 227
+    int64_t most = desc->target.level >= TR_CUDA_SM_90 ? ROOM_90 : ROOM;
+    return gradients && row_bytes(desc) <= most ? row_bytes(desc) : 0;
+}
+
 static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
                      const tr_linear_dims *d, int64_t first, double *sums,
                      bool gradients) {
     room r = room_of(desc, launch);
+    tr_cuda_grid grid = tr__cuda_blocks(d->rows, TR_CUDA_LOGITS_THREADS);
+    grid.shared = kept_bytes(desc, gradients);
     tr_cuda_cross_entropy_args rows = {
         .logits = r.logits,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
@@ -164,11 +174,11 @@ static void add_loss(const tr_op_desc *desc, const tr_launch *launch,
         .pitch = tr__cuda_logits_row(d),
         .seed = gradients ? launch->run->loss_seed : 0,
         .gradients = gradients,
+        .kept = grid.shared > 0,
         .real = (int32_t)desc->in[HEAD_X].dtype,
         .logits_real = (int32_t)tr__cuda_logits_real(desc),
         .each = r.each};
-    tr__cuda_launch(launch, &tr__cuda_function_cross_entropy,
-                    tr__cuda_blocks(d->rows, TR_CUDA_THREADS), &rows, sizeof rows);
+    tr__cuda_launch(launch, &tr__cuda_function_cross_entropy, grid, &rows, sizeof rows);
     tr__cuda_add_row_sums(launch, r.each, d->rows, sums);
 }
 

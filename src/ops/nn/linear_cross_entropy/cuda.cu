@@ -5,23 +5,31 @@
 // The logits' gradients; scale: the seed over the sum of all e^(logit - top).
 template <class T, class L>
 static __device__ void put_gradients(const tr_cuda_cross_entropy_args &a, L *row,
-                                     int32_t target, float top, float scale) {
-    tr_cuda_row_put<T>(row, a.width, a.padded, [&](int64_t v, float logit) {
-        return (target >= 0 ? expf(logit - top) * scale : 0) -
-               (v == target ? a.seed : 0);
-    });
+                                     const L *kept, int32_t target, float top,
+                                     float scale) {
+    tr_cuda_row_picked picked = {target, -a.seed};
+    auto gradient = [&](float logit) {
+        return target >= 0 ? tr_cuda_exp<L>(logit - top) * scale : 0;
+    };
+    if (kept) {
+        tr_cuda_row_put_kept(kept, (T *)row, a.width, a.padded, picked, gradient);
+    } else {
+        tr_cuda_row_put<T>(row, a.width, a.padded, picked, gradient);
+    }
 }
 
 // blockIdx.x: row
 template <class T, class L>
 static __device__ void cross_entropy(const tr_cuda_cross_entropy_args &a) {
     L *row = (L *)a.logits + blockIdx.x * a.pitch;
+    L *kept = a.kept ? (L *)tr_cuda_shared() : NULL;
     int32_t target = a.targets[blockIdx.x];
     float wanted = target >= 0 ? tr_cuda_get(row[target]) : 0;
-    tr_cuda_row_softmax s = tr_cuda_row_read(row, a.width); // all threads have read it
+    // all threads have read the row then
+    tr_cuda_row_softmax s = tr_cuda_row_read(row, a.width, kept);
     if (a.gradients) {
         float scale = target >= 0 ? a.seed / (float)s.sum : 0;
-        put_gradients<T>(a, row, target, s.top, scale);
+        put_gradients<T>(a, row, kept, target, s.top, scale);
     }
     if (threadIdx.x == 0) {
         tr_cuda_row_sums own = {0, 0, 0};
@@ -34,7 +42,8 @@ static __device__ void cross_entropy(const tr_cuda_cross_entropy_args &a) {
     }
 }
 
-extern "C" __global__ void tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
+extern "C" __global__ void __launch_bounds__(TR_CUDA_LOGITS_THREADS, 2)
+    tr_cuda_cross_entropy(tr_cuda_cross_entropy_args a) {
     TR_CUDA_BY_LOGITS(a.real, a.logits_real, cross_entropy, a);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_cross_entropy);

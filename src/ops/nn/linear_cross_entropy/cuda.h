@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+enum { TR_CUDA_LOGITS_THREADS = 512 }; // of a block that has a row of logits
+
 // What a row adds to the sums of a loss.
 typedef struct tr_cuda_row_sums {
     double loss, count, correct;
@@ -11,14 +13,15 @@ typedef struct tr_cuda_row_sums {
 // Of each row of logits [rows, width] that has a target: its loss and whether the best
 // guess is right, and, with `gradients`, in place the gradient of the loss times
 // `seed`; zeros in rows without a target, and behind a row up to element `padded`, a
-// multiple of a vector. Rows are `pitch` elements apart. A block of TR_CUDA_THREADS has
-// a row.
+// multiple of a vector. Rows are `pitch` elements apart. A block of
+// TR_CUDA_LOGITS_THREADS has a row; with `kept` it has room in shared memory for
+// `padded` logits, and reads them once.
 typedef struct tr_cuda_cross_entropy_args {
     void *logits;
     const int32_t *targets; // [rows]
     int64_t width, padded, pitch;
     float seed;
-    int32_t gradients;
+    int32_t gradients, kept;
     int32_t real;        // tr_dtype of the gradients, which begin where their logits do
     int32_t logits_real; // of the logits: f32, or, if the gradients are bf16, that
     tr_cuda_row_sums *each; // [rows]

@@ -17,7 +17,7 @@ static __device__ inline tr_cuda_row_softmax tr_cuda_classes_read(const T *row,
         s.place = x > s.top ? c : s.place;
         s.top = x > s.top ? x : s.top;
     }
-    tr_cuda_row_best(&s.top, &s.place);
+    tr_cuda_row_best<TR_CUDA_THREADS>(&s.top, &s.place);
     for (int64_t c = threadIdx.x; c < classes; c += TR_CUDA_THREADS) {
         s.sum += exp((double)tr_cuda_get(row[c]) - s.top);
     }

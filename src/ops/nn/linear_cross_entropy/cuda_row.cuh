@@ -1,11 +1,15 @@
-// What a block finds out about a row of logits, and what it writes in their place. A
-// row begins at a multiple of 16 bytes, and behind its last element there is room for a
-// vector.
+// What a block of TR_CUDA_LOGITS_THREADS finds out about a row of logits, and what it
+// writes in their place. A row begins at a multiple of 16 bytes, and behind its last
+// element there is room for a vector. Logits of 16 bits have exponentials of single
+// instructions (tr_cuda_exp).
 #ifndef TR_OPS_LINEAR_CROSS_ENTROPY_CUDA_ROW_H
 #define TR_OPS_LINEAR_CROSS_ENTROPY_CUDA_ROW_H
 
+#include "backend/cuda/math.cuh"
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vector.cuh"
+#include "ops/nn/linear_cross_entropy/cuda.h"
 
 // The largest logit, the first of equal ones, and the sum of all e^(logit - largest).
 typedef struct tr_cuda_row_softmax {
@@ -14,114 +18,189 @@ typedef struct tr_cuda_row_softmax {
     double sum;
 } tr_cuda_row_softmax;
 
-// Eight logits from v on; -infinity behind the last, whatever lies there.
-template <class L>
-static __device__ inline tr_cuda_vector<TR_CUDA_VECTOR>
-tr_cuda_row_get(const L *row, int64_t v, int64_t width) {
-    tr_cuda_vector<TR_CUDA_VECTOR> x = tr_cuda_load<TR_CUDA_VECTOR>(row + v, true);
-    TR_CUDA_UNROLL
-    for (int k = 0; k < TR_CUDA_VECTOR; k++) {
-        x.e[k] = v + k < width ? x.e[k] : -INFINITY;
+// f(v, vector) for a thread's vectors of a row up to element `end`, where v is the
+// first element. Some of them are on their way together.
+template <class L, class F>
+static __device__ inline void tr_cuda_row_each(const L *row, int64_t end, const F &f) {
+    enum { TURN = TR_CUDA_LOGITS_THREADS * TR_CUDA_VECTOR, SOME = 8 / sizeof(L) };
+    for (int64_t v = threadIdx.x * TR_CUDA_VECTOR; v < end; v += SOME * TURN) {
+        tr_cuda_packed<L> x[SOME];
+        TR_CUDA_UNROLL
+        for (int i = 0; i < SOME; i++) {
+            if (v + i * TURN < end) {
+                x[i] = tr_cuda_load_eight(row + v + i * TURN);
+            }
+        }
+        TR_CUDA_UNROLL
+        for (int i = 0; i < SOME; i++) {
+            if (v + i * TURN < end) {
+                f(v + i * TURN, x[i]);
+            }
+        }
     }
-    return x;
 }
 
-// Adds logits to a sum whose top may grow: it is scaled then (Milakov and Gimelshein,
-// arXiv 1805.02867, alg. 3), so that a row is read once. NaN is never a top, but every
-// sum with one is NaN.
+// The vector at v; `none` behind the row's last element, whatever lies there.
+static __device__ inline void tr_cuda_row_end(tr_cuda_vector<TR_CUDA_VECTOR> *x,
+                                              int64_t v, int64_t width, float none) {
+    if (v + TR_CUDA_VECTOR > width) {
+        TR_CUDA_UNROLL
+        for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+            x->e[k] = v + k < width ? x->e[k] : none;
+        }
+    }
+}
+
+// The top grows to `most`, which is among x: the sum is scaled (Milakov and Gimelshein,
+// arXiv 1805.02867, alg. 3), so that a row is read once.
+template <class L>
+static __device__ inline void tr_cuda_row_grow(tr_cuda_row_softmax *s, float most,
+                                               const tr_cuda_vector<TR_CUDA_VECTOR> &x,
+                                               int64_t first) {
+    TR_CUDA_UNROLL
+    for (int k = TR_CUDA_VECTOR - 1; k >= 0; k--) {
+        s->place = x.e[k] == most ? first + k : s->place;
+    }
+    s->sum *= tr_cuda_exp<L>(s->top - most);
+    s->top = most;
+}
+
+// Adds logits. NaN is never a top, but every sum with one is NaN.
+template <class L>
 static __device__ inline void tr_cuda_row_add(tr_cuda_row_softmax *s,
                                               const tr_cuda_vector<TR_CUDA_VECTOR> &x,
                                               int64_t first) {
-    float before = s->top, sum = 0;
+    float most = x.e[0], sum = 0;
     TR_CUDA_UNROLL
-    for (int k = 0; k < TR_CUDA_VECTOR; k++) {
-        bool higher = x.e[k] > s->top;
-        s->place = higher ? first + k : s->place;
-        s->top = higher ? x.e[k] : s->top;
+    for (int k = 1; k < TR_CUDA_VECTOR; k++) {
+        most = fmaxf(most, x.e[k]);
+    }
+    if (most > s->top) {
+        tr_cuda_row_grow<L>(s, most, x, first);
     }
     float base = s->top == -INFINITY ? 0 : s->top; // all are -infinity so far
-    if (s->top > before) {
-        s->sum *= expf(before - base);
-    }
     TR_CUDA_UNROLL
     for (int k = 0; k < TR_CUDA_VECTOR; k++) {
-        sum += expf(x.e[k] - base);
+        sum += tr_cuda_exp<L>(x.e[k] - base);
     }
     s->sum += sum;
 }
 
+// Is b before a? The first of equal ones is.
+static __device__ inline void tr_cuda_row_better(float *top, int64_t *place,
+                                                 float other, int64_t at) {
+    bool better = other > *top || (other == *top && at < *place);
+    *top = better ? other : *top;
+    *place = better ? at : *place;
+}
+
 // The tops of a block's threads become one, in all of them; place `width`: of none.
+template <int THREADS>
 static __device__ inline void tr_cuda_row_best(float *top, int64_t *place) {
-    __shared__ float tops[TR_CUDA_THREADS];
-    __shared__ int64_t places[TR_CUDA_THREADS];
-    int t = threadIdx.x;
-    tops[t] = *top;
-    places[t] = *place;
-    for (int half = TR_CUDA_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        int other = t + half;
-        if (t < half && (tops[other] > tops[t] ||
-                         (tops[other] == tops[t] && places[other] < places[t]))) {
-            tops[t] = tops[other];
-            places[t] = places[other];
-        }
+    enum { WARPS = THREADS / TR_CUDA_LANES };
+    __shared__ float tops[WARPS];
+    __shared__ int64_t places[WARPS];
+    for (int k = TR_CUDA_LANES / 2; k > 0; k /= 2) {
+        float other = __shfl_xor_sync(TR_CUDA_WARP, *top, k);
+        tr_cuda_row_better(top, place, other, __shfl_xor_sync(TR_CUDA_WARP, *place, k));
+    }
+    if (threadIdx.x % TR_CUDA_LANES == 0) {
+        tops[threadIdx.x / TR_CUDA_LANES] = *top;
+        places[threadIdx.x / TR_CUDA_LANES] = *place;
     }
     __syncthreads();
-    *top = tops[0];
-    *place = places[0];
+    for (int warp = 0; warp < WARPS; warp++) {
+        tr_cuda_row_better(top, place, tops[warp], places[warp]);
+    }
     __syncthreads();
 }
 
-// Of row [width], in all threads of a block of TR_CUDA_THREADS. If no logit is above
-// -infinity, place is `width`.
+// Of row [width], in all threads. If no logit is above -infinity, place is `width`.
+// kept: where the block keeps the row, in shared memory; NULL: nowhere.
 template <class L>
 static __device__ inline tr_cuda_row_softmax tr_cuda_row_read(const L *row,
-                                                              int64_t width) {
-    enum { TURN = TR_CUDA_THREADS * TR_CUDA_VECTOR };
+                                                              int64_t width, L *kept) {
     tr_cuda_row_softmax s = {-INFINITY, width, 0};
-    for (int64_t v = threadIdx.x * TR_CUDA_VECTOR; v < width; v += TURN) {
-        tr_cuda_row_add(&s, tr_cuda_row_get(row, v, width), v);
-    }
+    tr_cuda_row_each(row, width, [&](int64_t v, const tr_cuda_packed<L> &packed) {
+        tr_cuda_vector<TR_CUDA_VECTOR> x = tr_cuda_unpacked(packed);
+        if (kept) {
+            tr_cuda_store_eight(kept + v, packed);
+        }
+        tr_cuda_row_end(&x, v, width, -INFINITY);
+        tr_cuda_row_add<L>(&s, x, v);
+    });
     float own = s.top;
-    tr_cuda_row_best(&s.top, &s.place);
+    tr_cuda_row_best<TR_CUDA_LOGITS_THREADS>(&s.top, &s.place);
     float base = s.top == -INFINITY ? 0 : s.top;
-    s.sum = tr_cuda_block_sum(own == s.top ? s.sum : s.sum * expf(own - base));
+    s.sum = own == s.top ? s.sum : s.sum * tr_cuda_exp<L>(own - base);
+    s.sum = tr_cuda_block_sum<double, TR_CUDA_LOGITS_THREADS>(s.sum);
     return s;
 }
 
-// A vector of gradients from v on; 0 behind the last, whatever a gradient is there.
-template <class L, class F>
+// A row's element that has `more` than others; place -1: none.
+typedef struct tr_cuda_row_picked {
+    int64_t place;
+    float more;
+} tr_cuda_row_picked;
+
+// Gradients of the vector at v; 0 behind the row's last element, whatever a gradient is
+// there.
+template <class F>
 static __device__ inline tr_cuda_vector<TR_CUDA_VECTOR>
-tr_cuda_row_gradients(const L *row, int64_t v, int64_t width, const F &gradient) {
-    tr_cuda_vector<TR_CUDA_VECTOR> x = tr_cuda_row_get(row, v, width);
-    x = tr_cuda_apply<TR_CUDA_VECTOR>(gradient, v, x);
+tr_cuda_row_gradients(tr_cuda_vector<TR_CUDA_VECTOR> x, int64_t v, int64_t width,
+                      const tr_cuda_row_picked &picked, const F &gradient) {
     TR_CUDA_UNROLL
     for (int k = 0; k < TR_CUDA_VECTOR; k++) {
-        x.e[k] = v + k < width ? x.e[k] : 0;
+        x.e[k] = gradient(x.e[k]);
     }
+    if (picked.place >= v && picked.place < v + TR_CUDA_VECTOR) {
+        TR_CUDA_UNROLL
+        for (int k = 0; k < TR_CUDA_VECTOR; k++) {
+            x.e[k] += v + k == picked.place ? picked.more : 0;
+        }
+    }
+    tr_cuda_row_end(&x, v, width, 0);
     return x;
 }
 
 // The block writes a row's gradients over its logits, an L each: from where the row
 // begins, a T for each, which is no longer; then zeros up to element `end`, a multiple
-// of a vector. gradient(v, logit): that of logit v. What a turn writes lies over logits
-// of its own turn and of turns before it, which all threads have read.
+// of a vector. gradient(logit): that of all, beside what the picked one has more. A T
+// that is shorter lies over other threads' logits: of the same turn and of turns before
+// it, which all threads have read.
 template <class T, class L, class F>
 static __device__ inline void tr_cuda_row_put(L *row, int64_t width, int64_t end,
+                                              const tr_cuda_row_picked &picked,
                                               const F &gradient) {
-    enum { TURN = TR_CUDA_THREADS * TR_CUDA_VECTOR };
+    enum { N = TR_CUDA_VECTOR, TURN = TR_CUDA_LOGITS_THREADS * N };
     static_assert(sizeof(T) <= sizeof(L), "a gradient has room in its logit's place");
     for (int64_t start = 0; start < end; start += TURN) {
-        int64_t v = start + threadIdx.x * TR_CUDA_VECTOR;
-        tr_cuda_vector<TR_CUDA_VECTOR> x = {};
+        int64_t v = start + threadIdx.x * N;
+        tr_cuda_vector<N> x = {};
         if (v < end) {
-            x = tr_cuda_row_gradients(row, v, width, gradient);
+            x = tr_cuda_row_gradients(tr_cuda_load<N>(row + v, true), v, width, picked,
+                                      gradient);
         }
-        __syncthreads();
+        if constexpr (sizeof(T) < sizeof(L)) {
+            __syncthreads();
+        }
         if (v < end) {
-            tr_cuda_store<TR_CUDA_VECTOR>((T *)row + v, x, false, true);
+            tr_cuda_store<N>((T *)row + v, x, false, true);
         }
     }
+}
+
+// Likewise, of the logits as the block has kept them: each thread's are its own.
+template <class T, class L, class F>
+static __device__ inline void
+tr_cuda_row_put_kept(const L *kept, T *row, int64_t width, int64_t end,
+                     const tr_cuda_row_picked &picked, const F &gradient) {
+    tr_cuda_row_each(kept, end, [&](int64_t v, const tr_cuda_packed<L> &packed) {
+        tr_cuda_store<TR_CUDA_VECTOR>(
+            row + v,
+            tr_cuda_row_gradients(tr_cuda_unpacked(packed), v, width, picked, gradient),
+            false, true);
+    });
 }
 
 // Calls function<T, L>(...): gradients of the tr_dtype `real`, over logits that are

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "ops/nn/linear_cross_entropy/cuda.h"
 #include "ops/nn/linear_cross_entropy/cuda_head.h"
 #include "ops/nn/linear_cross_entropy_slice/operands.h"
 
@@ -49,7 +50,8 @@ static void fold(const tr_op_desc *desc, const tr_launch *launch,
         .running_now = running_at(launch->out[SLICE_RUNNING], first),
         .best_now = best_at(launch->out[SLICE_BEST_NOW], first)};
     tr__cuda_launch(launch, &tr__cuda_function_slice_fold,
-                    tr__cuda_blocks(part->rows, TR_CUDA_THREADS), &args, sizeof args);
+                    tr__cuda_blocks(part->rows, TR_CUDA_LOGITS_THREADS), &args,
+                    sizeof args);
 }
 
 static void launch_forward(const tr_op_desc *desc, void *state,
@@ -78,7 +80,8 @@ static void soften(const tr_op_desc *desc, const tr_launch *launch,
         .dbefore = running_at(launch->out[SLICE_DBEFORE], first),
         .add = launch->accumulate >> SLICE_DBEFORE & 1};
     tr__cuda_launch(launch, &tr__cuda_function_slice_soften,
-                    tr__cuda_blocks(part->rows, TR_CUDA_THREADS), &args, sizeof args);
+                    tr__cuda_blocks(part->rows, TR_CUDA_LOGITS_THREADS), &args,
+                    sizeof args);
     if (args.dbefore && tr__lce_wants(desc, SLICE_DBEFORE)) {
         tr__cuda_launch(launch, &tr__cuda_function_slice_before,
                         tr__cuda_each(part->rows), &args, sizeof args);

@@ -37,7 +37,7 @@ template <class L> static __device__ void fold(const tr_cuda_slice_fold_args &a)
     int64_t row = blockIdx.x, place = place_of(a.targets[row], a.first, a.width);
     const L *logits = (const L *)a.logits + row * a.pitch;
     bool there = a.targets[row] >= 0;
-    tr_cuda_row_softmax s = tr_cuda_row_read(logits, a.width);
+    tr_cuda_row_softmax s = tr_cuda_row_read(logits, a.width, (L *)NULL);
     if (threadIdx.x > 0) {
         return;
     }
@@ -74,10 +74,10 @@ template <class T, class L>
 static __device__ void put_gradients(const tr_cuda_slice_soften_args &a, int64_t row,
                                      const softening &s) {
     L *logits = (L *)a.logits + row * a.pitch;
-    tr_cuda_row_put<T>(logits, a.width, a.padded, [&](int64_t v, float logit) {
-        return (s.factor != 0 ? s.factor * expf(logit - s.top) : 0) +
-               (v == s.place ? s.picked : 0);
-    });
+    tr_cuda_row_put<T>(
+        logits, a.width, a.padded, {s.place, s.picked}, [&](float logit) {
+            return s.factor != 0 ? s.factor * tr_cuda_exp<L>(logit - s.top) : 0;
+        });
 }
 
 // The sum is taken off in two steps, its f32 part from each logit and the rest at once:

@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-// A block of TR_CUDA_THREADS has a row of logits [rows, width], which are `pitch`
-// elements apart. running, best: [rows, 2], before the slice (NULL: it is the first)
-// and after it (NULL: not wanted).
+// A block of TR_CUDA_LOGITS_THREADS has a row of logits [rows, width], which are
+// `pitch` elements apart. running, best: [rows, 2], before the slice (NULL: it is the
+// first) and after it (NULL: not wanted).
 typedef struct tr_cuda_slice_fold_args {
     const void *logits;
     const int32_t *targets; // [rows], of all classes

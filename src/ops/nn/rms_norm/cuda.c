@@ -9,6 +9,8 @@
 
 extern const tr_cuda_kernels tr__cuda_kernels_rms_norm[];
 extern tr_cuda_function tr__cuda_function_rms_norm;
+extern tr_cuda_function tr__cuda_function_rms_norm_narrow;
+extern tr_cuda_function tr__cuda_function_rms_norm_wide;
 extern tr_cuda_function tr__cuda_function_rms_norm_backward;
 extern tr_cuda_function tr__cuda_function_rms_norm_weight;
 extern tr_cuda_function tr__cuda_function_rms_norm_both;
@@ -34,6 +36,21 @@ static tr_cuda_grid unit_grid(const tr_cuda_rms_norm_sizes *s) {
     return tr__cuda_blocks(blocks, TR_CUDA_LANES * TR_CUDA_RMS_UNITS);
 }
 
+static void launch_rows(const tr_launch *launch, const tr_cuda_rms_norm_args *args) {
+    tr_cuda_norm norm = {.rows = args->s.rows,
+                         .width = args->s.width,
+                         .epsilon = args->s.epsilon,
+                         .real = args->s.real,
+                         .x = args->x,
+                         .weight = args->weight,
+                         .y = args->y,
+                         .rstd = args->rstd,
+                         .add_y = args->add_y,
+                         .add_rstd = args->add_rstd};
+    tr__cuda_norm_rows(launch, &tr__cuda_function_rms_norm_narrow,
+                       &tr__cuda_function_rms_norm_wide, &norm);
+}
+
 static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_cuda_rms_norm_args args = {.s = sizes_of(desc),
@@ -43,6 +60,10 @@ static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *la
                                   .rstd = launch->out[1],
                                   .add_y = launch->accumulate & 1,
                                   .add_rstd = launch->accumulate >> 1 & 1};
+    if (args.s.depth == args.s.width) {
+        launch_rows(launch, &args);
+        return;
+    }
     tr__cuda_launch(launch, &tr__cuda_function_rms_norm, unit_grid(&args.s), &args,
                     sizeof args);
 }

@@ -3,6 +3,7 @@
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vector.cuh"
 #include "ops/nn/layer_norm/cuda_both.cuh"
+#include "ops/nn/layer_norm/cuda_rows.cuh"
 
 // A warp has a unit of a row.
 typedef struct unit {
@@ -178,6 +179,27 @@ extern "C" __global__ void tr_cuda_rms_norm_weight(tr_cuda_rms_norm_backward_arg
     TR_CUDA_BY_REAL(a.s.real, weight_parts, a);
 }
 TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_weight);
+
+// Rows of one head.
+template <class T> static __device__ void narrow(const tr_cuda_norm &n) {
+    tr_cuda_norm_narrow<TR_CUDA_ROW_SCALED, T>(n);
+}
+
+template <class T> static __device__ void wide(const tr_cuda_norm &n) {
+    tr_cuda_norm_wide<TR_CUDA_ROW_SCALED, T>(n);
+}
+
+extern "C" __global__ void __launch_bounds__(TR_CUDA_NORM_ROWS *TR_CUDA_LANES, 8)
+    tr_cuda_rms_norm_narrow(tr_cuda_norm n) {
+    TR_CUDA_BY_REAL(n.real, narrow, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_narrow);
+
+extern "C" __global__ void __launch_bounds__(TR_CUDA_ROW_WARPS *TR_CUDA_LANES, 2)
+    tr_cuda_rms_norm_wide(tr_cuda_norm n) {
+    TR_CUDA_BY_REAL(n.real, wide, n);
+}
+TR_CUDA_KERNEL_MEETS(tr_cuda_rms_norm_wide);
 
 template <class T> TR_CUDA_INLINE void both(const tr_cuda_norm_backward &n) {
     tr_cuda_both<false, T>(n);
