@@ -73,6 +73,16 @@ static __device__ inline float tr_cuda_exp2(float x) {
 #endif
 }
 
+// a * b, rounded before a sum takes it.
+static __device__ inline float tr_cuda_product(float a, float b) {
+#ifdef __CUDACC__
+    return __fmul_rn(a, b);
+#else
+    volatile float product = a * b;
+    return product;
+#endif
+}
+
 static __device__ inline void tr_cuda_put(float *to, float value, bool add) {
     *to = add ? *to + value : value;
 }

@@ -144,10 +144,10 @@ tr_cuda_both_add(const tr_cuda_norm_backward &n, const tr_cuda_both_slot<T, PER>
         TR_CUDA_UNROLL
         for (int k = 0; k < N; k++) {
             float normal = (x.e[k] - mean) * rstd, scaled = dy.e[k] * w.e[k];
-            *along += scaled * normal;
-            of->dweight[j].e[k] += dy.e[k] * normal;
+            *along = fmaf(scaled, normal, *along);
+            of->dweight[j].e[k] = fmaf(dy.e[k], normal, of->dweight[j].e[k]);
             if constexpr (CENTRED) {
-                *plain += scaled;
+                *plain = fmaf(dy.e[k], w.e[k], *plain);
                 of->dbias[j].e[k] += dy.e[k];
             }
         }
@@ -177,7 +177,8 @@ static __device__ inline void tr_cuda_both_put(const tr_cuda_norm_backward &n,
         TR_CUDA_UNROLL
         for (int k = 0; k < N; k++) {
             float normal = (x.e[k] - mean) * rstd;
-            x.e[k] = before.e[k] + rstd * (dy.e[k] * w.e[k] - plain - normal * along);
+            float inner = fmaf(-normal, along, fmaf(dy.e[k], w.e[k], -plain));
+            x.e[k] = fmaf(rstd, inner, before.e[k]);
         }
         tr_cuda_store<N>(dx + c, x, false, ALIGNED);
     }

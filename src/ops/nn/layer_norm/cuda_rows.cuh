@@ -2,6 +2,9 @@
 // the first load to the last store: each byte is read once, and all loads of a row are
 // on their way together. A row of up to TR_CUDA_ROW_BYTES for each lane is one
 // warp's, a wider one the whole block's.
+//
+// Which products a sum takes unrounded is said (fmaf, tr_cuda_product): compilers would
+// choose, and rows that are read in another way would have other bits.
 #ifndef TR_OPS_NN_LAYER_NORM_CUDA_ROWS_H
 #define TR_OPS_NN_LAYER_NORM_CUDA_ROWS_H
 
@@ -84,7 +87,7 @@ static __device__ inline void tr_cuda_row_join(const tr_cuda_norm &n,
         tr_cuda_vector<N> by = tr_cuda_multipliers<N>(n.dropout, begin + c);
         TR_CUDA_UNROLL
         for (int k = 0; k < N; k++) {
-            sum.e[k] += add.e[k] * by.e[k];
+            sum.e[k] = fmaf(add.e[k], by.e[k], sum.e[k]);
         }
         x[j] = tr_cuda_pack_vector<T>(sum);
         if (n.sum) {
@@ -94,7 +97,7 @@ static __device__ inline void tr_cuda_row_join(const tr_cuda_norm &n,
     }
 }
 
-// The mean of all f(x), over the columns that there are.
+// The mean over the columns that there are; f(sum, x) adds what x has part in it.
 template <bool BLOCK, int PER, class T, class F>
 static __device__ inline float
 tr_cuda_row_mean(const tr_cuda_norm &n, const tr_cuda_row_place &at,
@@ -106,7 +109,7 @@ tr_cuda_row_mean(const tr_cuda_norm &n, const tr_cuda_row_place &at,
             tr_cuda_vector<TR_CUDA_VECTOR> v = tr_cuda_unpacked(x[j]);
             TR_CUDA_UNROLL
             for (int k = 0; k < TR_CUDA_VECTOR; k++) {
-                sum += f(v.e[k]);
+                sum = f(sum, v.e[k]);
             }
         }
     }
@@ -134,8 +137,8 @@ tr_cuda_row_put(const tr_cuda_norm &n, const tr_cuda_row_place &at,
         }
         TR_CUDA_UNROLL
         for (int k = 0; k < N; k++) {
-            v.e[k] = CENTRED ? (v.e[k] - mean) * rstd * w.e[k] + b.e[k]
-                             : v.e[k] * rstd * w.e[k];
+            v.e[k] = CENTRED ? fmaf((v.e[k] - mean) * rstd, w.e[k], b.e[k])
+                             : tr_cuda_product(v.e[k] * rstd, w.e[k]);
         }
         tr_cuda_store<N>(y + c, v, n.add_y, true);
     }
@@ -157,7 +160,7 @@ static __device__ inline float tr_cuda_row_summand(const tr_cuda_norm &n, int64_
     float x = tr_cuda_get(((const T *)n.x)[i]);
     if constexpr (WHAT == TR_CUDA_ROW_JOINED) {
         float r = tr_cuda_get(((const T *)n.r)[i]);
-        x = tr_cuda_round<T>(r + x * tr_cuda_multiplier(n.dropout, i));
+        x = tr_cuda_round<T>(fmaf(x, tr_cuda_multiplier(n.dropout, i), r));
     }
     return x;
 }
@@ -188,10 +191,10 @@ static __device__ inline void tr_cuda_row_put_one(const tr_cuda_norm &n, int64_t
         return;
     }
     if constexpr (WHAT == TR_CUDA_ROW_SCALED) {
-        tr_cuda_give((T *)n.y + i, x * rstd * w, n.add_y);
+        tr_cuda_give((T *)n.y + i, tr_cuda_product(x * rstd, w), n.add_y);
     } else {
         float b = tr_cuda_get(((const T *)n.bias)[c]);
-        tr_cuda_give((T *)n.y + i, (x - mean) * rstd * w + b, n.add_y);
+        tr_cuda_give((T *)n.y + i, fmaf((x - mean) * rstd, w, b), n.add_y);
     }
 }
 
@@ -221,10 +224,11 @@ static __device__ inline void tr_cuda_row_norm(const tr_cuda_norm &n) {
     }
     float mean = 0;
     if constexpr (CENTRED) {
-        mean = tr_cuda_row_mean<BLOCK, PER>(n, at, x, [](float e) { return e; });
+        mean = tr_cuda_row_mean<BLOCK, PER>(n, at, x,
+                                            [](float sum, float e) { return sum + e; });
     }
     float square = tr_cuda_row_mean<BLOCK, PER>(
-        n, at, x, [=](float e) { return (e - mean) * (e - mean); });
+        n, at, x, [=](float sum, float e) { return fmaf(e - mean, e - mean, sum); });
     float rstd = 1 / sqrtf(square + n.epsilon);
     if (n.y) {
         tr_cuda_row_put<CENTRED, BLOCK, PER>(n, at, x, mean, rstd);
@@ -252,7 +256,7 @@ static __device__ inline void tr_cuda_row_slow(const tr_cuda_norm &n) {
     }
     tr_cuda_row_each(n, at, [&](int64_t c) {
         float x = tr_cuda_row_summand<WHAT, T>(n, begin + c) - mean;
-        square += x * x;
+        square = fmaf(x, x, square);
     });
     square = tr_cuda_row_sum<BLOCK>(square) * n.inverse;
     float rstd = 1 / sqrtf(square + n.epsilon);
