@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 from collections.abc import Mapping
 from ctypes import byref
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,35 @@ class Lent:
         return ctypes.addressof(buffer)
 
 
+def wait_for_torch(number: int) -> None:
+    """For what PyTorch still does on a GPU, in its current stream."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.current_stream(torch.device("cuda", number)).synchronize()
+
+
+class OnDevice:
+    """Memory of a GPU that a call of the library reads: PyTorch's, while this is
+    there."""
+
+    def __init__(self, number: int) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self._on = torch.device("cuda", number)
+        self._kept: list[Any] = []
+
+    def address(
+        self, values: Any, dtype: int, shape: tuple[int, ...], name: str
+    ) -> int:
+        kind = _fill.torch_type(self._torch, dtype)
+        tensor = self._torch.as_tensor(values).detach()
+        _fill.need_shape(tuple(tensor.shape), shape, name)
+        tensor = tensor.to(self._on, kind).contiguous()
+        self._kept.append(tensor)
+        return int(tensor.data_ptr())
+
+
 class Parts:
     """The step at work of an engine whose model has no loss."""
 
@@ -53,6 +83,7 @@ class Parts:
         }
         self._lent = Lent()
         self._shapes: list[tuple[int, ...]] = []  # of the outputs before
+        self._device = -1  # of them; the host
 
     def forward(
         self, engine: Engine, inputs: Any, evaluate: bool, counts: bool
@@ -64,10 +95,13 @@ class Parts:
             options.inputs = ctypes.cast(rows, type(options.inputs))
         engine._call("tr_engine_forward", byref(options), byref(found))
         outputs = [
-            view(output, engine._owner) for output in found.output[: found.count]
+            view(output, engine._owner, found.device)
+            for output in found.output[: found.count]
         ]
         if not evaluate:
             self._shapes = [output.shape for output in outputs]
+            self._device = found.device
+        engine._lends(found.device)
         return outputs
 
     def backward(self, engine: Engine, gradients: Any, loss: float) -> None:
@@ -83,10 +117,11 @@ class Parts:
                 f"None stands for one of zeros",
             )
         pointers = (ctypes.POINTER(ctypes.c_float) * max(1, len(given)))()
+        there = OnDevice(self._device) if self._device >= 0 else self._lent
         for i, (values, shape) in enumerate(zip(given, self._shapes, strict=False)):
             if values is not None:
                 name = f"the gradient of output {i}"
-                at = self._lent.address(values, c.TR_F32, shape, name)
+                at = there.address(values, c.TR_F32, shape, name)
                 pointers[i] = ctypes.cast(at, ctypes.POINTER(ctypes.c_float))
         engine._call("tr_engine_backward", pointers, float(loss))
 

@@ -525,7 +525,7 @@ static void structs_of_other_sizes_are_refused(void **state) {
         refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
                "TR_FORWARD_OPTIONS_INIT");
         options.size = sizeof options;
-        outputs.size += (size_t)more;
+        outputs.size += (size_t)(more < 0 ? 2 * more : more); // it has grown once
         refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
                "TR_OUTPUTS_INIT");
         result.size += (size_t)more;

@@ -12,6 +12,7 @@ from tranche import _declarations as c
 from tranche import ranks
 from tranche.data import Field, Source
 from tranche.error import Error, Status
+from tranche.module import gpu
 from tranche.module.build import role
 from tranche.module.ending import PRESENCE, PRESENT, Tensor
 from tranche.module.lower import Lowering
@@ -48,7 +49,8 @@ class Feed(Source):
         name."""
         self._count = count
         self._places = {}
-        self._rows = self._columns(batch, count)
+        here = {name: gpu.on_host(values) for name, values in batch.items()}
+        self._rows = self._columns(here, count)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
         if ranks.count() > 1:

@@ -12,6 +12,7 @@ from torch.utils.dlpack import from_dlpack
 from tranche.callbacks import StepResult
 from tranche.engine import Engine
 from tranche.error import Error, Status
+from tranche.module import gpu
 from tranche.module.feed import columns
 from tranche.module.ending import Tensor
 from tranche.module.lower import Lowering
@@ -42,11 +43,16 @@ class Parts:
     """The calls of an engine whose model hands outputs out."""
 
     def __init__(
-        self, engine: Engine, lowering: Lowering, tensors: Sequence[Tensor]
+        self,
+        engine: Engine,
+        lowering: Lowering,
+        tensors: Sequence[Tensor],
+        device: torch.device,
     ) -> None:
         self._engine = engine
         self._lowering = lowering
         self._tensors = tensors
+        self._device = device
         self._leaf = torch.zeros((), requires_grad=True)
         self.number = 0  # of the forward
         self.waiting = False  # for the gradients of the last one
@@ -62,7 +68,8 @@ class Parts:
                 "the forward before waits for its backward; eval() is for outputs that "
                 "are not trained on",
             )
-        given = columns(self._lowering, self._tensors, batch, rows)
+        here = {name: gpu.on_host(values) for name, values in batch.items()}
+        given = columns(self._lowering, self._tensors, here, rows)
         names = [tensor.name for tensor in self._tensors]
         self._given = dict(zip(names, given, strict=True))
         found = self._engine.forward(self._given)
@@ -94,7 +101,7 @@ class Parts:
         return returned.made([lowering.outside.run(rows, operands)])
 
     def _of_batch(self, operand: Any, batch: Mapping[str, Any], names: Any) -> Any:
-        given = batch[names[operand.node]]
+        given = batch[names[operand.node]].to(self._device)
         return given.permute(0, 2, 3, 1) if operand.channels_last else given
 
     def backward(self, loss: Any, retain_graph: bool = False, times: float = 1) -> None:

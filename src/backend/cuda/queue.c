@@ -214,6 +214,7 @@ const tr_queue_table tr__cuda_queues = {
     .follow = follow,
     .mark = mark,
     .newest = newest,
+    .handle = tr__cuda_stream,
     .copied = copied,
     .wait = wait,
     .look = look,

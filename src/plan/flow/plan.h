@@ -123,6 +123,12 @@ struct tr_plan {
     char *why_wave;             // in words, NULL: as asked
 };
 
+// Do outputs and their gradients pass between engine and caller in the memory of a
+// device that the host does not reach?
+static inline bool tr__hands_on_device(const tr_plan *plan) {
+    return plan->request.discrete && plan->request.parts_on_device;
+}
+
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);
 // Appends an operand to those of the plan. TR_MEMORY.

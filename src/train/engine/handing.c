@@ -1,7 +1,6 @@
 #include "train/engine/handing.h"
 
 #include "base/batch.h"
-#include "base/half.h"
 #include "data/sources/ids.h"
 #include "train/engine/attempt.h"
 
@@ -118,6 +117,7 @@ void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
         .micro_batches = trains ? engine->plan->request.accumulation_steps : 1,
         .rows = tr__executor_rows(engine->executor, hand_out),
         .count = last_of(engine->plan)->graph->output_count,
+        .device = tr__hands_on_device(engine->plan) ? engine->plan->request.device : -1,
     };
     for (int i = 0; i < outputs->count; i++) {
         outputs->output[i] = output_of(engine, memory, i, outputs->rows);
@@ -126,25 +126,21 @@ void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
 
 // ---- gradients
 
-static void put_number(tr_dtype dtype, void *to, int64_t at, float value) {
-    if (dtype == TR_BF16) {
-        ((uint16_t *)to)[at] = tr__bf16_of_f32(value);
-    } else if (dtype == TR_F16) {
-        ((uint16_t *)to)[at] = tr__f16_of_f32(value);
-    } else {
-        ((float *)to)[at] = value;
-    }
-}
-
 // Rows that are not there have no part in the loss.
-static void take_gradient(const tr_output *output, int64_t room, const float *gradient,
-                          float seed, void *to) {
-    int64_t count = gradient ? tr_shape_count(output->desc.shape) : 0;
-    for (int64_t i = 0; i < count; i++) {
-        put_number(output->desc.dtype, to, i, gradient[i] * seed);
-    }
-    size_t each = tr_dtype_bytes(output->desc.dtype);
-    memset((char *)to + (size_t)count * each, 0, (size_t)(room - count) * each);
+static void take_gradient(const tr_engine *engine, const tr_output *output,
+                          const float *gradient, char *to) {
+    tr_shape whole = output->desc.shape;
+    whole.dim[0] = engine->plan->request.micro_batch;
+    const tr_seeding seeding = {
+        .from = gradient,
+        .given_type = TR_F32,
+        .given = gradient ? tr_shape_count(output->desc.shape) : 0,
+        .to = to,
+        .type = output->desc.dtype,
+        .room = tr_shape_count(whole),
+        .seed = engine->parts->seed,
+    };
+    tr__executor_seed(engine->executor, &seeding);
 }
 
 // A micro-batch counts once, one without rows where the caller says so.
@@ -157,20 +153,18 @@ static void take_loss(const tr_engine *engine, const tr_plan_step *hand_out,
     sums[TR_SUM_CORRECT] = 0;
 }
 
-void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                      const float *const *gradients, double loss) {
-    float seed = engine->parts->seed;
+tr_status tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
+                           const float *const *gradients, double loss, tr_error *err) {
     tr_outputs outputs;
     char *memory =
         tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_GRADIENTS);
     tr__handing_show(engine, hand_out, &outputs);
     for (int i = 0; i < outputs.count; i++) {
-        tr_shape whole = outputs.output[i].desc.shape;
-        whole.dim[0] = engine->plan->request.micro_batch;
         if (outputs.output[i].trained) {
-            take_gradient(&outputs.output[i], tr_shape_count(whole), gradients[i], seed,
+            take_gradient(engine, &outputs.output[i], gradients[i],
                           memory + offset_of(engine->plan, i));
         }
     }
     take_loss(engine, hand_out, loss);
+    return tr__executor_handed(engine->executor, err);
 }

@@ -15,9 +15,10 @@ void tr__handing_load(tr_engine *engine, const tr_plan_step *load,
 // Views of the outputs that the step of the plan hands out.
 void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
                       tr_outputs *outputs);
-// Copies the gradients of these outputs to where the backward reads them, times `seed`,
-// and the loss into the statistics. gradients: as tr_engine_backward has them.
-void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                      const float *const *gradients, double loss);
+// Takes the gradients of these outputs to where the backward reads them, times the
+// step's seed, and the loss into the statistics. gradients: as tr_engine_backward has
+// them. Errors are the device's.
+tr_status tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
+                           const float *const *gradients, double loss, tr_error *err);
 
 #endif

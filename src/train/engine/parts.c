@@ -5,6 +5,8 @@
 #include "train/engine/attempt.h"
 #include "train/engine/handing.h"
 
+#include <stddef.h>
+
 // ---- where the walk stands
 
 typedef enum part { NO_STEP, TAKES_DATA, HANDS_OUT, ENDS } part;
@@ -185,8 +187,8 @@ tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options
     static const char name[] = "tr_engine_forward";
     static const tr_sized options_known = {
         "tr_forward_options", "TR_FORWARD_OPTIONS_INIT", sizeof *options, 0};
-    static const tr_sized outputs_known = {"tr_outputs", "TR_OUTPUTS_INIT",
-                                           sizeof *outputs, 0};
+    static const tr_sized outputs_known = {
+        "tr_outputs", "TR_OUTPUTS_INIT", sizeof *outputs, offsetof(tr_outputs, device)};
     const tr_forward_options none = TR_FORWARD_OPTIONS_INIT;
     tr_outputs found = TR_OUTPUTS_INIT;
     tr_status status =
@@ -213,8 +215,13 @@ static tr_status backward(tr_engine *engine, const float *const *gradients, doub
     if (part_of(engine) != HANDS_OUT) {
         return out_of_turn(engine, "tr_engine_backward", err);
     }
-    tr__handing_take(engine, step, gradients, loss);
-    return resume(engine, err);
+    tr_error mine = {0}, ignored = {0};
+    tr_status status = tr__handing_take(engine, step, gradients, loss, &mine);
+    if (status == TR_OK) {
+        return resume(engine, err);
+    }
+    (void)tr__executor_drop(engine->executor, &ignored);
+    return reach_pause(engine, status, &mine, err);
 }
 
 tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
