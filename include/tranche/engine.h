@@ -198,6 +198,23 @@ TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *
 TR_API tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
                                     double loss, tr_error *err);
 
+// Begin with TR_BACKWARD_OPTIONS_INIT, then set members.
+typedef struct tr_backward_options {
+    size_t size;                  // of this struct
+    const void *const *gradients; // [count] of the outputs
+    tr_dtype dtype;               // of all gradients: F32, BF16 or F16
+    double loss;
+} tr_backward_options;
+
+#define TR_BACKWARD_OPTIONS_INIT                                                       \
+    { sizeof(tr_backward_options), NULL, TR_F32, 0 }
+
+// The same with gradients of another type. TR_USAGE also: it is none of these, or a
+// struct of an unknown size.
+TR_API tr_status tr_engine_backward_with(tr_engine *engine,
+                                         const tr_backward_options *options,
+                                         tr_error *err);
+
 // Ends the step as tr_engine_step does: combines the gradients of all ranks, decides,
 // and updates. In the result, `targets` is the number of micro-batches of all ranks,
 // and `loss` is the mean of their losses. `accuracy` is 0, and `seconds` counts from

@@ -33,11 +33,6 @@ def size(dtype: int) -> int:
     return ctypes.sizeof(_KINDS[dtype].ctype)
 
 
-def torch_type(torch: Any, dtype: int) -> Any:
-    """PyTorch's type of the same elements."""
-    return getattr(torch, _KINDS[dtype].name)
-
-
 def torch_tensor(values: Any) -> Any:
     """PyTorch, where this is one of its tensors; else None."""
     torch = sys.modules.get("torch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import byref
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +58,17 @@ class OnDevice:
         self._on = torch.device("cuda", number)
         self._kept: list[Any] = []
 
+    def type_of(self, given: Sequence[Any]) -> int:
+        """That of gradients which are taken as they are; of others F32."""
+        kinds = {getattr(values, "dtype", None) for values in given if values is not None}
+        halves = {self._torch.bfloat16: c.TR_BF16, self._torch.float16: c.TR_F16}
+        return halves.get(kinds.pop(), c.TR_F32) if len(kinds) == 1 else c.TR_F32
+
     def address(
         self, values: Any, dtype: int, shape: tuple[int, ...], name: str
     ) -> int:
-        kind = _fill.torch_type(self._torch, dtype)
+        names = {c.TR_BF16: "bfloat16", c.TR_F16: "float16"}
+        kind = getattr(self._torch, names.get(dtype, "float32"))
         tensor = self._torch.as_tensor(values).detach()
         _fill.need_shape(tuple(tensor.shape), shape, name)
         tensor = tensor.to(self._on, kind).contiguous()
@@ -116,14 +123,19 @@ class Parts:
                 f"backward: {len(given)} gradients of {len(self._shapes)} outputs; "
                 f"None stands for one of zeros",
             )
-        pointers = (ctypes.POINTER(ctypes.c_float) * max(1, len(given)))()
-        there = OnDevice(self._device) if self._device >= 0 else self._lent
+        pointers = (ctypes.c_void_p * max(1, len(given)))()
+        options = sized(c.tr_backward_options)
+        options.gradients = ctypes.cast(pointers, type(options.gradients))
+        options.loss, options.dtype = float(loss), c.TR_F32
+        there: OnDevice | Lent = self._lent
+        if self._device >= 0:
+            there = OnDevice(self._device)
+            options.dtype = there.type_of(given)
         for i, (values, shape) in enumerate(zip(given, self._shapes, strict=False)):
             if values is not None:
                 name = f"the gradient of output {i}"
-                at = there.address(values, c.TR_F32, shape, name)
-                pointers[i] = ctypes.cast(at, ctypes.POINTER(ctypes.c_float))
-        engine._call("tr_engine_backward", pointers, float(loss))
+                pointers[i] = there.address(values, options.dtype, shape, name)
+        engine._call("tr_engine_backward_with", byref(options))
 
     def _rows(self, inputs: Any) -> tuple[Any, int]:
         given = self._by_name(inputs)

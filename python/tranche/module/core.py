@@ -198,7 +198,8 @@ class Core(Queries):
         feed = None
         if parts:
             settings.update(self._sizes())
-            settings["execution.parts_on_device"] = self._on_gpu
+            if self._key("execution.parts_on_device", said=True) is None:
+                settings["execution.parts_on_device"] = self._on_gpu
         else:
             settings["data.order"] = "sequential"
             feed = self._feed_of(made.fields(), made.columns)

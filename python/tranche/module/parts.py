@@ -22,10 +22,13 @@ class _Bridge(torch.autograd.Function):
     """Gives outputs out, and takes their gradients when autograd comes back."""
 
     @staticmethod
-    def forward(ctx: Any, parts: Parts, _: Any, *outputs: Any) -> Any:
+    def forward(ctx: Any, parts: Parts, _: Any, kinds: Any, *outputs: Any) -> Any:
+        """kinds: of the module's own outputs, whose gradients the engine rounds where it
+        has scaled them. What is made are copies, which outlive the step."""
         ctx.parts = parts
         ctx.number = parts.number
-        return tuple(output.clone() for output in outputs)
+        made = zip(outputs, kinds, strict=True)
+        return tuple(output.to(kind, copy=True) for output, kind in made)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -36,7 +39,7 @@ class _Bridge(torch.autograd.Function):
                 "is gone",
             )
         ctx.parts.came = list(gradients)
-        return (None, None, *(None for _ in gradients))
+        return (None, None, None, *(None for _ in gradients))
 
 
 class Parts:
@@ -76,7 +79,8 @@ class Parts:
         self.number += 1
         self.waiting, self.came = True, None
         outputs = [from_dlpack(output) for output in found]
-        made = _Bridge.apply(self, self._leaf, *outputs)
+        kinds = [node.meta["val"].dtype for node, _ in self._lowering.handed]
+        made = _Bridge.apply(self, self._leaf, kinds, *outputs)
         return self._as_returned(batch, rows, made)
 
     def _as_returned(self, batch: Mapping[str, Any], rows: int, made: Any) -> Any:
@@ -90,7 +94,7 @@ class Parts:
                 shape = (each * rows, *meta.shape[1:])
                 if values.shape != shape:  # each op costs autograd's time twice
                     values = values.reshape(shape)
-                found.append(values.to(meta.dtype))
+                found.append(values)
             return returned.made(found)
         values = dict(zip([node for node, _ in lowering.handed], made, strict=True))
         names = lowering.traced.inputs

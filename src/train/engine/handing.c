@@ -128,12 +128,12 @@ void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
 
 // Rows that are not there have no part in the loss.
 static void take_gradient(const tr_engine *engine, const tr_output *output,
-                          const float *gradient, char *to) {
+                          tr_dtype type, const void *gradient, char *to) {
     tr_shape whole = output->desc.shape;
     whole.dim[0] = engine->plan->request.micro_batch;
     const tr_seeding seeding = {
         .from = gradient,
-        .given_type = TR_F32,
+        .given_type = type,
         .given = gradient ? tr_shape_count(output->desc.shape) : 0,
         .to = to,
         .type = output->desc.dtype,
@@ -154,17 +154,17 @@ static void take_loss(const tr_engine *engine, const tr_plan_step *hand_out,
 }
 
 tr_status tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                           const float *const *gradients, double loss, tr_error *err) {
+                           const tr_backward_options *options, tr_error *err) {
     tr_outputs outputs;
     char *memory =
         tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_GRADIENTS);
     tr__handing_show(engine, hand_out, &outputs);
     for (int i = 0; i < outputs.count; i++) {
         if (outputs.output[i].trained) {
-            take_gradient(engine, &outputs.output[i], gradients[i],
-                          memory + offset_of(engine->plan, i));
+            take_gradient(engine, &outputs.output[i], options->dtype,
+                          options->gradients[i], memory + offset_of(engine->plan, i));
         }
     }
-    take_loss(engine, hand_out, loss);
+    take_loss(engine, hand_out, options->loss);
     return tr__executor_handed(engine->executor, err);
 }

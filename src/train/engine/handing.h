@@ -16,9 +16,8 @@ void tr__handing_load(tr_engine *engine, const tr_plan_step *load,
 void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
                       tr_outputs *outputs);
 // Takes the gradients of these outputs to where the backward reads them, times the
-// step's seed, and the loss into the statistics. gradients: as tr_engine_backward has
-// them. Errors are the device's.
+// step's seed, and the loss into the statistics. Errors are the device's.
 tr_status tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                           const float *const *gradients, double loss, tr_error *err);
+                           const tr_backward_options *options, tr_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 // brings a micro-batch's data, where it gets the outputs and brings their gradients,
 // and before this rank tells the others of itself, which begins the update.
 #include "base/arguments.h"
+#include "base/half.h"
 #include "train/engine/attempt.h"
 #include "train/engine/handing.h"
 
@@ -209,14 +210,14 @@ tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options
 
 // ---- backward, update
 
-static tr_status backward(tr_engine *engine, const float *const *gradients, double loss,
+static tr_status backward(tr_engine *engine, const tr_backward_options *options,
                           tr_error *err) {
     const tr_plan_step *step = tr__executor_pause(engine->executor);
     if (part_of(engine) != HANDS_OUT) {
         return out_of_turn(engine, "tr_engine_backward", err);
     }
     tr_error mine = {0}, ignored = {0};
-    tr_status status = tr__handing_take(engine, step, gradients, loss, &mine);
+    tr_status status = tr__handing_take(engine, step, options, &mine);
     if (status == TR_OK) {
         return resume(engine, err);
     }
@@ -224,16 +225,37 @@ static tr_status backward(tr_engine *engine, const float *const *gradients, doub
     return reach_pause(engine, status, &mine, err);
 }
 
-tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
-                             double loss, tr_error *err) {
-    static const char name[] = "tr_engine_backward";
-    tr_status status = tr__need(gradients, name, "gradients", err);
+static tr_status enter_backward(tr_engine *engine, const char *name,
+                                const tr_backward_options *options, tr_error *err) {
+    tr_status status = tr__need(options->gradients, name, "gradients", err);
+    if (status == TR_OK && !tr__dtype_is_real(options->dtype)) {
+        status =
+            tr_fail(err, TR_USAGE, "%s: gradients of %s: f32, bf16 or f16 is taken",
+                    name, tr_dtype_name(options->dtype));
+    }
     status = status == TR_OK ? enter(engine, name, err) : status;
     if (status == TR_OK) {
-        status = backward(engine, gradients, loss, err);
+        status = backward(engine, options, err);
         tr__engine_leave(engine, status, err);
     }
     return status;
+}
+
+tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
+                             double loss, tr_error *err) {
+    tr_backward_options options = TR_BACKWARD_OPTIONS_INIT;
+    options.gradients = (const void *const *)gradients;
+    options.loss = loss;
+    return enter_backward(engine, "tr_engine_backward", &options, err);
+}
+
+tr_status tr_engine_backward_with(tr_engine *engine, const tr_backward_options *options,
+                                  tr_error *err) {
+    static const char name[] = "tr_engine_backward_with";
+    static const tr_sized known = {"tr_backward_options", "TR_BACKWARD_OPTIONS_INIT",
+                                   sizeof *options, 0};
+    tr_status status = tr__need_sized(options, &known, name, err);
+    return status == TR_OK ? enter_backward(engine, name, options, err) : status;
 }
 
 static tr_status update(tr_engine *engine, tr_error *err) {
