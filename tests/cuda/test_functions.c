@@ -1,6 +1,8 @@
-// Functions of a program's that work on the device (tr_function.on_device): they get
-// its memory and its stream, between the kernels before and behind them, at any pace.
+// Functions of a program's that work on the device (tr_function.on_device), and a
+// constant that is copied there: they get its memory and its stream, between the
+// kernels before and behind them, at any pace.
 #include "backend/cuda/driver.h"
+#include "base/half.h"
 #include "cuda/device.h"
 #include "guard/guard.h"
 
@@ -55,23 +57,39 @@ static bool same_backward(void *user, const tr_function_call *call) {
 // ---- the loss: half the squares of what is off from the label. What is copied to the
 // host has to be there before it is looked at.
 
-static bool add_losses(const tr_function_call *call, float *dx) {
+static float get(tr_dtype type, const void *from, int64_t at) {
+    return type == TR_BF16 ? tr__bf16_to_f32(((const uint16_t *)from)[at])
+                           : ((const float *)from)[at];
+}
+
+static void put(tr_dtype type, void *to, int64_t at, float value) {
+    if (type == TR_BF16) {
+        ((uint16_t *)to)[at] = tr__bf16_of_f32(value);
+    } else {
+        ((float *)to)[at] = value;
+    }
+}
+
+static bool add_losses(const tr_function_call *call, void *dx) {
     const int32_t *labels = call->input[1]; // [B], the host's
     double *sums = call->output;            // likewise
-    float x[MICRO], gradient[MICRO];        // [B, 1]
+    float x[MICRO], gradient[MICRO];        // [B, 1], of f32 or of 16 bits
+    tr_dtype type = call->input_desc[0].dtype;
     int64_t rows = call->input_desc[0].shape.dim[0];
-    copy(x, call->input[0], rows * (int64_t)sizeof *x, call->stream);
+    int64_t bytes = tr_tensor_bytes(call->input_desc[0]);
+    copy(x, call->input[0], bytes, call->stream);
     wait_for(call->stream);
     for (int64_t i = 0; i < rows; i++) {
         bool there = labels[i] >= 0;
-        double off = there ? x[i] - (double)labels[i] : 0;
+        double off = there ? get(type, x, i) - (double)labels[i] : 0;
         sums[0] += off * off / 2;
         sums[1] += there;
-        gradient[i] = (float)off * call->loss_seed;
+        put(type, gradient, i, (float)off * call->loss_seed);
     }
     if (dx) {
         assert_int_equal(call->adds & 1, 0);
-        copy(dx, gradient, rows * (int64_t)sizeof *x, call->stream);
+        assert_int_equal(call->input_gradient_dtype[0], type);
+        copy(dx, gradient, bytes, call->stream);
         wait_for(call->stream); // `gradient` ends here
     }
     return true;
@@ -113,10 +131,17 @@ static tr_value linear(tr_graph *g, tr_value x, int64_t out, int64_t in) {
     return tr_graph_call(g, "linear", NULL, (tr_value[]){x, w}, 2, NULL, 0);
 }
 
+// A constant of each row; the rows are no power of two.
+static const float shift[WIDTH] = {0.25f, -0.5f, 0.75f, 1};
+
 static void build_hidden(tr_graph *g, const void *config) {
     (void)config;
     tr_value h = linear(g, tr_graph_data(g, "features"), WIDTH, FEATURES);
-    tr_graph_output(g, tr_graph_function(g, &same, &h, 1));
+    h = tr_graph_function(g, &same, &h, 1);
+    tr_value here = tr_graph_constant(
+        g, (tr_tensor_desc){TR_F32, TR_SHAPE2(TR_BATCH, WIDTH)}, shift);
+    tr_graph_output(
+        g, tr_graph_call(g, "residual", NULL, (tr_value[]){h, here}, 2, NULL, 0));
 }
 
 static void build_head(tr_graph *g, const void *config) {
@@ -132,7 +157,7 @@ static const tr_model_unit units[] = {
 };
 
 // Borrows the model.
-static tr_run *open_run(tr_model *model, const char *device) {
+static tr_run *open_run(tr_model *model, const char *device, bool half) {
     tr_run_parts parts = TR_RUN_PARTS_INIT;
     tr_run *run = NULL;
     tr_error err = {0};
@@ -140,8 +165,9 @@ static tr_run *open_run(tr_model *model, const char *device) {
     snprintf(text, sizeof text,
              "{\"data\": {\"format\": \"random\", \"samples\": 40, \"features\": %d, "
              "\"classes\": 3}, \"steps\": 4, \"train_batch_size\": 7, \"out\": "
-             "\"out\", \"train_micro_batch_size_per_gpu\": %d, \"device\": \"%s\"}",
-             FEATURES, MICRO, device);
+             "\"out\", \"train_micro_batch_size_per_gpu\": %d, \"device\": \"%s\", "
+             "\"bf16\": {\"enabled\": %s}}",
+             FEATURES, MICRO, device, half ? "true" : "false");
     *model = (tr_model)TR_MODEL_INIT;
     model->type = "functions";
     model->unit_count = 2;
@@ -159,12 +185,13 @@ static tr_run *open_run(tr_model *model, const char *device) {
     return run;
 }
 
-static void train(const char *device, double losses[STEPS], float weight[WIDTH]) {
+static void train(const char *device, bool half, double losses[STEPS],
+                  float weight[WIDTH]) {
     tr_model model;
     tr_engine *engine = NULL;
     tr_error err = {0};
     make_functions(true);
-    tr_run *run = open_run(&model, device);
+    tr_run *run = open_run(&model, device, half);
     if (tr_engine_create(run, NULL, &engine, &err) != TR_OK) {
         fail_msg("%s", err.message);
     }
@@ -181,23 +208,32 @@ static void train(const char *device, double losses[STEPS], float weight[WIDTH])
     tr_run_destroy(run);
 }
 
-static void on_the_device_they_train_as_on_the_host(void **state) {
+static void compare(bool half, double within) {
     double cpu[STEPS], cuda[STEPS];
     float first[WIDTH], second[WIDTH];
-    (void)state;
-    train("cpu", cpu, first);
+    train("cpu", half, cpu, first);
     assert_false(reached);
     for (uint64_t seed = 0; seed < 4; seed++) {
         test_guard_set_seed(seed);
-        train("cuda", cuda, second);
+        train("cuda", half, cuda, second);
         assert_true(reached);
         for (int s = 0; s < STEPS; s++) {
-            assert_true(fabs(cpu[s] - cuda[s]) <= 1e-5 * cpu[s]);
+            assert_true(fabs(cpu[s] - cuda[s]) <= within * cpu[s]);
         }
         for (int i = 0; i < WIDTH; i++) {
-            assert_true(fabsf(first[i] - second[i]) <= 1e-5f);
+            assert_true(fabs((double)first[i] - (double)second[i]) <= within);
         }
     }
+}
+
+static void on_the_device_they_train_as_on_the_host(void **state) {
+    (void)state;
+    compare(false, 1e-5);
+}
+
+static void in_16_bits_they_train_beside_the_host(void **state) {
+    (void)state;
+    compare(true, 1e-2);
 }
 
 static void one_of_the_host_has_no_kernel_there(void **state) {
@@ -206,7 +242,7 @@ static void one_of_the_host_has_no_kernel_there(void **state) {
     tr_error err = {0};
     (void)state;
     make_functions(false);
-    tr_run *run = open_run(&model, "cuda");
+    tr_run *run = open_run(&model, "cuda", false);
     assert_int_equal(tr_run_make_plan(run, &plan, &err), TR_USAGE);
     assert_non_null(strstr(err.message, "no kernel for op function"));
     assert_non_null(strstr(err.message, "\"device\" to \"cpu\""));
@@ -221,11 +257,14 @@ static void one_that_fails_ends_the_step(void **state) {
     (void)state;
     test_guard_set_seed(0);
     make_functions(true);
-    tr_run *run = open_run(&model, "cuda");
+    tr_run *run = open_run(&model, "cuda", false);
     assert_int_equal(tr_engine_create(run, NULL, &engine, &err), TR_OK);
     fails = true;
     assert_int_equal(tr_engine_step(engine, &result, &err), TR_DATA);
     assert_non_null(strstr(err.message, "hidden"));
+    fails = false; // nothing has changed, and the step is made again
+    assert_int_equal(tr_engine_step(engine, &result, &err), TR_OK);
+    assert_int_equal(result.step, 1);
     tr_engine_destroy(engine);
     tr_run_destroy(run);
 }
@@ -233,6 +272,7 @@ static void one_that_fails_ends_the_step(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_the_device_they_train_as_on_the_host),
+        cmocka_unit_test(in_16_bits_they_train_beside_the_host),
         cmocka_unit_test(one_of_the_host_has_no_kernel_there),
         cmocka_unit_test(one_that_fails_ends_the_step),
     };

@@ -1,6 +1,6 @@
 #include "backend/cuda/kernels.h"
 
-// A function of the program's that works on the device.
+// A function of the program's that works on the device, or values that come there.
 static const tr_kernel *called_kernel(const tr_op_desc *desc) {
     const tr_kernel *kernel =
         desc->op->flags & TR_OP_CALLS ? desc->op->reference : NULL;
