@@ -123,7 +123,8 @@ if HAS_TORCH:
 
 
 def mlp() -> Any:
-    return nn.Sequential(nn.Linear(12, 64), nn.GELU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 5))
+    bends = (nn.GELU(), nn.Linear(64, 64), nn.ReLU())
+    return nn.Sequential(nn.Linear(12, 64), *bends, nn.Linear(64, 5))
 
 
 def rows_and_classes(count: int) -> list[Any]:
@@ -196,7 +197,8 @@ class OnGpu(InFolder):
                 with torch.autocast("cuda", torch.bfloat16, enabled=half):
                     wanted = loss(plain(x), y)
                 (wanted / steps).backward()
-                self.assertAlmostEqual(float(found), float(wanted), delta=200 * within if half else 1e-4)
+                away = abs(float(found.detach()) - float(wanted.detach()))
+                self.assertLessEqual(away, 200 * within if half else 1e-4)
             torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
             optimizer.step()
         self.compare(engine, plain, within)
@@ -300,7 +302,7 @@ class OnGpu(InFolder):
                 wanted.backward()
                 torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
                 optimizer.step()
-                self.assertAlmostEqual(float(found), float(wanted), delta=1e-4)
+                self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
         self.compare(engine, plain, 1e-4)
         engine.destroy()
 
@@ -317,7 +319,7 @@ class OnGpu(InFolder):
             wanted.backward()
             torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
             optimizer.step()
-            self.assertAlmostEqual(float(found), float(wanted), delta=1e-4)
+            self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
         self.compare(engine, plain, 1e-4)
         engine.destroy()
 
@@ -338,7 +340,7 @@ class OnGpu(InFolder):
             wanted.backward()
             torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
             optimizer.step()
-            self.assertAlmostEqual(float(found), float(wanted), delta=1e-4)
+            self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
         self.compare(engine, plain, 1e-4)
         engine.destroy()
 
