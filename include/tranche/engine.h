@@ -142,10 +142,14 @@ typedef struct tr_forward_options {
     // back. Not during a step. It needs `inputs`.
     bool evaluate;
     bool counts; // 0 rows do, in the mean, as a micro-batch whose loss is 0
+    // In place of `inputs`, with "execution.parts_on_device": the same in the memory of
+    // the GPU. Nothing writes them any more when the call is made, nor are they read
+    // when it returns.
+    const void *const *inputs_there;
 } tr_forward_options;
 
 #define TR_FORWARD_OPTIONS_INIT                                                        \
-    { sizeof(tr_forward_options), NULL, 0, false, false }
+    { sizeof(tr_forward_options), NULL, 0, false, false, NULL }
 
 // Output number i of the model (tr_graph_output), for one micro-batch.
 typedef struct tr_output {

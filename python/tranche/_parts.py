@@ -40,6 +40,20 @@ class Lent:
         return ctypes.addressof(buffer)
 
 
+_TORCH = {
+    c.TR_F32: "float32",
+    c.TR_BF16: "bfloat16",
+    c.TR_F16: "float16",
+    c.TR_I32: "int32",
+    c.TR_I64: "int64",
+}
+
+
+def is_there(values: Any) -> bool:
+    """Is it a tensor in a GPU's memory?"""
+    return _fill.torch_tensor(values) is not None and values.device.type == "cuda"
+
+
 def wait_for_torch(number: int) -> None:
     """For what PyTorch still does on a GPU, in its current stream."""
     torch: Any = sys.modules.get("torch")
@@ -55,6 +69,7 @@ class OnDevice:
         import torch
 
         self._torch: Any = torch
+        self.number = number
         self._on = torch.device("cuda", number)
         self._kept: list[Any] = []
 
@@ -67,10 +82,13 @@ class OnDevice:
     def address(
         self, values: Any, dtype: int, shape: tuple[int, ...], name: str
     ) -> int:
-        names = {c.TR_BF16: "bfloat16", c.TR_F16: "float16"}
-        kind = getattr(self._torch, names.get(dtype, "float32"))
+        kind = getattr(self._torch, _TORCH[dtype])
         tensor = self._torch.as_tensor(values).detach()
+        if tensor.is_floating_point() and not kind.is_floating_point:
+            raise Error(Status.DATA, f"{name}: integers are needed, not fractions")
         _fill.need_shape(tuple(tensor.shape), shape, name)
+        if not tensor.numel():  # which is nowhere
+            tensor = self._torch.zeros(1)
         tensor = tensor.to(self._on, kind).contiguous()
         self._kept.append(tensor)
         return int(tensor.data_ptr())
@@ -89,6 +107,9 @@ class Parts:
             for tensor in model.batch.tensor[: model.batch.count]
         }
         self._lent = Lent()
+        # Rows may be in a GPU's memory, where all are the caller's.
+        fed = not engine.run._ask("tr_run_data")
+        self._takes_there = fed and engine.run.get("execution.parts_on_device") is True
         self._shapes: list[tuple[int, ...]] = []  # of the outputs before
         self._device = -1  # of them; the host
 
@@ -97,9 +118,16 @@ class Parts:
     ) -> list[Array]:
         options, found = sized(c.tr_forward_options), sized(c.tr_outputs)
         options.evaluate, options.counts = evaluate, counts
+        there = None  # the GPU's memory, which lives until the call is over
         if inputs is not None:
-            rows, options.rows = self._rows(inputs)
-            options.inputs = ctypes.cast(rows, type(options.inputs))
+            given, options.rows = self._by_name(inputs), 0
+            if self._takes_there and all(map(is_there, given.values())):
+                there = OnDevice(next(iter(given.values())).device.index or 0)
+            rows, options.rows = self._rows(given, there)
+            place = "inputs" if there is None else "inputs_there"
+            setattr(options, place, ctypes.cast(rows, type(options.inputs)))
+        if there is not None:
+            engine._lends(there.number)
         engine._call("tr_engine_forward", byref(options), byref(found))
         outputs = [
             view(output, engine._owner, found.device)
@@ -137,8 +165,7 @@ class Parts:
                 pointers[i] = there.address(values, options.dtype, shape, name)
         engine._call("tr_engine_backward_with", byref(options))
 
-    def _rows(self, inputs: Any) -> tuple[Any, int]:
-        given = self._by_name(inputs)
+    def _rows(self, given: Mapping[str, Any], there: OnDevice | None) -> tuple[Any, int]:
         counts = {_fill.shape_of(values)[:1] for values in given.values()}
         if len(counts) != 1 or () in counts:
             raise Error(
@@ -147,7 +174,8 @@ class Parts:
         count = counts.pop()[0]
         rows = (ctypes.c_void_p * len(self._tensors))()
         for i, (name, (dtype, shape)) in enumerate(self._tensors.items()):
-            rows[i] = self._lent.address(given[name], dtype, (count, *shape), name)
+            to: Lent | OnDevice = self._lent if there is None else there
+            rows[i] = to.address(given[name], dtype, (count, *shape), name)
         return rows, count
 
     def _by_name(self, inputs: Any) -> Mapping[str, Any]:

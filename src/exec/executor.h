@@ -114,6 +114,14 @@ void *tr__executor_operand(const tr_executor *executor, const tr_plan_step *step
 int64_t tr__executor_rows(const tr_executor *executor, const tr_plan_step *step);
 void tr__executor_loaded(tr_executor *executor, const tr_plan_step *step,
                          uint64_t sample, int64_t rows);
+// Where the caller's rows are readied for the slot of that step: the slot itself, or,
+// where slots lie on a device which the host does not reach, memory of the host, for
+// any step (NULL).
+void *tr__executor_landing(const tr_executor *executor, const tr_plan_step *step);
+// Begins a copy between memory of that device and the host's, or within one. Both stay
+// until tr__executor_handed.
+void tr__executor_hand(const tr_executor *executor, const void *from, void *to,
+                       int64_t bytes);
 // The gradient of an output as the caller has it, and the place from which the backward
 // takes it, times `seed` (ops/flat/seed). `to` is the plan's memory; `from` is in the
 // same space.

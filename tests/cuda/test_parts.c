@@ -1,7 +1,7 @@
 // Steps in parts whose caller computes on the device ("execution.parts_on_device"), on
 // a device of the host's memory and threads: outputs are in its memory and are not
-// copied by the plan, gradients come from there, and the steps are those of a caller on
-// the host, to the last bit.
+// copied by the plan, rows and gradients come from there, and the steps are those of a
+// caller on the host, to the last bit.
 #include "backend/cuda/driver.h"
 #include "cuda/device.h"
 #include "cuda/trained.h"
@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS = 3, MICROS = 2, TEXT_MAX = 1024, SETTINGS = 2 };
+enum { STEPS = 3, MICROS = 2, TEXT_MAX = 1024, ROOM = 4096 };
+
+_Static_assert((int)sizeof(float) * OUTSIDE_ROWS * (OWN_CLASSES + OWN_FEATURES) <= ROOM,
+               "rows, or gradients");
 
 static outside_data data;
 
@@ -58,14 +61,20 @@ static double loss_there(trial *t, const tr_outputs *outputs, int64_t first,
     return loss;
 }
 
+// Rows that the first of the step has on the host are on the device for the others.
 static void micro_on_device(trial *t, int64_t first, int64_t rows, void *room) {
     tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
     tr_outputs outputs = TR_OUTPUTS_INIT;
     tr_error err = {0};
-    const void *inputs[] = {data.x[first]};
+    const void *here[] = {data.x[first]}, *there[] = {room};
     const float *const gradients[] = {room};
-    options.inputs = inputs;
     options.rows = rows;
+    if (first / OUTSIDE_ROWS % MICROS == 0) {
+        options.inputs = here;
+    } else {
+        copy(room, data.x[first], rows * (int64_t)sizeof data.x[0]);
+        options.inputs_there = there;
+    }
     trial_ok(tr_engine_forward(t->engine, &options, &outputs, &err), &err);
     assert_int_equal(outputs.device, 0);
     assert_int_equal(outputs.rows, rows);
@@ -85,8 +94,7 @@ static void train(bool on_device, const char *more, trained *out) {
     void *room = NULL;
     open_on(&t, &own, on_device, more);
     assert_int_equal(tr__cuda_driver()->stream_create(&stream), 0);
-    assert_int_equal(
-        tr__cuda_driver()->take(sizeof(float) * OUTSIDE_ROWS * OWN_CLASSES, &room), 0);
+    assert_int_equal(tr__cuda_driver()->take(ROOM, &room), 0);
     snapshot_gather(&out->start, &t);
     out->count = STEPS;
     for (int s = 0; s < STEPS; s++) {
@@ -140,6 +148,14 @@ static int64_t bytes_of(const tr_plan *plan, tr_space space) {
     return plan->arena_bytes[space];
 }
 
+// Of the rings of micro-batches.
+static tr_space space_of(const tr_plan *plan) {
+    const tr_buffer *rings[] = {&plan->buffers[plan->data_ring[0]],
+                                &plan->buffers[plan->data_ring[1]]};
+    assert_int_equal(rings[0]->space, rings[1]->space);
+    return rings[0]->space;
+}
+
 static int copies_of(const tr_plan *plan, tr_sequence_kind kind) {
     const tr_sequence *sequence = &plan->sequences[kind];
     int copies = 0;
@@ -163,13 +179,71 @@ static void nothing_of_it_is_copied_or_on_the_host(void **state) {
     assert_int_equal(device.plan->traffic.device_host, 0);
     assert_true(bytes_of(device.plan, TR_SPACE_HOST) <
                 bytes_of(host.plan, TR_SPACE_HOST));
-    assert_int_equal(bytes_of(device.plan, TR_SPACE_DEVICE),
-                     bytes_of(host.plan, TR_SPACE_DEVICE));
+    assert_int_equal(space_of(host.plan), TR_SPACE_HOST);
+    assert_int_equal(space_of(device.plan), TR_SPACE_DEVICE);
+    assert_int_equal(host.plan->landing, -1);
+    assert_true(device.plan->landing >= 0);
     trial_close(&host);
     trial_close(&device);
 }
 
+// ---- an evaluation
+
+static void an_evaluation_takes_rows_from_there(void **state) {
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    tr_error err = {0};
+    float found[2][OUTSIDE_ROWS * OWN_CLASSES];
+    own_model own;
+    trial t;
+    void *room = NULL;
+    (void)state;
+    test_guard_set_seed(1);
+    open_on(&t, &own, true, "");
+    assert_int_equal(tr__cuda_driver()->stream_create(&stream), 0);
+    assert_int_equal(tr__cuda_driver()->take(ROOM, &room), 0);
+    copy(room, data.x[8], OUTSIDE_ROWS * (int64_t)sizeof data.x[0]);
+    for (int i = 0; i < 2; i++) {
+        tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+        const void *here[] = {data.x[8]}, *there[] = {room};
+        options.rows = OUTSIDE_ROWS - 2;
+        options.evaluate = true;
+        options.inputs = i == 0 ? here : NULL;
+        options.inputs_there = i == 1 ? there : NULL;
+        trial_ok(tr_engine_forward(t.engine, &options, &outputs, &err), &err);
+        copy(found[i], outputs.output[0].data, tr_tensor_bytes(outputs.output[0].desc));
+    }
+    assert_memory_equal(found[0], found[1],
+                        (size_t)tr_tensor_bytes(outputs.output[0].desc));
+    assert_int_equal(tr__cuda_driver()->give_back(room), 0);
+    assert_int_equal(tr__cuda_driver()->stream_destroy(stream), 0);
+    trial_close(&t);
+}
+
 // ---- what goes wrong there
+
+static void refuse_rows(trial *t, bool here, const char *words) {
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    tr_error err = {0};
+    const void *rows[] = {data.x[0]};
+    options.rows = OUTSIDE_ROWS;
+    options.inputs = here ? rows : NULL;
+    options.inputs_there = rows;
+    assert_int_equal(tr_engine_forward(t->engine, &options, &outputs, &err), TR_USAGE);
+    assert_non_null(strstr(err.message, words));
+}
+
+static void rows_of_two_places_are_refused(void **state) {
+    own_model a, b;
+    trial host, device;
+    (void)state;
+    open_on(&host, &a, false, "");
+    open_on(&device, &b, true, "");
+    refuse_rows(&host, false, "execution.parts_on_device");
+    refuse_rows(&device, true, "not both");
+    trial_close(&host);
+    trial_close(&device);
+}
 
 static void a_gradient_that_cannot_be_taken_ends_the_step(void **state) {
     tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
@@ -197,6 +271,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_a_caller_on_the_host),
         cmocka_unit_test(nothing_of_it_is_copied_or_on_the_host),
+        cmocka_unit_test(an_evaluation_takes_rows_from_there),
+        cmocka_unit_test(rows_of_two_places_are_refused),
         cmocka_unit_test(a_gradient_that_cannot_be_taken_ends_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

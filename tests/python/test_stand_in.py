@@ -38,6 +38,7 @@ class StandIn:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.there = 0  # rows that were asked for their place
         self._library = ctypes.CDLL(os.environ["TRANCHE_LIBRARY"])
         self._library.test_device_wait.argtypes = [ctypes.c_void_p]
         self._library.test_device_open()
@@ -48,6 +49,10 @@ class StandIn:
             self.calls += 1
             self._library.test_device_wait(pointer)
         yield regions.HOST
+
+    def is_there(self, values: Any) -> bool:
+        self.there += 1
+        return isinstance(values, torch.Tensor)
 
     def patches(self) -> list[Any]:
         capsule, settings = _dlpack.capsule, core.Core._settings
@@ -79,6 +84,7 @@ class StandIn:
             mock.patch.object(core.Core, "_on_gpu", property(lambda _: True)),
             mock.patch.object(core.Core, "_settings", on_cuda),
             mock.patch.object(_parts.OnDevice, "__init__", on_host),
+            mock.patch.object(_parts, "is_there", self.is_there),
             mock.patch.object(regions.Function, "__init__", on_device),
             mock.patch.object(torch.cuda, "set_device", lambda _: None),
         ]
@@ -193,6 +199,21 @@ class OnStandIn(InFolder):
         """What the config says of outputs holds."""
         cut = modules.config(8, execution={"parts_on_device": False})
         self.like_torch(modules.mlp(), modules.rows_and_classes(3), modules.of_classes, cut)
+
+    def test_ids_on_the_gpu_are_looked_at(self) -> None:
+        engine, *_ = tranche.initialize(model=modules.Texts(), config=modules.config(4))
+        engine.backward(engine(torch.zeros(4, 16, dtype=torch.long)).square().mean())
+        engine.step()
+        own, good = engine._working(), torch.full((3, 16), 95, dtype=torch.int32)
+        self.stand_in.there = 0
+        own.forward(good, evaluate=True)
+        self.assertEqual(self.stand_in.there, 1)
+        good[2, 5] = 96
+        with self.assertRaisesRegex(tranche.Error, "96"):
+            own.forward(good, evaluate=True)
+        with self.assertRaisesRegex(tranche.Error, "integers are needed"):
+            own.forward(good.float(), evaluate=True)
+        engine.destroy()
 
     def test_arrays_say_where_they_are(self) -> None:
         module = modules.mlp()

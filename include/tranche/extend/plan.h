@@ -176,6 +176,8 @@ typedef struct tr_plan_request {
     // gradients there. Else both are copied by way of the host. Without a discrete
     // device it changes nothing.
     bool parts_on_device;
+    bool own_rows;      // the run has no data: micro-batches are the caller's. With
+                        // parts_on_device they lie on the device, too
     tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
                         // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
                         // step sets, where the run is reproducible

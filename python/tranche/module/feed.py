@@ -113,7 +113,7 @@ def _column(
     lowering: Lowering, tensor: Tensor, batch: Mapping[str, Any], count: int
 ) -> Any:
     if tensor.name == PRESENT:
-        return torch.ones(count)
+        return torch.ones(count, device=next(iter(batch.values())).device)
     kind = torch.int32 if tensor.whole else torch.float32
     region = lowering.reading.prepared.get(tensor.name)
     if region is not None:

@@ -12,7 +12,6 @@ from torch.utils.dlpack import from_dlpack
 from tranche.callbacks import StepResult
 from tranche.engine import Engine
 from tranche.error import Error, Status
-from tranche.module import gpu
 from tranche.module.feed import columns
 from tranche.module.ending import Tensor
 from tranche.module.lower import Lowering
@@ -71,8 +70,8 @@ class Parts:
                 "the forward before waits for its backward; eval() is for outputs that "
                 "are not trained on",
             )
-        here = {name: gpu.on_host(values) for name, values in batch.items()}
-        given = columns(self._lowering, self._tensors, here, rows)
+        there = {name: values.to(self._device) for name, values in batch.items()}
+        given = columns(self._lowering, self._tensors, there, rows)
         names = [tensor.name for tensor in self._tensors]
         self._given = dict(zip(names, given, strict=True))
         found = self._engine.forward(self._given)
@@ -81,7 +80,7 @@ class Parts:
         outputs = [from_dlpack(output) for output in found]
         kinds = [node.meta["val"].dtype for node, _ in self._lowering.handed]
         made = _Bridge.apply(self, self._leaf, kinds, *outputs)
-        return self._as_returned(batch, rows, made)
+        return self._as_returned(there, rows, made)
 
     def _as_returned(self, batch: Mapping[str, Any], rows: int, made: Any) -> Any:
         lowering = self._lowering
@@ -105,7 +104,7 @@ class Parts:
         return returned.made([lowering.outside.run(rows, operands)])
 
     def _of_batch(self, operand: Any, batch: Mapping[str, Any], names: Any) -> Any:
-        given = batch[names[operand.node]].to(self._device)
+        given = batch[names[operand.node]]
         return given.permute(0, 2, 3, 1) if operand.channels_last else given
 
     def backward(self, loss: Any, retain_graph: bool = False, times: float = 1) -> None:

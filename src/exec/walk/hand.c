@@ -14,6 +14,19 @@ tr_status tr__hand_begin(tr_executor *ex, tr_error *err) {
                : TR_OK;
 }
 
+void *tr__executor_landing(const tr_executor *executor, const tr_plan_step *step) {
+    int landing = executor->plan->landing;
+    return landing >= 0 ? tr__memory(executor, landing)
+                        : tr__executor_operand(executor, step, 0);
+}
+
+void tr__executor_hand(const tr_executor *executor, const void *from, void *to,
+                       int64_t bytes) {
+    if (bytes > 0) {
+        executor->backend->queues->copy(executor->hand, from, to, bytes);
+    }
+}
+
 static tr_target target_of(const tr_executor *ex) {
     tr_target target = ex->hand ? ex->plan->target : ex->plan->host;
     target.level = target.level < 0 ? 0 : target.level;

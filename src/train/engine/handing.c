@@ -25,18 +25,59 @@ static tr_status check_rows(const tr_engine *engine, const tr_forward_options *o
         function, (long long)options->rows, (long long)least, (long long)most);
 }
 
+static const void *const *rows_of(const tr_forward_options *options) {
+    return options->inputs_there ? options->inputs_there : options->inputs;
+}
+
+bool tr__handing_has_rows(const tr_forward_options *options) {
+    return rows_of(options) != NULL;
+}
+
+static int64_t bytes_of(const tr_batch_tensor *tensor, int64_t rows) {
+    return rows * tr_tensor_bytes(tensor->desc);
+}
+
+// Ids are looked at where the host reaches them.
+static tr_status check_values(const tr_engine *engine, int index,
+                              const tr_forward_options *options, tr_error *err) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    const tr_batch_tensor *tensor = &batch->tensor[index];
+    const tr_plan_request *r = &engine->plan->request;
+    const void *rows = rows_of(options)[index];
+    tr_status status = TR_OK;
+    if (options->inputs_there && tensor->desc.dtype == TR_I32) {
+        char *here = tr__executor_landing(engine->executor, NULL);
+        here += tr__batch_offset(batch, r->micro_batch, index);
+        tr__executor_hand(engine->executor, rows, here,
+                          bytes_of(tensor, options->rows));
+        status = tr__executor_handed(engine->executor, err);
+        rows = here;
+    }
+    return status == TR_OK ? tr__rows_check(tensor, rows, r->model->classes,
+                                            (tr_sample_list){NULL, options->rows}, err)
+                           : status;
+}
+
 static tr_status check_tensor(const tr_engine *engine, int index,
                               const tr_forward_options *options, const char *function,
                               tr_error *err) {
     const tr_batch_tensor *tensor = &engine->plan->batch.tensor[index];
-    const void *rows = options->inputs[index];
-    int64_t classes = engine->plan->request.model->classes;
-    if (!rows) {
-        return tr_fail(err, TR_USAGE, "%s: inputs[%d], \"%s\", is NULL", function,
-                       index, tensor->name);
-    }
-    return tr__rows_check(tensor, rows, classes, (tr_sample_list){NULL, options->rows},
-                          err);
+    return rows_of(options)[index]
+               ? check_values(engine, index, options, err)
+               : tr_fail(err, TR_USAGE, "%s: inputs[%d], \"%s\", is NULL", function,
+                         index, tensor->name);
+}
+
+static tr_status check_place(const tr_engine *engine, const tr_forward_options *options,
+                             const char *function, tr_error *err) {
+    const char *problem = options->inputs_there && options->inputs
+                              ? "give inputs or inputs_there, not both"
+                          : options->inputs_there && !tr__rows_on_device(engine->plan)
+                              ? "rows in a GPU's memory are taken with "
+                                "execution.parts_on_device, by a run without data of "
+                                "its own: give inputs in place of inputs_there"
+                              : NULL;
+    return problem ? tr_fail(err, TR_USAGE, "%s: %s", function, problem) : TR_OK;
 }
 
 // Training goes on by the run's data, where it has some.
@@ -44,7 +85,7 @@ static tr_status check_source(const tr_engine *engine,
                               const tr_forward_options *options, const char *function,
                               tr_error *err) {
     bool own = tr__run_train_data(engine->run) != NULL && !options->evaluate;
-    if (own == (options->inputs == NULL)) {
+    if (own != tr__handing_has_rows(options)) {
         return TR_OK;
     }
     return tr_fail(err, TR_USAGE,
@@ -59,7 +100,8 @@ static tr_status check_source(const tr_engine *engine,
 tr_status tr__handing_check(const tr_engine *engine, const tr_forward_options *options,
                             const char *function, tr_error *err) {
     tr_status status = check_source(engine, options, function, err);
-    if (status != TR_OK || !options->inputs) {
+    status = status == TR_OK ? check_place(engine, options, function, err) : status;
+    if (status != TR_OK || !tr__handing_has_rows(options)) {
         return status;
     }
     status = check_rows(engine, options, function, err);
@@ -69,18 +111,51 @@ tr_status tr__handing_check(const tr_engine *engine, const tr_forward_options *o
     return status;
 }
 
-void tr__handing_load(tr_engine *engine, const tr_plan_step *load,
-                      const tr_forward_options *options, int64_t sample) {
+// The rows that are there come from the device, those that are not from the host.
+static void load_there(const tr_engine *engine, const tr_forward_options *options,
+                       const char *landing, char *slot) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    int64_t most = engine->plan->request.micro_batch;
+    for (int i = 0; i < batch->count; i++) {
+        int64_t first = tr__batch_offset(batch, most, i);
+        int64_t behind = first + bytes_of(&batch->tensor[i], options->rows);
+        int64_t end = first + bytes_of(&batch->tensor[i], most);
+        tr__executor_hand(engine->executor, options->inputs_there[i], slot + first,
+                          behind - first);
+        tr__executor_hand(engine->executor, landing + behind, slot + behind,
+                          end - behind);
+    }
+}
+
+static void load_here(const tr_engine *engine, const tr_forward_options *options,
+                      char *landing) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    int64_t most = engine->plan->request.micro_batch;
+    for (int i = 0; i < batch->count; i++) {
+        memcpy(landing + tr__batch_offset(batch, most, i), options->inputs[i],
+               (size_t)bytes_of(&batch->tensor[i], options->rows));
+    }
+}
+
+tr_status tr__handing_load(tr_engine *engine, const tr_plan_step *load,
+                           const tr_forward_options *options, int64_t sample,
+                           tr_error *err) {
     const tr_batch_tensors *batch = &engine->plan->batch;
     int64_t most = engine->plan->request.micro_batch;
     char *slot = tr__executor_operand(engine->executor, load, 0);
-    for (int i = 0; i < batch->count; i++) {
-        int64_t bytes = options->rows * tr_tensor_bytes(batch->tensor[i].desc);
-        memcpy(slot + tr__batch_offset(batch, most, i), options->inputs[i],
-               (size_t)bytes);
+    char *landing = tr__executor_landing(engine->executor, load);
+    if (options->inputs) {
+        load_here(engine, options, landing);
     }
-    tr__batch_pad(batch, slot, most, options->rows);
+    tr__batch_pad(batch, landing, most, options->rows);
+    if (options->inputs_there) {
+        load_there(engine, options, landing, slot);
+    } else if (landing != slot) {
+        tr__executor_hand(engine->executor, landing, slot,
+                          tr__batch_offset(batch, most, batch->count));
+    }
     tr__executor_loaded(engine->executor, load, (uint64_t)sample, options->rows);
+    return tr__executor_handed(engine->executor, err);
 }
 
 // ---- outputs
