@@ -4,6 +4,7 @@
 #ifndef TRANCHE_H
 #define TRANCHE_H
 
+#include <tranche/check.h>
 #include <tranche/checkpoint.h>
 #include <tranche/comm.h>
 #include <tranche/data.h>

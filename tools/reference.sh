@@ -17,7 +17,7 @@ the same order. What is not said to be an engine's, which has its own rule, may 
 from any thread, for one object one thread at a time.
 TEXT
 rc=0
-for name in status types run plan data model engine sample checkpoint comm version; do
+for name in status types run plan data model engine check sample checkpoint comm version; do
     awk -v header="$name" '
     function flush_text(    i) {
         if (text == "") return

@@ -7,6 +7,7 @@
 #ifndef TRANCHE_ENGINE_H
 #define TRANCHE_ENGINE_H
 
+#include <tranche/check.h>
 #include <tranche/run.h>
 
 #ifdef __cplusplus
@@ -141,14 +142,18 @@ typedef struct tr_forward_options {
     // back. Not during a step. It needs `inputs`.
     bool evaluate;
     bool counts; // 0 rows do, in the mean, as a micro-batch whose loss is 0
+    // In place of `inputs`, with "execution.parts_on_device": the same in the memory of
+    // the GPU. Nothing writes them any more when the call is made, nor are they read
+    // when it returns.
+    const void *const *inputs_there;
 } tr_forward_options;
 
 #define TR_FORWARD_OPTIONS_INIT                                                        \
-    { sizeof(tr_forward_options), NULL, 0, false, false }
+    { sizeof(tr_forward_options), NULL, 0, false, false, NULL }
 
 // Output number i of the model (tr_graph_output), for one micro-batch.
 typedef struct tr_output {
-    const void *data; // [rows, ...]
+    const void *data; // [rows, ...], where tr_outputs.device says
     // The type is the one that the run computes in (F32, BF16 or F16), unless an op of
     // the model makes another. shape.dim[0] is `rows`.
     tr_tensor_desc desc;
@@ -163,34 +168,56 @@ typedef struct tr_outputs {
     int64_t rows;          // that are there; of own data at their end also 0
     int count;
     tr_output output[TR_OUTPUTS_MAX]; // [count]
+    // The GPU in whose memory the outputs are, and their gradients are to be: its
+    // number as CUDA counts, from 0 ("execution.parts_on_device"). -1: the host's.
+    int device;
 } tr_outputs;
 
 #define TR_OUTPUTS_INIT                                                                \
     {                                                                                  \
-        sizeof(tr_outputs), 0, 0, 0, 0, {                                              \
-            { NULL, {TR_NONE, {0, {0, 0, 0, 0}}}, false }                              \
-        }                                                                              \
+        sizeof(tr_outputs), 0, 0, 0, 0, {{NULL, {TR_NONE, {0, {0, 0, 0, 0}}}, false}}, \
+            -1                                                                         \
     }
 
 // Runs the model forward on the next micro-batch of the step, and begins a step if
 // there is none. Gives views of the outputs in the engine's memory. They are read-only,
-// and valid until the next call of the engine. options: NULL: training, from the run's
-// own data. TR_USAGE: earlier outputs wait for their gradients, all micro-batches of
-// the step are done, there are more rows than the micro-batch has, or inputs are
-// missing. TR_DATA: an id that is out of range; the message says where. TR_INTERRUPTED,
-// TR_COMM, TR_INTERNAL.
+// and valid until the next call of the engine. On a GPU they are complete when the call
+// returns, in its primary context, and any stream may read them. options: NULL:
+// training, from the run's own data. TR_USAGE: earlier outputs wait for their
+// gradients, all micro-batches of the step are done, there are more rows than the
+// micro-batch has, or inputs are missing. TR_DATA: an id that is out of range; the
+// message says where. TR_INTERRUPTED, TR_COMM, TR_INTERNAL.
 TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
                                    tr_outputs *outputs, tr_error *err);
 
 // Takes the gradients of the micro-batch's loss with respect to its outputs, and runs
 // the backward. gradients: [count] of the outputs, each [rows, ...] F32 of that
-// output's shape. They are copied. NULL: all zeros, as is that of an output that is not
-// trained. If the run computes in 16 bits, they are rounded to that type, under the
-// engine's loss scale. loss: the loss of the micro-batch, for the step's result and the
-// spike guard. If it is not finite, the update is skipped. 0: it is not known.
-// TR_USAGE: no outputs wait for gradients. Other errors as above.
+// output's shape. They are copied. Where the outputs are in a GPU's memory, so are
+// they; no work that writes them, or reads outputs, is under way any more when the call
+// is made, and nothing reads them any more when it returns. NULL: all zeros, as is that
+// of an output that is not trained. If the run computes in 16 bits, they are rounded to
+// that type, under the engine's loss scale. loss: the loss of the micro-batch, for the
+// step's result and the spike guard. If it is not finite, the update is skipped. 0: it
+// is not known. TR_USAGE: no outputs wait for gradients. Other errors as above.
 TR_API tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
                                     double loss, tr_error *err);
+
+// Begin with TR_BACKWARD_OPTIONS_INIT, then set members.
+typedef struct tr_backward_options {
+    size_t size;                  // of this struct
+    const void *const *gradients; // [count] of the outputs
+    tr_dtype dtype;               // of all gradients: F32, BF16 or F16
+    double loss;
+} tr_backward_options;
+
+#define TR_BACKWARD_OPTIONS_INIT                                                       \
+    { sizeof(tr_backward_options), NULL, TR_F32, 0 }
+
+// The same with gradients of another type. TR_USAGE also: it is none of these, or a
+// struct of an unknown size.
+TR_API tr_status tr_engine_backward_with(tr_engine *engine,
+                                         const tr_backward_options *options,
+                                         tr_error *err);
 
 // Ends the step as tr_engine_step does: combines the gradients of all ranks, decides,
 // and updates. In the result, `targets` is the number of micro-batches of all ranks,
@@ -345,6 +372,11 @@ TR_API const char *tr_engine_blame(const tr_engine *engine);
 // tr_engine_refresh makes them current.
 TR_API const float *tr_engine_parameter(const tr_engine *engine, const char *name,
                                         int64_t *count);
+// The same, also where it is in the memory of a GPU. *device: of which one, as
+// tr_outputs has it; -1: the host's. There it is read in the primary context; what the
+// engine has computed when a call returns is complete.
+TR_API const float *tr_engine_parameter_on(const tr_engine *engine, const char *name,
+                                           int64_t *count, int *device);
 // At stages 1 and 2, gives every rank the current parameters. Collective. TR_COMM.
 TR_API tr_status tr_engine_refresh(tr_engine *engine, tr_error *err);
 
@@ -406,93 +438,6 @@ TR_API tr_status tr_engine_write(tr_engine *engine, const char *name, const char
 TR_API int64_t tr_engine_arena_peak(const tr_engine *engine);
 TR_API int64_t tr_engine_space_peak(const tr_engine *engine, tr_space space);
 TR_API int64_t tr_engine_process_peak(const tr_engine *engine);
-
-// ---- is the model right in every cut?
-//
-// Tries the model's own ops, then makes one optimizer step of a run in several cuts and
-// precisions, and compares the gradients. A cut changes rounding and nothing else. A
-// larger difference shows a mistake in the model or its loss. Examples are a loss
-// divided by the size of the micro-batch, a statistic over the micro-batch alone, and
-// an op that overwrites a gradient instead of adding to it.
-
-enum { TR_CHECK_TEXT = 200 };
-
-// A tensor of the model, or a slice of it where it is used in slices.
-typedef struct tr_check_tensor {
-    char *name;
-    int64_t count; // elements
-    double norm;   // of its gradient in the first cut
-} tr_check_tensor;
-
-// A tensor with a larger distance allowed than this is not decided: rounding alone
-// moves it so far that a mistake of 5% could hide in it.
-#define TR_CHECK_DECIDED 0.05
-
-// One way to make the step. The distance of a tensor is that of its gradient g from its
-// gradient f in the first cut: |g - f| / max(|f|, 1e-3 |F|). Norms are Euclidean, and F
-// is the gradient of the whole model: a gradient next to zero is rounding alone.
-typedef struct tr_check_cut {
-    char name[TR_CHECK_TEXT];    // in words: "micro-batches of 3"
-    char skipped[TR_CHECK_TEXT]; // why this cut was left out; "": it was made
-    bool same_bits;              // no bit may differ
-    double tolerance; // the distance allowed for all tensors; 0: each has its own,
-                      // which was measured, because something is in 16 or 8 bits
-    double loss, grad_norm;
-    double loss_allowed; // |loss - that of the first cut|
-    double *distance;    // [tensors of the check]
-    double *allowed;     // [tensors of the check] the largest that rounding explains
-    size_t undecided;    // tensors with more than TR_CHECK_DECIDED allowed
-    size_t worst; // the tensor whose distance is the largest part of the allowed one
-    bool passed;  // all distances, and the loss, are within what is allowed
-} tr_check_cut;
-
-// An op of the model that is not the library's. tr_op_check has tried it, in f32, on
-// operands of the shapes that the model gives it. Values are drawn a few times, because
-// some may lie next to a kink: the op passes if finite differences agree with its
-// backward in one draw. If results are not finite, positive values are drawn.
-typedef struct tr_check_op {
-    char name[TR_CHECK_TEXT];
-    char kind[TR_CHECK_TEXT];     // of the first unit that has it
-    char message[TR_MESSAGE_MAX]; // what is wrong, or why it was not tried; ""
-    bool tried, passed;
-} tr_check_op;
-
-// The structs in its lists keep their size. A later version of the library puts further
-// members into lists of their own, behind these.
-typedef struct tr_check {
-    size_t size;      // of this struct; the library fills no more
-    tr_check_op *ops; // each with its attributes and shapes once
-    size_t op_count;
-    tr_check_tensor *tensors;
-    size_t tensor_count;
-    tr_check_cut *cuts; // the first is the run as its file has it
-    size_t cut_count;   // 0: an op is wrong, so that no cut was made
-    bool passed;        // every op that was tried, and every cut that was made
-} tr_check;
-
-// Makes the first step of the run, from its initial weights, in each cut. Writes no
-// files. Takes the memory of one step and of one more copy of the gradients.
-// `run`: made for training, resolved or not. It stays as it is, and its keys that
-// resume or trace are ignored. `tolerance`: for cuts in f32; 0 means 1e-4. For 16 bits
-// the check measures, tensor by tensor, how much rounding can explain. It repeats the
-// first cut several times from weights that are each moved by up to half the distance
-// between two numbers of the type. In fp16 it lowers the loss scale until nothing
-// overflows. The caller destroys *out. Not collective: one process. Errors: those of
-// tr_run_resolve and tr_engine_create. TR_USAGE: there are several ranks, or the run's
-// gradients cannot be read (reproducible mode, or gradients on NVMe). TR_NUMBERS:
-// gradients are not finite.
-TR_API tr_status tr_check_run(const tr_run *run, double tolerance, tr_check **out,
-                              tr_error *err);
-TR_API void tr_check_destroy(tr_check *check); // NULL-safe
-
-// Prints a line for each of the model's own ops, and a line for each cut, with the
-// tensor that is farthest off. It names the tensors that are not decided. With `every`,
-// each tensor of each cut has a line. The second function prints everything as one JSON
-// object. TR_IO: `to` takes no more; TR_MEMORY.
-TR_API tr_status tr_check_print(const tr_check *check, bool every, const tr_sink *to,
-                                tr_error *err);
-TR_API tr_status tr_check_print_json(const tr_check *check, const tr_sink *to,
-                                     tr_error *err);
 
 #ifdef __cplusplus
 }

@@ -103,7 +103,8 @@ enum { TR_FUNCTION_INPUTS = 6 };
 
 // What a function is called with. Pointers are to memory of the plan and valid during
 // the call. Shapes have the rows of the micro-batch in the place of TR_BATCH. Numbers
-// are F32, even if the run computes in 16 bits; ids are I32.
+// are F32, even if the run computes in 16 bits, but those of a function with
+// `on_device` are of the type that the run computes in. Ids are I32.
 typedef struct tr_function_call {
     size_t size;  // of this struct
     int64_t rows; // of the micro-batch that are there; those after them are missing
@@ -119,14 +120,21 @@ typedef struct tr_function_call {
     tr_dtype input_gradient_dtype[TR_FUNCTION_INPUTS]; // TR_F32
     uint32_t adds;
     float loss_seed; // gradients of a loss are multiplied by this
+    // Of a function with `on_device`: the CUDA stream that its work belongs on, one of
+    // the engine's in the primary context of the device. Pointers are then to memory of
+    // the device, and of the host where the device reaches it: the sums of a loss, and
+    // what comes of the batch. Work on the stream finds there what was computed before,
+    // and what it writes is there for what comes later.
+    void *stream;
 } tr_function_call;
 
 // A function of the caller's and its vector-Jacobian product, for inputs of the shapes
 // that the graph has. The function computes each sample from that sample alone. Both
 // return false if they fail: the step then ends with TR_DATA and changes nothing. They
 // are called on the thread that is in the engine, as often as the plan says, and must
-// give the same results for the same inputs. They run on the host: a plan on another
-// device has no kernel for them. Begin with TR_FUNCTION_INIT, then set members.
+// give the same results for the same inputs. They run on the host, and a plan on
+// another device has no kernel for them, unless they say `on_device`. Begin with
+// TR_FUNCTION_INIT, then set members.
 //
 // The output of a loss (`loss`) is double[3]. The function adds to it the sum of the
 // losses of all targets, the number of targets, and how many of these the best guess
@@ -144,12 +152,15 @@ typedef struct tr_function {
     // measured them; 0: not known. The plan prints them, its ledger does not count
     // them.
     int64_t outside_bytes;
+    // The function takes memory of a GPU, too, and puts its work on the stream of the
+    // call. Of a plan on the CPU it is called as others are.
+    bool on_device;
 } tr_function;
 
 #define TR_FUNCTION_INIT                                                               \
     {                                                                                  \
         sizeof(tr_function), NULL, false, {TR_NONE, {0, {0, 0, 0, 0}}}, NULL, NULL,    \
-            NULL, 0                                                                    \
+            NULL, 0, false                                                             \
     }
 
 // Adds a function of the caller's as an op. `function` is not copied: it must outlive

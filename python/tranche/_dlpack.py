@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from typing import Any
 
-CPU = (1, 0)  # kDLCPU, device 0
+Device = tuple[int, int]  # its type, and its number
+
+CPU: Device = (1, 0)  # kDLCPU, device 0
+CUDA = 2  # kDLCUDA
 INT, FLOAT, BFLOAT = 0, 2, 4  # kDLInt, kDLFloat, kDLBfloat
 
 
@@ -43,6 +47,15 @@ def _end(address: int) -> None:
     _alive.pop(address, None)
 
 
+@atexit.register
+def _let_go() -> None:
+    """Tensors may outlive Python, which nobody can call then: they end in silence, and
+    what they point to stays."""
+    for managed, *_ in _alive.values():
+        managed.deleter = _Deleter()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
+
+
 def _end_unused(capsule: int) -> None:
     """A capsule that nobody has taken still has its first name."""
     if _valid(capsule, b"dltensor"):
@@ -66,13 +79,17 @@ _new = ctypes.PYFUNCTYPE(
 
 
 def capsule(
-    owner: object, address: int, shape: tuple[int, ...], kind: tuple[int, int]
+    owner: object,
+    address: int,
+    shape: tuple[int, ...],
+    kind: tuple[int, int],
+    device: Device = CPU,
 ) -> Any:
     """A capsule of packed numbers, (code, bytes) each, that keeps `owner` alive."""
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     managed = _Managed()
     managed.tensor.data = address
-    managed.tensor.device_type, managed.tensor.device_id = CPU
+    managed.tensor.device_type, managed.tensor.device_id = device
     managed.tensor.ndim = len(shape)
     managed.tensor.code, managed.tensor.bits = kind[0], 8 * kind[1]
     managed.tensor.lanes = 1

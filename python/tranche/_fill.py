@@ -122,16 +122,16 @@ def fill(
     kind = _KINDS[dtype]
     count = math.prod(shape)
     if torch_tensor(values) is not None:
-        _need_shape(tuple(values.shape), shape, name)
+        need_shape(tuple(values.shape), shape, name)
         _from_torch(values, address, kind, count, name)
     elif numpy() is not None:
         made = numpy().asarray(values)
         if made.dtype.kind not in "fiub":
             raise Error(Status.DATA, f"{name}: numbers are needed, not {made.dtype}")
-        _need_shape(made.shape, shape, name)
+        need_shape(made.shape, shape, name)
         _from_numpy(made, address, kind, count, name)
     else:
-        _need_shape(shape_of(values), shape, name)
+        need_shape(shape_of(values), shape, name)
         _from_lists(values, address, kind, count, name)
 
 
@@ -139,7 +139,7 @@ def _words(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join(map(str, shape)) + "]"
 
 
-def _need_shape(has: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:
+def need_shape(has: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:
     if has != wanted:
         raise Error(
             Status.DATA,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from ctypes import byref
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,60 @@ class Lent:
         return ctypes.addressof(buffer)
 
 
+_TORCH = {
+    c.TR_F32: "float32",
+    c.TR_BF16: "bfloat16",
+    c.TR_F16: "float16",
+    c.TR_I32: "int32",
+    c.TR_I64: "int64",
+}
+
+
+def is_there(values: Any) -> bool:
+    """Is it a tensor in a GPU's memory?"""
+    return _fill.torch_tensor(values) is not None and values.device.type == "cuda"
+
+
+def wait_for_torch(number: int) -> None:
+    """For what PyTorch still does on a GPU, in its current stream."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.current_stream(torch.device("cuda", number)).synchronize()
+
+
+class OnDevice:
+    """Memory of a GPU that a call of the library reads: PyTorch's, while this is
+    there."""
+
+    def __init__(self, number: int) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self.number = number
+        self._on = torch.device("cuda", number)
+        self._kept: list[Any] = []
+
+    def type_of(self, given: Sequence[Any]) -> int:
+        """That of gradients which are taken as they are; of others F32."""
+        kinds = {getattr(values, "dtype", None) for values in given if values is not None}
+        halves = {self._torch.bfloat16: c.TR_BF16, self._torch.float16: c.TR_F16}
+        return halves.get(kinds.pop(), c.TR_F32) if len(kinds) == 1 else c.TR_F32
+
+    def address(
+        self, values: Any, dtype: int, shape: tuple[int, ...], name: str
+    ) -> int:
+        kind = getattr(self._torch, _TORCH[dtype])
+        tensor = self._torch.as_tensor(values).detach()
+        if tensor.is_floating_point() and not kind.is_floating_point:
+            raise Error(Status.DATA, f"{name}: integers are needed, not fractions")
+        _fill.need_shape(tuple(tensor.shape), shape, name)
+        if not tensor.numel():  # which is nowhere
+            tensor = self._torch.zeros(1)
+        tensor = tensor.to(self._on, kind).contiguous()
+        self._kept.append(tensor)
+        return int(tensor.data_ptr())
+
+
 class Parts:
     """The step at work of an engine whose model has no loss."""
 
@@ -52,22 +107,36 @@ class Parts:
             for tensor in model.batch.tensor[: model.batch.count]
         }
         self._lent = Lent()
+        # Rows may be in a GPU's memory, where all are the caller's.
+        fed = not engine.run._ask("tr_run_data")
+        self._takes_there = fed and engine.run.get("execution.parts_on_device") is True
         self._shapes: list[tuple[int, ...]] = []  # of the outputs before
+        self._device = -1  # of them; the host
 
     def forward(
         self, engine: Engine, inputs: Any, evaluate: bool, counts: bool
     ) -> list[Array]:
         options, found = sized(c.tr_forward_options), sized(c.tr_outputs)
         options.evaluate, options.counts = evaluate, counts
+        there = None  # the GPU's memory, which lives until the call is over
         if inputs is not None:
-            rows, options.rows = self._rows(inputs)
-            options.inputs = ctypes.cast(rows, type(options.inputs))
+            given, options.rows = self._by_name(inputs), 0
+            if self._takes_there and all(map(is_there, given.values())):
+                there = OnDevice(next(iter(given.values())).device.index or 0)
+            rows, options.rows = self._rows(given, there)
+            place = "inputs" if there is None else "inputs_there"
+            setattr(options, place, ctypes.cast(rows, type(options.inputs)))
+        if there is not None:
+            engine._lends(there.number)
         engine._call("tr_engine_forward", byref(options), byref(found))
         outputs = [
-            view(output, engine._owner) for output in found.output[: found.count]
+            view(output, engine._owner, found.device)
+            for output in found.output[: found.count]
         ]
         if not evaluate:
             self._shapes = [output.shape for output in outputs]
+            self._device = found.device
+        engine._lends(found.device)
         return outputs
 
     def backward(self, engine: Engine, gradients: Any, loss: float) -> None:
@@ -82,16 +151,21 @@ class Parts:
                 f"backward: {len(given)} gradients of {len(self._shapes)} outputs; "
                 f"None stands for one of zeros",
             )
-        pointers = (ctypes.POINTER(ctypes.c_float) * max(1, len(given)))()
+        pointers = (ctypes.c_void_p * max(1, len(given)))()
+        options = sized(c.tr_backward_options)
+        options.gradients = ctypes.cast(pointers, type(options.gradients))
+        options.loss, options.dtype = float(loss), c.TR_F32
+        there: OnDevice | Lent = self._lent
+        if self._device >= 0:
+            there = OnDevice(self._device)
+            options.dtype = there.type_of(given)
         for i, (values, shape) in enumerate(zip(given, self._shapes, strict=False)):
             if values is not None:
                 name = f"the gradient of output {i}"
-                at = self._lent.address(values, c.TR_F32, shape, name)
-                pointers[i] = ctypes.cast(at, ctypes.POINTER(ctypes.c_float))
-        engine._call("tr_engine_backward", pointers, float(loss))
+                pointers[i] = there.address(values, options.dtype, shape, name)
+        engine._call("tr_engine_backward_with", byref(options))
 
-    def _rows(self, inputs: Any) -> tuple[Any, int]:
-        given = self._by_name(inputs)
+    def _rows(self, given: Mapping[str, Any], there: OnDevice | None) -> tuple[Any, int]:
         counts = {_fill.shape_of(values)[:1] for values in given.values()}
         if len(counts) != 1 or () in counts:
             raise Error(
@@ -100,7 +174,8 @@ class Parts:
         count = counts.pop()[0]
         rows = (ctypes.c_void_p * len(self._tensors))()
         for i, (name, (dtype, shape)) in enumerate(self._tensors.items()):
-            rows[i] = self._lent.address(given[name], dtype, (count, *shape), name)
+            to: Lent | OnDevice = self._lent if there is None else there
+            rows[i] = to.address(given[name], dtype, (count, *shape), name)
         return rows, count
 
     def _by_name(self, inputs: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from tranche import callbacks as told
 from tranche._calls import Raised
 from tranche._handle import Handle, field_type, sized
 from tranche._library import library
-from tranche._parts import Parts
+from tranche._parts import Parts, wait_for_torch
 from tranche.callbacks import Callbacks, Evaluation, Screen, StepResult
 from tranche.error import StopTraining
 from tranche.plan import Plan
@@ -50,6 +50,7 @@ class Engine(Handle):
     def __init__(self, run: Run, plan: Plan | None = None) -> None:
         super().__init__()
         self._raised = run._raised
+        self._gpu = -1  # in whose memory PyTorch sees something of the engine's
         self.run = run
         self.plan = plan or run.plan()
         made_of = [run._owner, self.plan._owner]
@@ -61,6 +62,17 @@ class Engine(Handle):
         self._written = 0  # how often the caller has written tensors
         self._predictor: Predictor | None = None
         self._parts: Parts | None = None
+
+    def _lends(self, device: int) -> None:
+        """Memory of a GPU has been given out; -1: of the host."""
+        self._gpu = max(self._gpu, device)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """What PyTorch still reads of the engine's memory, or writes for it, comes
+        first: streams of the two know nothing of each other."""
+        if self._gpu >= 0:
+            wait_for_torch(self._gpu)
+        super()._call(name, *arguments)
 
     # ---- training
 
@@ -103,7 +115,8 @@ class Engine(Handle):
         """Runs the model on the next micro-batch of a step, and begins a step where
         none is at work. inputs: rows as the model takes them, [rows, ...], or a dict of
         these by name; None: the run's own data. Gives the outputs, without a copy and
-        read-only, until the next call of the engine. evaluate: as in an evaluation,
+        read-only, until the next call of the engine; with "execution.parts_on_device"
+        they are in the GPU's memory, and `torch()` gives its tensors. evaluate: as in an evaluation,
         and no gradient comes back. counts: inputs of 0 rows, which are not computed,
         count in the mean as a micro-batch whose loss is 0."""
         if self._parts is None:

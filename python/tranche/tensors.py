@@ -37,16 +37,40 @@ _KINDS = {
 
 class Array:
     """Numbers in memory, with a shape: a copy of its own, or lent by an engine. numpy,
-    PyTorch and others take it without a copy (`numpy.asarray`, `torch.from_dlpack`)."""
+    PyTorch and others take it without a copy (`numpy.asarray`, `torch.from_dlpack`).
+    What is lent may be in a GPU's memory: then PyTorch and others that compute there
+    take it."""
 
     def __init__(
-        self, buffer: Any, kind: Kind, shape: Sequence[int], lender: Any = None
+        self,
+        buffer: Any,
+        kind: Kind,
+        shape: Sequence[int],
+        lender: Any = None,
+        device: _dlpack.Device = _dlpack.CPU,
     ):
         self._buffer = buffer  # of ctypes: [elements]
         self._kind = kind
         self._lender = lender  # that keeps the memory
         self._wide: Array | None = None
+        self._device = device
         self.shape = tuple(shape)
+
+    @property
+    def device(self) -> str:
+        """"cpu", or "cuda:1": in whose memory it is."""
+        kind, number = self._device
+        return f"cuda:{number}" if kind == _dlpack.CUDA else "cpu"
+
+    def _on_host(self) -> Any:
+        """The buffer, to be read here."""
+        if self._device != _dlpack.CPU:
+            raise Error(
+                Status.USAGE,
+                f"this array is in the memory of {self.device}: torch() takes it there, "
+                f'and with "execution.parts_on_device" false outputs are on the host',
+            )
+        return self._buffer
 
     @property
     def readonly(self) -> bool:
@@ -59,6 +83,7 @@ class Array:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        self._on_host()
         if self._kind.code == _dlpack.BFLOAT:
             self._wide = self.widened()  # which numpy reads
             return self._wide.__array_interface__
@@ -70,19 +95,21 @@ class Array:
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _dlpack.CPU
+        return self._device
 
     def __dlpack__(self, **_: Any) -> Any:
+        """On a GPU for any stream, because the engine has waited for its own."""
         return _dlpack.capsule(
             self,
             self.address,
             self.shape,
             (self._kind.code, ctypes.sizeof(self._kind.ctype)),
+            self._device,
         )
 
     def reshaped(self, shape: Sequence[int]) -> Array:
         """The same memory in another shape."""
-        return Array(self._buffer, self._kind, shape, self._lender)
+        return Array(self._buffer, self._kind, shape, self._lender, self._device)
 
     def widened(self) -> Array:
         """A copy in f32 of numbers of 16 bits; of others, the array itself."""
@@ -90,7 +117,7 @@ class Array:
             return self
         kind = _KINDS[c.TR_F32]
         copy = (kind.ctype * len(self._buffer))()
-        bits = bytes(self._buffer)
+        bits = bytes(self._on_host())
         if self._kind.code == _dlpack.BFLOAT:  # the upper half of an f32
             wide = bytearray(2 * len(bits))
             wide[2::4], wide[3::4] = bits[::2], bits[1::2]
@@ -104,7 +131,7 @@ class Array:
         bits are widened."""
         if self._kind.ctype is ctypes.c_uint16:
             return self.widened().memoryview()
-        flat = memoryview(self._buffer).cast("B")
+        flat = memoryview(self._on_host()).cast("B")
         shape = list(self.shape) or [1]
         view: Any = flat.cast(self._kind.format, shape)  # type: ignore[call-overload]
         found: memoryview = view.toreadonly() if self.readonly else view
@@ -128,7 +155,7 @@ class Array:
         return torch.utils.dlpack.from_dlpack(self)
 
     def __repr__(self) -> str:
-        lent = ", lent" if self.readonly else ""
+        lent = f", lent, {self.device}" if self.readonly else ""
         return f"<tranche.Array {self._kind.name[1:]} {list(self.shape)}{lent}>"
 
 
@@ -138,13 +165,18 @@ def empty(kind: int, shape: Sequence[int]) -> Array:
     return Array((found.ctype * math.prod(shape))(), found, shape)
 
 
-def view(output: Any, owner: Any) -> Array:
+def device_of(number: int) -> _dlpack.Device:
+    """Of the GPU of that number; of the host for -1."""
+    return _dlpack.CPU if number < 0 else (_dlpack.CUDA, number)
+
+
+def view(output: Any, owner: Any, device: int = -1) -> Array:
     """Memory of an engine's, as a tr_output describes it."""
     desc = output.desc
     found, shape = _KINDS[desc.dtype], tuple(desc.shape.dim[: desc.shape.rank])
     count = math.prod(shape)
     buffer = (found.ctype * count).from_address(output.data)
-    return Array(buffer, found, shape, owner)
+    return Array(buffer, found, shape, owner, device_of(device))
 
 
 class Tensor:
@@ -195,10 +227,13 @@ class Tensor:
         )
 
     def borrow(self) -> Array:
-        """The values themselves, without a copy and read-only, until the next step. An
-        error where they do not lie whole in the memory of this rank: read them then."""
-        count = ctypes.c_int64()
-        at = self._engine._ask("tr_engine_parameter", self.name.encode(), byref(count))
+        """The values themselves, without a copy and read-only, until the next step, in
+        the memory of the host or of a GPU. An error where they do not lie whole in the
+        memory of this rank: read them then."""
+        count, device = ctypes.c_int64(), ctypes.c_int()
+        at = self._engine._ask(
+            "tr_engine_parameter_on", self.name.encode(), byref(count), byref(device)
+        )
         if not at:
             raise Error(
                 Status.USAGE,
@@ -209,7 +244,9 @@ class Tensor:
         address = ctypes.cast(at, ctypes.c_void_p).value
         assert address is not None
         buffer = (kind.ctype * count.value).from_address(address)
-        return Array(buffer, kind, self.shape, self._engine._owner)
+        on = device_of(device.value)
+        self._engine._lends(device.value)
+        return Array(buffer, kind, self.shape, self._engine._owner, on)
 
     def __repr__(self) -> str:
         return f"<tranche.Tensor {self.name} {self.dtype} {list(self.shape)}>"

@@ -46,6 +46,9 @@ typedef struct tr_queue_table {
     // Is it? Waits for nothing. Errors as of wait. NULL: of a backend with `reach`.
     tr_status (*look)(tr_device_queue *queue, int64_t ticket, bool *done,
                       tr_error *err);
+    // What programs know the queue by, to put work of their own into it: a CUDA stream.
+    // NULL: there is no such thing.
+    void *(*handle)(const tr_device_queue *queue);
     // Bytes that it has been given to copy, so far.
     int64_t (*copied)(const tr_device_queue *queue);
     // The steps that are marked from now on, `count` at most, are noted in spans:

@@ -114,6 +114,29 @@ void *tr__executor_operand(const tr_executor *executor, const tr_plan_step *step
 int64_t tr__executor_rows(const tr_executor *executor, const tr_plan_step *step);
 void tr__executor_loaded(tr_executor *executor, const tr_plan_step *step,
                          uint64_t sample, int64_t rows);
+// Where the caller's rows are readied for the slot of that step: the slot itself, or,
+// where slots lie on a device which the host does not reach, memory of the host, for
+// any step (NULL).
+void *tr__executor_landing(const tr_executor *executor, const tr_plan_step *step);
+// Begins a copy between memory of that device and the host's, or within one. Both stay
+// until tr__executor_handed.
+void tr__executor_hand(const tr_executor *executor, const void *from, void *to,
+                       int64_t bytes);
+// The gradient of an output as the caller has it, and the place from which the backward
+// takes it, times `seed` (ops/flat/seed). `to` is the plan's memory; `from` is in the
+// same space.
+typedef struct tr_seeding {
+    const void *from;    // [given], NULL: of 0 elements
+    tr_dtype given_type; // f32, bf16 or f16
+    int64_t given;
+    void *to; // [room]
+    tr_dtype type;
+    int64_t room;
+    float seed;
+} tr_seeding;
+// Begins it; `from` stays until tr__executor_handed has waited for all that was begun.
+void tr__executor_seed(const tr_executor *executor, const tr_seeding *s);
+tr_status tr__executor_handed(const tr_executor *executor, tr_error *err);
 // Goes on to the next pause, or to the end, as tr__executor_run, which has begun it.
 tr_status tr__executor_resume(tr_executor *executor, tr_error *err);
 // Goes on as a walk that was asked for an end.
@@ -138,6 +161,9 @@ bool tr__executor_is_deferred(const tr_executor *executor);
 // state. NULL: this rank has only a part of it, or it is on NVMe or on a discrete
 // device.
 float *tr__executor_param(tr_executor *executor, int param, int state);
+// The values of one that is in the memory of a discrete device, as kernels know them.
+// NULL: this rank has only a part of it there.
+const float *tr__executor_param_there(const tr_executor *executor, int param);
 // The same for its gradient accumulator. NULL: also in an inference plan, and if the
 // sums are not f32.
 float *tr__executor_grad(tr_executor *executor, int param);

@@ -50,6 +50,9 @@ struct tr_executor {
     // the communication thread's. NULL: messages reach all memory, or devices exchange
     // by themselves, in the queue of the communication stream.
     tr_device_queue *ferry;
+    // What the caller of a walk in parts hands over on the device; NULL: he does so on
+    // the host.
+    tr_device_queue *hand;
     // The groups in which devices exchange by themselves, by axes. NULL: none.
     tr_peers *peers[TR_AXES_SETS];
     tr_watch *watch; // NULL: nobody watches
@@ -148,6 +151,9 @@ tr_status tr__peers_exchange(const tr_executor *ex, tr_axes axes, const tr_comm_
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);
+// ---- hand.c
+// Gives what the caller hands over a queue of its own, where he does so on the device.
+tr_status tr__hand_begin(tr_executor *ex, tr_error *err);
 // ---- run_host.c
 tr_status tr__run_host(tr_work *work, const tr_plan_step *step);
 // ---- streams.c

@@ -1,5 +1,10 @@
 // tr_graph_constant: values of the caller's as the output of an op. The op's attribute
-// is where they lie, so that units with other constants are other programs.
+// is where they lie, so that units with other constants are other programs. On a
+// discrete device each launch copies them there; those of 16 bits are rounded when the
+// plan is made.
+#include "backend/backend.h"
+#include "base/half.h"
+#include "base/memory.h"
 #include "graph/graph.h"
 #include "ops/operand.h"
 
@@ -27,31 +32,84 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
     return TR_OK;
 }
 
+// Of one row, or of all.
+static int64_t own_count(const tr_op_desc *desc) {
+    const tr_constant_attr *attr = (const void *)desc->attr;
+    bool each = is_for_each_sample(attr->desc.shape);
+    return tr_shape_count(desc->out[0].shape) / (each ? desc->out[0].shape.dim[0] : 1);
+}
+
+// The host rounds where it computes (tr__widened).
 static bool supports(const tr_op_desc *desc) {
-    return desc->out[0].dtype == TR_F32 || desc->out[0].dtype == TR_I32;
+    tr_dtype type = desc->out[0].dtype;
+    bool there = desc->target.backend != TR_BACKEND_HOST;
+    return type == TR_F32 || type == TR_I32 || (there && tr__dtype_is_half(type));
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     *out = (tr_cost){.bytes = 2 * (double)tr_tensor_bytes(desc->out[0])};
 }
 
-static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     const tr_constant_attr *attr = (const void *)desc->attr;
-    bool each = is_for_each_sample(attr->desc.shape);
-    int64_t rows = each ? desc->out[0].shape.dim[0] : 1;
-    size_t bytes = (size_t)(tr_tensor_bytes(desc->out[0]) / rows);
+    const float *values = attr->values;
+    int64_t count = own_count(desc);
+    tr_dtype type = desc->out[0].dtype;
+    *state = NULL;
+    if (!tr__dtype_is_half(type)) {
+        return TR_OK;
+    }
+    uint16_t *rounded = tr__calloc((size_t)count, sizeof *rounded);
+    for (int64_t i = 0; rounded && i < count; i++) {
+        rounded[i] =
+            type == TR_BF16 ? tr__bf16_of_f32(values[i]) : tr__f16_of_f32(values[i]);
+    }
+    *state = rounded;
+    return rounded ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a constant");
+}
+
+static void release(void *state) {
+    tr__free(state);
+}
+
+// The first row comes from the host, and those that are there become twice as many.
+static void put(const tr_op_desc *desc, const tr_launch *launch, const void *values,
+                int64_t bytes) {
+    const tr_queue_table *queues = tr__backend(desc->target.backend)->queues;
+    int64_t all = tr_tensor_bytes(desc->out[0]);
     char *to = launch->out[0];
-    (void)state;
-    for (int64_t row = 0; row < rows; row++) {
-        memcpy(to + (size_t)row * bytes, attr->values, bytes);
+    queues->copy(launch->queue, values, to, bytes);
+    for (int64_t done = bytes; done < all; done *= 2) {
+        int64_t more = done < all - done ? done : all - done;
+        queues->copy(launch->queue, to, to + done, more);
     }
 }
 
-static const tr_kernel kernel = {
-    .name = "constant.caller", .supports = supports, .cost = cost, .launch = launch};
+static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+    const tr_constant_attr *attr = (const void *)desc->attr;
+    const void *values = state ? state : attr->values;
+    int64_t bytes = own_count(desc) * (int64_t)tr_dtype_bytes(desc->out[0].dtype);
+    int64_t all = tr_tensor_bytes(desc->out[0]);
+    char *to = launch->out[0];
+    if (launch->queue) {
+        put(desc, launch, values, bytes);
+        return;
+    }
+    for (int64_t done = 0; done < all; done += bytes) {
+        memcpy(to + done, values, (size_t)bytes);
+    }
+}
+
+static const tr_kernel kernel = {.name = "constant.caller",
+                                 .supports = supports,
+                                 .cost = cost,
+                                 .prepare = prepare,
+                                 .launch = launch,
+                                 .release = release};
 
 static const tr_op constant_op = {.name = "constant",
                                   .attr_bytes = sizeof(tr_constant_attr),
+                                  .flags = TR_OP_CALLS,
                                   .no_gradient = 1 << 0,
                                   .shape_only = 1 << 0,
                                   .infer = infer,

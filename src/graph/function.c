@@ -1,6 +1,7 @@
 // tr_graph_function: functions of the caller's as ops. The op's attribute is where the
 // caller's table lies, and which of the inputs are parameters.
 #include "graph/function.h"
+#include "backend/backend.h"
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "ops/operand.h"
@@ -132,12 +133,20 @@ static int loss_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX])
 
 // ---- kernels
 
+// Of a discrete device; NULL: the call is on the host.
+static void *stream_of(const tr_op_desc *desc, const tr_launch *launch) {
+    const tr_queue_table *queues = tr__backend(desc->target.backend)->queues;
+    return launch->queue && queues && queues->handle ? queues->handle(launch->queue)
+                                                     : NULL;
+}
+
 static void take_inputs(const tr_op_desc *desc, const tr_launch *launch, int first,
                         tr_function_call *call) {
     *call = (tr_function_call){.size = sizeof *call,
                                .rows = launch->run->rows,
                                .input_count = desc->in_count - first,
-                               .loss_seed = launch->run->loss_seed};
+                               .loss_seed = launch->run->loss_seed,
+                               .stream = stream_of(desc, launch)};
     for (int i = 0; i < call->input_count; i++) {
         call->input_desc[i] = desc->in[first + i];
         call->input[i] = launch->in[first + i];
@@ -195,8 +204,9 @@ static void launch_loss_backward(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    (void)desc;
-    return true;
+    const tr_function_attr *attr = (const void *)desc->attr;
+    return desc->target.backend == TR_BACKEND_HOST ||
+           tr__function_on_device(attr->function);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -217,21 +227,24 @@ static const tr_kernel loss_backward_kernel = {.name = "loss_backward.caller",
                                                .launch = launch_loss_backward};
 
 static const tr_op function_op = {.name = "function",
+                                  .flags = TR_OP_CALLS,
                                   .attr_bytes = sizeof(tr_function_attr),
                                   .infer = infer,
                                   .backward = backward,
                                   .reference = &forward_kernel};
 static const tr_op function_backward_op = {.name = "function_backward",
+                                           .flags = TR_OP_CALLS,
                                            .attr_bytes = sizeof(tr_function_attr),
                                            .infer = backward_infer,
                                            .reference = &backward_kernel};
 static const tr_op loss_op = {.name = "loss",
                               .attr_bytes = sizeof(tr_function_attr),
-                              .flags = TR_OP_LOSS,
+                              .flags = TR_OP_LOSS | TR_OP_CALLS,
                               .infer = loss_infer,
                               .backward = loss_backward,
                               .reference = &forward_kernel};
 static const tr_op loss_backward_op = {.name = "loss_backward",
+                                       .flags = TR_OP_CALLS,
                                        .attr_bytes = sizeof(tr_function_attr),
                                        .infer = loss_backward_infer,
                                        .reference = &loss_backward_kernel};
@@ -249,17 +262,22 @@ const tr_function *tr__function_of(const tr_op_desc *desc) {
     return NULL;
 }
 
-// The first version of the struct ended before this member.
-static const size_t first_size = offsetof(tr_function, outside_bytes);
+// Earlier versions of the struct ended before these members.
+static const size_t sizes[] = {offsetof(tr_function, outside_bytes),
+                               offsetof(tr_function, on_device), sizeof(tr_function)};
 
 int64_t tr__function_outside(const tr_function *function) {
-    return function->size > first_size ? function->outside_bytes : 0;
+    return function->size > sizes[0] ? function->outside_bytes : 0;
+}
+
+bool tr__function_on_device(const tr_function *function) {
+    return function->size > sizes[1] && function->on_device;
 }
 
 // ---- the call
 
 static bool is_known_size(size_t size) {
-    return size == first_size || size == sizeof(tr_function);
+    return size == sizes[0] || size == sizes[1] || size == sizes[2];
 }
 
 static const char *problem_of(const tr_graph *graph, const tr_function *f,

@@ -308,6 +308,14 @@ static void set_logits_mib(tr_point *p, int64_t value) {
     p->plan.logits_mib = value;
 }
 
+static int64_t get_parts_on_device(const tr_point *p) {
+    return p->plan.parts_on_device;
+}
+
+static void set_parts_on_device(tr_point *p, int64_t value) {
+    p->plan.parts_on_device = value != 0;
+}
+
 // ---- the table
 
 #define ZERO       "zero_optimization."
@@ -387,6 +395,8 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
                                .agreed = true},
     [TR_SETTING_LOGITS_MIB] = {"execution.logits_mib", TR_COUNT, FIELD(logits_mib),
                                .agreed = true},
+    [TR_SETTING_PARTS_ON_DEVICE] = {"execution.parts_on_device", TR_YES,
+                                    FIELD(parts_on_device), .agreed = true},
 };
 
 static const char *const place_names[TR_SPACES] = {"none", "cpu", "nvme"};

@@ -40,6 +40,7 @@ typedef enum tr_plan_setting_name {
     TR_SETTING_MEASURE,
     TR_SETTING_F32_LOGITS,
     TR_SETTING_LOGITS_MIB,
+    TR_SETTING_PARTS_ON_DEVICE,
     TR_PLAN_SETTINGS
 } tr_plan_setting_name;
 

@@ -13,19 +13,38 @@ int64_t tr_engine_steps_done(const tr_engine *engine) {
     return engine ? engine->count.step : 0;
 }
 
-const float *tr_engine_parameter(const tr_engine *engine, const char *name,
-                                 int64_t *count) {
+// The number of a parameter that is not used in slices; -1: there is none.
+static int find(const tr_engine *engine, const char *name) {
     for (size_t i = 0; engine && name && i < engine->plan->param_count; i++) {
         const tr_plan_param *param = &engine->plan->params[i];
         bool whole = tr_shape_equal(param->shape, param->stored_shape);
         if (whole && strcmp(param->stored, name) == 0) {
-            if (count) {
-                *count = param->count;
-            }
-            return tr__executor_param(engine->executor, (int)i, -1);
+            return (int)i;
         }
     }
-    return NULL;
+    return -1;
+}
+
+const float *tr_engine_parameter(const tr_engine *engine, const char *name,
+                                 int64_t *count) {
+    int param = find(engine, name);
+    if (param >= 0 && count) {
+        *count = engine->plan->params[param].count;
+    }
+    return param < 0 ? NULL : tr__executor_param(engine->executor, param, -1);
+}
+
+const float *tr_engine_parameter_on(const tr_engine *engine, const char *name,
+                                    int64_t *count, int *device) {
+    const float *values = tr_engine_parameter(engine, name, count);
+    bool there = values != NULL;
+    if (!there && find(engine, name) >= 0) {
+        values = tr__executor_param_there(engine->executor, find(engine, name));
+    }
+    if (device) {
+        *device = there || !values ? -1 : engine->plan->request.device;
+    }
+    return values;
 }
 
 int64_t tr_engine_arena_peak(const tr_engine *engine) {

@@ -47,6 +47,10 @@ int test_device_fast(void);
 // Attention is this library's; NULL, as at first: there is none.
 struct tr_cuda_attention_library;
 void test_device_set_attention(const struct tr_cuda_attention_library *library);
+// From now on the host may touch all that it takes, and has taken: for a program that
+// computes there in the device's place, such as PyTorch. It has to wait for streams.
+void test_device_open(void);
+int test_device_wait(void *stream);
 // Nothing fails any more.
 void test_device_mend(void);
 

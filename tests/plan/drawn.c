@@ -149,5 +149,7 @@ tr_plan_request test_draw_request(const test_models *models, uint64_t index) {
     }
     r.passes = one_in(&d, 2) ? 2 : 0;
     r.saved_placement = !r.inference && one_in(&d, 3) ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    r.parts_on_device = one_in(&d, 2);
+    r.own_rows = one_in(&d, 2);
     return r;
 }

@@ -115,6 +115,7 @@ static const place places[] = {
      "true",
      {"device=cuda", "plan_only=true", "bf16.enabled=true"}},
     {"execution.logits_mib", "2", {"device=cuda", "plan_only=true"}},
+    {"execution.parts_on_device", "true", {"device=cuda", "plan_only=true"}},
     {"fp8.fast_accumulation",
      "true",
      {"device=cuda", "plan_only=true", "fp8.enabled=true"}},

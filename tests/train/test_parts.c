@@ -1,6 +1,7 @@
 // Labels: guard
 // Steps in parts: a model whose loss the caller computes trains as the same model with
 // its loss inside; calls out of turn are errors that change nothing.
+#include "base/half.h"
 #include "outside.h"
 #include "plan/models.h"
 #include "scratch.h"
@@ -157,14 +158,19 @@ static double sum_at(trial *t, const char *name, float value) {
     return weighed_sum(&outputs);
 }
 
-static void hand_back(trial *t) {
+static void hand_back(trial *t, tr_dtype type) {
     tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_backward_options back = TR_BACKWARD_OPTIONS_INIT;
     tr_outputs outputs = TR_OUTPUTS_INIT;
     tr_step_result result = TR_STEP_RESULT_INIT;
     tr_error err = {0};
     const void *inputs[] = {data.x[0]};
     float weight[3][8 * 7];
-    const float *gradients[] = {NULL, weight[1], weight[2]};
+    uint16_t half[3][8 * 7];
+    const void *const wide[] = {NULL, weight[1], weight[2]};
+    const void *const narrow[] = {NULL, half[1], half[2]};
+    back.gradients = type == TR_F32 ? wide : narrow;
+    back.dtype = type;
     options.inputs = inputs;
     options.rows = 5;
     trial_ok(tr_engine_forward(t->engine, &options, &outputs, &err), &err);
@@ -172,10 +178,12 @@ static void hand_back(trial *t) {
     for (int i = 0; i < 3; i++) {
         assert_true(outputs.output[i].trained == (i > 0));
         for (int k = 0; k < 8 * 7; k++) {
-            weight[i][k] = (float)(i + k % 3);
+            float value = weight[i][k] = (float)(i + k % 3);
+            half[i][k] =
+                type == TR_F16 ? tr__f16_of_f32(value) : tr__bf16_of_f32(value);
         }
     }
-    trial_ok(tr_engine_backward(t->engine, gradients, 0, &err), &err);
+    trial_ok(tr_engine_backward_with(t->engine, &back, &err), &err);
     trial_ok(tr_engine_update(t->engine, &result, &err), &err);
     assert_false(result.skipped);
 }
@@ -192,7 +200,7 @@ static void gradients_of_several_outputs_are_those_of_their_sum(void **state) {
         trial t;
         tr_error err = {0};
         trial_open(&t, &options);
-        hand_back(&t);
+        hand_back(&t, TR_F32);
         float gradient[3];
         for (int i = 0; i < 3; i++) {
             trial_ok(tr_engine_read(t.engine, names[i], "gradient", 3, 1, &gradient[i],
@@ -215,6 +223,28 @@ static void gradients_of_several_outputs_are_those_of_their_sum(void **state) {
             trial_ok(tr_engine_write(t.engine, names[i], "values", 3, 1, &at, &err),
                      &err);
         }
+        trial_close(&t);
+    }
+}
+
+// Of numbers that all types hold, they are those of f32.
+static void gradients_of_16_bits_are_taken(void **state) {
+    static const tr_dtype types[] = {TR_F32, TR_BF16, TR_F16};
+    const setting s = {1, 8, NULL, 0};
+    char text[TEXT_MAX];
+    float found[3];
+    (void)state;
+    text_of(&s, text);
+    for (int i = 0; i < 3; i++) {
+        run_options options = {
+            .text = text, .own_model = &test_model_open, .resume = "never"};
+        trial t;
+        tr_error err = {0};
+        trial_open(&t, &options);
+        hand_back(&t, types[i]);
+        trial_ok(tr_engine_read(t.engine, "first.a", "gradient", 3, 1, &found[i], &err),
+                 &err);
+        assert_true(found[i] != 0 && found[i] == found[0]);
         trial_close(&t);
     }
 }
@@ -506,6 +536,31 @@ static void calls_out_of_turn_change_nothing(void **state) {
     trial_close(&good);
 }
 
+static void gradients_of_other_types_are_refused(void **state) {
+    const setting s = {1, 8, NULL, 0};
+    own_model own;
+    trial t;
+    tr_error err = {0};
+    tr_backward_options back = TR_BACKWARD_OPTIONS_INIT;
+    const void *const gradients[] = {NULL};
+    (void)state;
+    own_model_make_open(&own, 0);
+    open_outside(&t, &own, &s);
+    back.gradients = gradients;
+    back.dtype = TR_I64;
+    refuse(tr_engine_backward_with(t.engine, &back, &err), TR_USAGE, &err,
+           "f32, bf16 or f16");
+    back.dtype = TR_F32;
+    refuse(tr_engine_backward_with(t.engine, &back, &err), TR_USAGE, &err,
+           "tr_engine_forward first");
+    back.gradients = NULL;
+    refuse(tr_engine_backward_with(t.engine, &back, &err), TR_USAGE, &err, "gradients");
+    back.size -= 8;
+    refuse(tr_engine_backward_with(t.engine, &back, &err), TR_USAGE, &err,
+           "TR_BACKWARD_OPTIONS_INIT");
+    trial_close(&t);
+}
+
 static void structs_of_other_sizes_are_refused(void **state) {
     const setting s = {1, 8, NULL, 0};
     own_model own;
@@ -521,11 +576,11 @@ static void structs_of_other_sizes_are_refused(void **state) {
         tr_step_result result = TR_STEP_RESULT_INIT;
         options.inputs = inputs;
         options.rows = 8;
-        options.size += (size_t)more;
+        options.size += (size_t)(more < 0 ? 2 * more : more); // it has grown once
         refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
                "TR_FORWARD_OPTIONS_INIT");
         options.size = sizeof options;
-        outputs.size += (size_t)more;
+        outputs.size += (size_t)(more < 0 ? 2 * more : more); // so has this
         refuse(tr_engine_forward(t.engine, &options, &outputs, &err), TR_USAGE, &err,
                "TR_OUTPUTS_INIT");
         result.size += (size_t)more;
@@ -719,6 +774,8 @@ int main(void) {
             an_optimizer_on_nvme_trains_as_with_the_loss_inside, scratch_make,
             scratch_remove),
         cmocka_unit_test(gradients_of_several_outputs_are_those_of_their_sum),
+        cmocka_unit_test(gradients_of_16_bits_are_taken),
+        cmocka_unit_test(gradients_of_other_types_are_refused),
         cmocka_unit_test(data_of_the_run_come_by_themselves),
         cmocka_unit_test(a_short_micro_batch_counts_as_a_whole_one),
         cmocka_unit_test(a_micro_batch_without_rows_counts_where_it_is_asked_to),

@@ -235,6 +235,9 @@ enum {
     // runs of elements, in the order of ranks.
     TR_OP_REDUCES = 8,
     TR_OP_GATHERS = 16,
+    // Its reference has values or functions of the program's, and puts its work where
+    // the operands are: it is the kernel of a discrete device, too.
+    TR_OP_CALLS = 32,
 };
 
 // ---- how an op is split over ranks

@@ -172,6 +172,12 @@ typedef struct tr_plan_request {
     bool f32_logits;
     // MiB of logits that a GPU makes at once. 0: the kernel chooses.
     int64_t logits_mib;
+    // A step in parts hands its outputs out where the device has them, and takes their
+    // gradients there. Else both are copied by way of the host. Without a discrete
+    // device it changes nothing.
+    bool parts_on_device;
+    bool own_rows;      // the run has no data: micro-batches are the caller's. With
+                        // parts_on_device they lie on the device, too
     tr_dtype sums;      // of gradients, over micro-batches and ranks: f32 (also
                         // TR_NONE), bf16 or f16; 64-bit integers, whose scale each
                         // step sets, where the run is reproducible

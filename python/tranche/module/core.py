@@ -13,7 +13,7 @@ from tranche.data import Field
 from tranche.engine import Engine
 from tranche.error import Error, Status
 from tranche.module import config as configs
-from tranche.module import deepspeed, deferred, native, optimizers
+from tranche.module import deepspeed, deferred, gpu, native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
@@ -43,7 +43,7 @@ class Core(Queries):
         fallback: str = "torch",
     ) -> None:
         self.module = module
-        self.device = torch.device("cpu")
+        self.device = gpu.device_of(config, module)
         self.loss = loss
         self.fallback = fallback
         self.global_steps = 0
@@ -117,6 +117,8 @@ class Core(Queries):
         }
         if self._other_batch:
             settings.update(self._sizes())
+        if self._on_gpu:
+            settings["device"] = str(self.device)
         kept = frozen(self.module)
         if self._client is not None:
             names = {id(p): n for n, p in self.module.named_parameters()}
@@ -133,16 +135,34 @@ class Core(Queries):
             "gradient_accumulation_steps": self.batch.accumulation,
         }
 
+    @property
+    def _on_gpu(self) -> bool:
+        return self.device.type == "cuda"
+
+    def _move(self, device: Any) -> None:
+        for each in (self.module, self.loss):
+            if isinstance(each, torch.nn.Module):
+                each.to(device)
+
     def _begin(
         self, batch: Mapping[str, Any], named: Sequence[str], parts: bool = False
     ) -> None:
-        """Plan, memory and weights, as soon as a batch shows the shapes."""
+        """Plan, memory and weights, as soon as a batch shows the shapes. The graph is
+        made on the host."""
+        if self._on_gpu:
+            torch.cuda.set_device(self.device)
+            self._move("cpu")
+        batch = {name: gpu.on_host(values) for name, values in batch.items()}
         deferred.take(self.module)
         taken = native.find(self.module, self.loss, batch, parts)
         if taken is None or not self._begin_native(taken):
             self._begin_exported(batch, named, parts)
         assert self._engine is not None
-        self._weights = Weights(self.module, self._engine, write=self._resume is None)
+        self._weights = Weights(
+            self.module, self._engine, self.device, write=self._resume is None
+        )
+        if self._on_gpu and isinstance(self.loss, torch.nn.Module):
+            self.loss.to(self.device)
         self._take_states(self._engine)
         self._rates = [None] * len(self.optimizer.param_groups)
         self._first = (example(batch), list(named), parts)
@@ -178,6 +198,8 @@ class Core(Queries):
         feed = None
         if parts:
             settings.update(self._sizes())
+            if self._key("execution.parts_on_device", said=True) is None:
+                settings["execution.parts_on_device"] = self._on_gpu
         else:
             settings["data.order"] = "sequential"
             feed = self._feed_of(made.fields(), made.columns)
@@ -188,7 +210,8 @@ class Core(Queries):
         engine = run.engine()
         self._made, self._run, self._engine, self._feed = made, run, engine, feed
         if parts:
-            self._in_parts = Parts(engine, made.lowering, made.model.tensors)
+            tensors = made.model.tensors
+            self._in_parts = Parts(engine, made.lowering, tensors, self.device)
 
     def _feed_of(self, fields: list[Field], columns: Columns) -> Feed:
         rows = self.batch.train
@@ -253,3 +276,5 @@ class Core(Queries):
     def destroy(self) -> None:
         """Gives all memory back; the module has its weights again."""
         self._end()
+        if self._on_gpu:
+            self._move(self.device)

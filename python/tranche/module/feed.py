@@ -12,6 +12,7 @@ from tranche import _declarations as c
 from tranche import ranks
 from tranche.data import Field, Source
 from tranche.error import Error, Status
+from tranche.module import gpu
 from tranche.module.build import role
 from tranche.module.ending import PRESENCE, PRESENT, Tensor
 from tranche.module.lower import Lowering
@@ -48,7 +49,8 @@ class Feed(Source):
         name."""
         self._count = count
         self._places = {}
-        self._rows = self._columns(batch, count)
+        here = {name: gpu.on_host(values) for name, values in batch.items()}
+        self._rows = self._columns(here, count)
 
     def read(self, index: Sequence[int], rows: Sequence[int]) -> None:
         if ranks.count() > 1:
@@ -111,7 +113,7 @@ def _column(
     lowering: Lowering, tensor: Tensor, batch: Mapping[str, Any], count: int
 ) -> Any:
     if tensor.name == PRESENT:
-        return torch.ones(count)
+        return torch.ones(count, device=next(iter(batch.values())).device)
     kind = torch.int32 if tensor.whole else torch.float32
     region = lowering.reading.prepared.get(tensor.name)
     if region is not None:

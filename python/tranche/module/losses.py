@@ -242,7 +242,7 @@ def measure(reading: Reading, mean: Mean, parts: dict[str, Any]) -> Measure:
             right = parts["logits"].run(rows, values).argmax(1) == targets
             counted = there.sum()
             if weights is not None:
-                counted = weights[targets[there]].sum()
+                counted = weights.to(targets.device)[targets[there]].sum()
             return float(counted), float((right & there).sum())
 
     return of_classes

@@ -21,10 +21,13 @@ class _Bridge(torch.autograd.Function):
     """Gives outputs out, and takes their gradients when autograd comes back."""
 
     @staticmethod
-    def forward(ctx: Any, parts: Parts, _: Any, *outputs: Any) -> Any:
+    def forward(ctx: Any, parts: Parts, _: Any, kinds: Any, *outputs: Any) -> Any:
+        """kinds: of the module's own outputs, whose gradients the engine rounds where it
+        has scaled them. What is made are copies, which outlive the step."""
         ctx.parts = parts
         ctx.number = parts.number
-        return tuple(output.clone() for output in outputs)
+        made = zip(outputs, kinds, strict=True)
+        return tuple(output.to(kind, copy=True) for output, kind in made)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -35,18 +38,23 @@ class _Bridge(torch.autograd.Function):
                 "is gone",
             )
         ctx.parts.came = list(gradients)
-        return (None, None, *(None for _ in gradients))
+        return (None, None, None, *(None for _ in gradients))
 
 
 class Parts:
     """The calls of an engine whose model hands outputs out."""
 
     def __init__(
-        self, engine: Engine, lowering: Lowering, tensors: Sequence[Tensor]
+        self,
+        engine: Engine,
+        lowering: Lowering,
+        tensors: Sequence[Tensor],
+        device: torch.device,
     ) -> None:
         self._engine = engine
         self._lowering = lowering
         self._tensors = tensors
+        self._device = device
         self._leaf = torch.zeros((), requires_grad=True)
         self.number = 0  # of the forward
         self.waiting = False  # for the gradients of the last one
@@ -62,15 +70,17 @@ class Parts:
                 "the forward before waits for its backward; eval() is for outputs that "
                 "are not trained on",
             )
-        given = columns(self._lowering, self._tensors, batch, rows)
+        there = {name: values.to(self._device) for name, values in batch.items()}
+        given = columns(self._lowering, self._tensors, there, rows)
         names = [tensor.name for tensor in self._tensors]
         self._given = dict(zip(names, given, strict=True))
         found = self._engine.forward(self._given)
         self.number += 1
         self.waiting, self.came = True, None
         outputs = [from_dlpack(output) for output in found]
-        made = _Bridge.apply(self, self._leaf, *outputs)
-        return self._as_returned(batch, rows, made)
+        kinds = [node.meta["val"].dtype for node, _ in self._lowering.handed]
+        made = _Bridge.apply(self, self._leaf, kinds, *outputs)
+        return self._as_returned(there, rows, made)
 
     def _as_returned(self, batch: Mapping[str, Any], rows: int, made: Any) -> Any:
         lowering = self._lowering
@@ -83,7 +93,7 @@ class Parts:
                 shape = (each * rows, *meta.shape[1:])
                 if values.shape != shape:  # each op costs autograd's time twice
                     values = values.reshape(shape)
-                found.append(values.to(meta.dtype))
+                found.append(values)
             return returned.made(found)
         values = dict(zip([node for node, _ in lowering.handed], made, strict=True))
         names = lowering.traced.inputs

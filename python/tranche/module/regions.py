@@ -15,6 +15,7 @@ from tranche import _declarations as c
 from tranche._calls import Raised
 from tranche._handle import field_type, sized
 from tranche.error import Error
+from tranche.module import gpu
 from tranche.module.export import Traced, refuse
 from tranche.module.shapes import Shapes, is_size
 
@@ -25,6 +26,7 @@ _DTYPES = {
     c.TR_F64: torch.float64,
     c.TR_I32: torch.int32,
 }
+HOST = torch.device("cpu")
 TOLERANCE = 1e-3  # of what rows may differ in alone and among others
 
 
@@ -36,9 +38,13 @@ class Operand(NamedTuple):
     rows: bool
 
 
-def tensor_at(address: int, dtype: int, shape: Sequence[int]) -> Any:
+def tensor_at(
+    address: int, dtype: int, shape: Sequence[int], device: torch.device = HOST
+) -> Any:
     """Memory of the library's as a tensor."""
     kind = _DTYPES[dtype]
+    if device != HOST:
+        return gpu.tensor(address, kind, shape, device)
     count = 1
     for size in shape:
         count *= size
@@ -69,7 +75,13 @@ class Region:
         self.nodes = _cone(output, {operand.node for operand in operands})
         self._constants: dict[str, Any] = {}
         self.text = ""
-        self._module = self._made(traced)
+        self._modules = {HOST: self._made(traced)}
+
+    def _on(self, device: torch.device) -> Any:
+        """The nodes where their operands are."""
+        if device not in self._modules:
+            self._modules[device] = gpu.moved(self._modules[HOST], device)
+        return self._modules[device]
 
     @staticmethod
     def of(output: Any, ends: set[Any] | None = None) -> list[Any]:
@@ -138,7 +150,8 @@ class Region:
             self.restore(operand, value, rows)
             for operand, value in zip(self.operands, values, strict=True)
         ]
-        return self.finish(self._module(rows, *restored))
+        device = restored[0].device if restored else HOST
+        return self.finish(self._on(device)(rows, *restored))
 
     # ---- do rows stay apart?
 
@@ -225,29 +238,28 @@ class Function:
         self.table = sized(c.tr_function)
         self.table.name = name.encode()
         self.table.outside_bytes = outside
+        self.table.on_device = torch.cuda.is_available()
         for member, function in (("forward", self.forward), ("backward", self.backward)):
             guarded = raised.guard(function, False)
             setattr(self.table, member, field_type(c.tr_function, member)(guarded))
 
     def forward(self, _: object, call: Any) -> bool:
         told = call.contents
-        with torch.no_grad():
-            result = self.region.run(_rows(told), _inputs(told))
-            out = tensor_at(
-                told.output, told.output_desc.dtype, _shape(told.output_desc)
-            )
+        with gpu.stream(told.stream) as device, torch.no_grad():
+            result = self.region.run(_rows(told), _inputs(told, device))
+            shape = _shape(told.output_desc)
+            out = tensor_at(told.output, told.output_desc.dtype, shape, device)
             out.copy_(result.reshape(out.shape))
         return True
 
     def backward(self, _: object, call: Any) -> bool:
         told = call.contents
-        with torch.enable_grad():
-            inputs, wanted = _leaves(told, _inputs(told))
+        with gpu.stream(told.stream) as device, torch.enable_grad():
+            inputs, wanted = _leaves(told, _inputs(told, device))
             result = self.region.run(_rows(told), inputs)
+            shape = _shape(told.output_desc)
             gradient = tensor_at(
-                told.output_gradient,
-                told.output_desc.dtype,
-                _shape(told.output_desc),
+                told.output_gradient, told.output_desc.dtype, shape, device
             )
             gradient = gradient.reshape(result.shape).to(result.dtype)
             found = _gradients(result, inputs, wanted, gradient)
@@ -274,7 +286,7 @@ class MeanOfRows:
             there = targets != self._ignored
             count = there.sum()
             if self._weight is not None:
-                count = self._weight[targets[there]].sum()
+                count = self._weight.to(targets.device)[targets[there]].sum()
         found = losses.reshape(there.shape).masked_fill(~there, 0.0).sum() / count
         return found.to(self._kind)
 
@@ -299,16 +311,16 @@ class LossFunction(Function):
 
     def forward(self, _: object, call: Any) -> bool:
         told = call.contents
-        with torch.no_grad():
-            rows, inputs = self._there(told)
+        with gpu.stream(told.stream) as device, torch.no_grad():
+            rows, inputs = self._there(told, device)
             if rows:
                 self._add(told, rows, inputs, self.region.run(rows, inputs))
         return True
 
     def backward(self, _: object, call: Any) -> bool:
         told = call.contents
-        with torch.enable_grad():
-            rows, inputs = self._there(told)
+        with gpu.stream(told.stream) as device, torch.enable_grad():
+            rows, inputs = self._there(told, device)
             leaves, wanted = _leaves(told, inputs)
             count = 0.0
             if rows:
@@ -321,9 +333,9 @@ class LossFunction(Function):
                 _put(told, leaves, wanted, [None] * len(wanted))
         return True
 
-    def _there(self, told: Any) -> tuple[int, list[Any]]:
+    def _there(self, told: Any, device: torch.device) -> tuple[int, list[Any]]:
         """Without the rows that are missing."""
-        rows, given = int(told.rows), _inputs(told)
+        rows, given = int(told.rows), _inputs(told, device)
         if len(given) > len(self.region.operands):
             present = given.pop()
             rows = min(rows, int((present == present).sum()))
@@ -334,10 +346,13 @@ class LossFunction(Function):
         return rows, inputs
 
     def _add(self, told: Any, rows: int, inputs: Sequence[Any], mean: Any) -> float:
+        """The sums are on the host, also where a GPU computes: `float` waits for it,
+        and so for what the plan has written there before."""
         count, right = self.measure(rows, inputs)
+        mean = float(mean)
         sums = tensor_at(told.output, c.TR_F64, [3])
         if count:
-            sums += torch.tensor([float(mean) * count, count, right], dtype=sums.dtype)
+            sums += torch.tensor([mean * count, count, right], dtype=sums.dtype)
         return count
 
 
@@ -346,9 +361,11 @@ def _rows(told: Any) -> int:
     return int(told.output_desc.shape.dim[0])
 
 
-def _inputs(told: Any) -> list[Any]:
+def _inputs(told: Any, device: torch.device) -> list[Any]:
     return [
-        tensor_at(told.input[i], told.input_desc[i].dtype, _shape(told.input_desc[i]))
+        tensor_at(
+            told.input[i], told.input_desc[i].dtype, _shape(told.input_desc[i]), device
+        )
         for i in range(told.input_count)
     ]
 
@@ -377,7 +394,7 @@ def _put(
     for i, gradient in zip(wanted, found, strict=True):
         full = [told.input_gradient_dtype[i], list(leaves[i].shape)]
         shape = _shape(told.input_desc[i])
-        to = tensor_at(told.input_gradient[i], full[0], shape)
+        to = tensor_at(told.input_gradient[i], full[0], shape, leaves[i].device)
         there = to[: leaves[i].shape[0]] if list(to.shape) != full[1] else to
         if not told.adds >> i & 1:
             to.zero_()

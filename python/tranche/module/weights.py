@@ -30,6 +30,8 @@ def _tensor(array: Array) -> Any:
 
 def _with_life(array: Array) -> tuple[Any, weakref.ref[Any]]:
     """And what is dead as soon as neither the tensor nor a view of it is there."""
+    if array.device != "cpu":
+        return array.torch(), weakref.ref(array)
     wide = ctypes.sizeof(array._kind.ctype) == 8
     kind = torch.int64 if wide else torch.float32
     count = math.prod(array.shape)
@@ -43,10 +45,17 @@ class Weights:
     """Takes a module's values into an engine, and hands them out again."""
 
     def __init__(
-        self, module: torch.nn.Module, engine: Engine, *, write: bool = True
+        self,
+        module: torch.nn.Module,
+        engine: Engine,
+        device: torch.device,
+        *,
+        write: bool = True,
     ) -> None:
-        """write: the module's values go into the engine, else the engine's stay."""
+        """device: of PyTorch's part. write: the module's values go into the engine,
+        else the engine's stay."""
         self._module, self._engine = module, engine
+        self._device = device
         self._names = canonical(module)
         self._tensors = engine.tensors
         self._is_whole = False
@@ -57,6 +66,10 @@ class Weights:
             self._write()
         self._apart = self._which_lie_apart()
         self._lend()
+        if device.type == "cuda":  # parameters are there
+            for owner in module.modules():
+                for name, buffer in list(owner.named_buffers(recurse=False)):
+                    setattr(owner, name, buffer.to(device))
         memory.trim()
         self._hook = module._register_state_dict_hook(self._fill)
 
@@ -75,14 +88,14 @@ class Weights:
         """Parameters that do not lie whole in the memory of every rank. (A rank's part
         has some of them whole, and all ranks have to read the same ones.)"""
         own = list(self._own())
-        lent = [p.dtype == torch.float32 and self._borrowed(n) is not None for n, p in own]
+        lent = [p.dtype == torch.float32 and self._is_lent(n) for n, p in own]
         apart = ranks.anywhere([not whole for whole in lent])
         return [name for (name, _), away in zip(own, apart, strict=True) if away]
 
     def _lend(self) -> None:
         for name, parameter in self._own():
             if name in self._apart:
-                empty = torch.empty(1, dtype=parameter.dtype)
+                empty = torch.empty(1, dtype=parameter.dtype, device=self._device)
                 parameter.data = empty.expand(parameter.shape)
             else:
                 parameter.data, life = _with_life(self._tensors[name].borrow())
@@ -90,11 +103,13 @@ class Weights:
             parameter.grad = None
             deferred.done(parameter)
 
-    def _borrowed(self, name: str) -> Any:
+    def _is_lent(self, name: str) -> bool:
+        """Does it lie whole where PyTorch computes?"""
         try:
-            return _tensor(self._tensors[name].borrow())
+            found = self._tensors[name].borrow()
         except Error:
-            return None
+            return False
+        return found.device == str(self._device)
 
     def _refresh(self) -> None:
         if ranks.count() > 1:
@@ -125,7 +140,7 @@ class Weights:
             if first in self._apart and prefix + name in found:
                 if first not in read:
                     read[first] = self.read(first)
-                found[prefix + name] = read[first].to(found[prefix + name].dtype)
+                found[prefix + name] = read[first].to(found[prefix + name])
         for name in self._buffers:
             if prefix + name in found:
                 found[prefix + name] = self.read(name)
@@ -139,7 +154,7 @@ class Weights:
         self._refresh()
         for name in self._apart:
             parameter = self._module.get_parameter(name)
-            parameter.data = self.read(name).to(parameter.dtype)
+            parameter.data = self.read(name).to(parameter)
         for name in self._buffers:
             self._module.get_buffer(name).copy_(self.read(name))
         self._is_whole = True
@@ -155,16 +170,18 @@ class Weights:
         of them is given up, one tensor after the other, so they are not here twice. (Of
         those that somebody else has a view of, such as a state_dict, nothing is.)"""
         self._refresh()
+        on_gpu = self._device.type == "cuda"
         for name, parameter in self._own():
             if name in self._given_back:
                 continue
             self._given_back.add(name)
             parameter.data = torch.empty(0, dtype=parameter.dtype)  # no view of its own
             lives = self._lent.get(name, ())
-            if lives and not any(life() is not None for life in lives):
+            free = lives and not any(life() is not None for life in lives)
+            if free and not on_gpu:
                 parameter.data = self._move(name, parameter.dtype)
             else:
-                parameter.data = self.read(name).to(parameter.dtype)
+                parameter.data = self.read(name).to(self._device, parameter.dtype)
         for name in self._buffers:
             self._module.get_buffer(name).copy_(self.read(name))
         self._hook.remove()

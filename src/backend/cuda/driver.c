@@ -151,15 +151,10 @@ static int properties(int number, tr_cuda_properties *out) {
 }
 
 // A thread calls CUDA for the device after this. The context is that of all users of
-// the device in the process.
+// the device in the process: PyTorch's, too, which may have made another one current
+// since the last call.
 static int enter(void) {
-    static _Thread_local CUcontext entered;
-    CUresult error = CUDA_SUCCESS;
-    if (entered != cu.context) {
-        error = cu.cuCtxSetCurrent(cu.context);
-        entered = error == CUDA_SUCCESS ? cu.context : entered;
-    }
-    return (int)error;
+    return (int)cu.cuCtxSetCurrent(cu.context);
 }
 
 static int open_device(int number) {

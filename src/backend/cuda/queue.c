@@ -160,11 +160,19 @@ static tr_status fail_for_good(const tr_device_queue *q, const char *of,
                            "to learn which kernel it is");
 }
 
-static tr_status fail(const tr_device_queue *q, tr_error *err) {
+// A function of the program's that could not do its work has broken nothing: it is told
+// once, and the queue goes on.
+static tr_status fail_launch(tr_device_queue *q, tr_error *err) {
+    tr_status failed = q->failed;
+    q->failed = failed == TR_DATA ? TR_OK : failed;
+    return tr__backend_fail_launch(failed, q->subject, err);
+}
+
+static tr_status fail(tr_device_queue *q, tr_error *err) {
     const tr_cuda_driver *driver = tr__cuda_driver();
     const char *of = q->subject ? " of " : "";
     if (q->error == 0) {
-        return tr__backend_fail_launch(q->failed, q->subject, err);
+        return fail_launch(q, err);
     }
     return driver->stream_wait(q->stream) != 0
                ? fail_for_good(q, of, err)
@@ -214,6 +222,7 @@ const tr_queue_table tr__cuda_queues = {
     .follow = follow,
     .mark = mark,
     .newest = newest,
+    .handle = tr__cuda_stream,
     .copied = copied,
     .wait = wait,
     .look = look,

@@ -52,6 +52,16 @@ float *tr__executor_param(tr_executor *executor, int param, int state) {
     return piece.count == executor->plan->params[param].count ? piece.data : NULL;
 }
 
+const float *tr__executor_param_there(const tr_executor *executor, int param) {
+    const tr_flat_range *range = tr__range_of(executor, param, -1);
+    const tr_plan_param *info = &executor->plan->params[param];
+    bool whole = range->first <= info->offset &&
+                 info->offset + info->count <= range->first + range->count;
+    return whole && tr__is_on_device(executor, range)
+               ? tr__kept_f32(executor, range, info->offset)
+               : NULL;
+}
+
 // Where the sums of all of a parameter's gradient are in memory; NULL: they are not.
 static void *sums_of(const tr_executor *ex, int param) {
     const tr_plan_param *info = &ex->plan->params[param];

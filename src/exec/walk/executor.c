@@ -87,6 +87,7 @@ static tr_status start_queues(tr_executor *ex, tr_error *err) {
     }
     if (status == TR_OK) {
         lend_scratch(ex);
+        status = tr__hand_begin(ex, err);
     }
     if (status == TR_OK && ex->comm && !peers && tr__backend_is_apart(ex->backend)) {
         status = tr__exchange_ferry(ex, err);
@@ -257,6 +258,9 @@ void tr__executor_destroy(tr_executor *executor) {
             }
             tr__launcher_destroy(executor->launcher[s]);
             tr__copy_engine_destroy(executor->copy_engine[s]);
+        }
+        if (executor->hand) {
+            executor->backend->queues->destroy(executor->hand);
         }
         if (executor->comm) {
             leave_ranks(executor);

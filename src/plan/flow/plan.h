@@ -114,6 +114,9 @@ struct tr_plan {
     int scratch;  // buffer: of the backend's libraries. No step names it: the compute
                   // queue alone uses it, one launch after the other. -1: none
     int logits;   // buffer, -1: none
+    int landing;  // buffer: where the host readies the caller's micro-batch, if that
+                  // lies on a device which the host does not reach. No step names it.
+                  // -1: no
     int exchange; // buffer: what moves between NVMe and files passes through it; -1: no
     // The size of each arena. Buffers that live always come first in it.
     int64_t persistent_bytes[TR_SPACES], arena_bytes[TR_SPACES];
@@ -122,6 +125,17 @@ struct tr_plan {
     tr_model_flops model_flops; // of a training step
     char *why_wave;             // in words, NULL: as asked
 };
+
+// Do outputs and their gradients pass between engine and caller in the memory of a
+// device that the host does not reach?
+static inline bool tr__hands_on_device(const tr_plan *plan) {
+    return plan->request.discrete && plan->request.parts_on_device;
+}
+
+// Are micro-batches there, too?
+static inline bool tr__rows_on_device(const tr_plan *plan) {
+    return tr__hands_on_device(plan) && plan->hands_out && plan->request.own_rows;
+}
 
 // A buffer of the plan; -1 and an error when there is no memory.
 int tr__plan_buffer(tr_plan *plan, tr_buffer buffer, tr_error *err);

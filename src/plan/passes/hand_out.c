@@ -1,7 +1,8 @@
 // Pass: a loss outside of the model. Behind the forward of the last unit on a
 // micro-batch the host hands its outputs to the caller, and the walk waits there for
 // their gradients, with which the backward begins. Memory of a discrete device is not
-// the host's: outputs are copied to it, and gradients back.
+// the host's: outputs are copied to it, and gradients back, unless the caller computes
+// on the device.
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/roles.h"
@@ -30,9 +31,10 @@ static void put_copy(tr_editor *editor, tr_plan_step step, tr_region from,
     tr__make_copy(editor, step, from, to);
 }
 
-// Where the host has what lies here; the same place where it reaches that.
-static tr_region on_host(tr_editor *editor, tr_region here) {
-    if (!editor->plan->request.discrete || here.value < 0) {
+// Where the caller has what lies here; the same place where he reaches that.
+static tr_region of_caller(tr_editor *editor, tr_region here) {
+    const tr_plan *plan = editor->plan;
+    if (!plan->request.discrete || tr__hands_on_device(plan) || here.value < 0) {
         return here;
     }
     return (tr_region){tr__edit_value_like(editor, here.value, TR_SPACE_HOST),
@@ -56,7 +58,7 @@ static void put_hand_out(tr_editor *editor, const tr_plan_step *forward) {
     tr_region outputs =
         tr__region(block->buffer, plan->units[forward->unit].program->output_bytes);
     tr_region gradients = gradients_of(editor, forward);
-    tr_region given = on_host(editor, outputs), taken = on_host(editor, gradients);
+    tr_region given = of_caller(editor, outputs), taken = of_caller(editor, gradients);
     if (given.value != outputs.value) {
         put_copy(editor, step_of(forward, TR_VERB_evict, "outputs"), outputs, given);
     }

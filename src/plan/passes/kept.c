@@ -59,8 +59,17 @@ static tr_status keep_exchange(tr_plan *plan, tr_error *err) {
                    elements * tr__exchange_bytes(plan), &plan->exchange, err);
 }
 
+static tr_status keep_landing(tr_plan *plan, tr_error *err) {
+    plan->landing = -1;
+    return tr__rows_on_device(plan)
+               ? keep(plan, TR_LEDGER_data, plan->slot_bytes, &plan->landing, err)
+               : TR_OK;
+}
+
 static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
+    tr_space space =
+        tr__rows_on_device(plan) ? TR_SPACE_DEVICE : tr__plan_shared_space(plan);
     tr_status status = TR_OK;
     plan->slot_bytes =
         tr__batch_offset(&plan->batch, r->micro_batch, plan->batch.count);
@@ -78,9 +87,9 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
             return tr_fail(err, TR_USAGE,
                            "the ring of data needs more than 2^63 bytes");
         }
-        status = keep(plan, TR_LEDGER_data, bytes, &plan->data_ring[i], err);
+        status = keep_in(plan, space, TR_LEDGER_data, bytes, &plan->data_ring[i], err);
     }
-    return status;
+    return status == TR_OK ? keep_landing(plan, err) : status;
 }
 
 // The statistics of the step, of all ranks, and what moves between them on its way.

@@ -2,10 +2,12 @@
 // the gradient of this micro-batch's loss by them, and that loss.
 #include "plan/proof/unit.h"
 
-// All of an operand, in memory that the host reaches.
+// All of an operand, in memory that the caller reaches.
 static tr_bytes whole(tr_proof *p, size_t operand, int64_t bytes) {
     const tr_step_operand *at = tr__step_operand(p->plan, p->step, operand);
-    tr_space space = p->plan->request.discrete ? TR_SPACE_HOST : TR_SPACE_DEVICE;
+    const tr_plan_request *r = &p->plan->request;
+    bool copied = r->discrete && !r->parts_on_device;
+    tr_space space = copied ? TR_SPACE_HOST : TR_SPACE_DEVICE;
     bool there = at->buffer >= 0 && p->plan->buffers[at->buffer].sequence >= 0 &&
                  p->plan->buffers[at->buffer].space == space && at->first == 0 &&
                  at->end == bytes;

@@ -392,6 +392,13 @@ static const tr_key keys[] = {
      .max = TR_KEY_LOGITS_MAX,
      .doc = "MiB of a vocabulary's logits that a GPU makes at once; \"auto\": by its "
             "memory, or the budget of it, up to 1024"},
+    {.path = "execution.parts_on_device",
+     .idle = tr__idle_on_host,
+     .why = "on a CPU the caller has the engine's memory in any case",
+     .types = TR_KEY_BOOL,
+     .fallback = "false",
+     .doc = "a step in parts hands its outputs out in a GPU's memory, and takes their "
+            "gradients there, in place of copies on the host"},
     {.path = "execution.reproducible",
      .types = TR_KEY_BOOL,
      .fallback = "false",

@@ -370,6 +370,7 @@ static tr_status check_fit(const tr_run *run, const tr_dataset *data, tr_error *
 
 tr_status tr__run_resolve_data(tr_run *run, tr_error *err) {
     tr_status status = TR_OK;
+    run->request.own_rows = tr__run_is_fed(run);
     if (run->given.parts.train) {
         run->train = run->given.parts.train;
         run->validation = run->given.parts.validation;

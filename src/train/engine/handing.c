@@ -1,7 +1,6 @@
 #include "train/engine/handing.h"
 
 #include "base/batch.h"
-#include "base/half.h"
 #include "data/sources/ids.h"
 #include "train/engine/attempt.h"
 
@@ -26,18 +25,59 @@ static tr_status check_rows(const tr_engine *engine, const tr_forward_options *o
         function, (long long)options->rows, (long long)least, (long long)most);
 }
 
+static const void *const *rows_of(const tr_forward_options *options) {
+    return options->inputs_there ? options->inputs_there : options->inputs;
+}
+
+bool tr__handing_has_rows(const tr_forward_options *options) {
+    return rows_of(options) != NULL;
+}
+
+static int64_t bytes_of(const tr_batch_tensor *tensor, int64_t rows) {
+    return rows * tr_tensor_bytes(tensor->desc);
+}
+
+// Ids are looked at where the host reaches them.
+static tr_status check_values(const tr_engine *engine, int index,
+                              const tr_forward_options *options, tr_error *err) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    const tr_batch_tensor *tensor = &batch->tensor[index];
+    const tr_plan_request *r = &engine->plan->request;
+    const void *rows = rows_of(options)[index];
+    tr_status status = TR_OK;
+    if (options->inputs_there && tensor->desc.dtype == TR_I32) {
+        char *here = tr__executor_landing(engine->executor, NULL);
+        here += tr__batch_offset(batch, r->micro_batch, index);
+        tr__executor_hand(engine->executor, rows, here,
+                          bytes_of(tensor, options->rows));
+        status = tr__executor_handed(engine->executor, err);
+        rows = here;
+    }
+    return status == TR_OK ? tr__rows_check(tensor, rows, r->model->classes,
+                                            (tr_sample_list){NULL, options->rows}, err)
+                           : status;
+}
+
 static tr_status check_tensor(const tr_engine *engine, int index,
                               const tr_forward_options *options, const char *function,
                               tr_error *err) {
     const tr_batch_tensor *tensor = &engine->plan->batch.tensor[index];
-    const void *rows = options->inputs[index];
-    int64_t classes = engine->plan->request.model->classes;
-    if (!rows) {
-        return tr_fail(err, TR_USAGE, "%s: inputs[%d], \"%s\", is NULL", function,
-                       index, tensor->name);
-    }
-    return tr__rows_check(tensor, rows, classes, (tr_sample_list){NULL, options->rows},
-                          err);
+    return rows_of(options)[index]
+               ? check_values(engine, index, options, err)
+               : tr_fail(err, TR_USAGE, "%s: inputs[%d], \"%s\", is NULL", function,
+                         index, tensor->name);
+}
+
+static tr_status check_place(const tr_engine *engine, const tr_forward_options *options,
+                             const char *function, tr_error *err) {
+    const char *problem = options->inputs_there && options->inputs
+                              ? "give inputs or inputs_there, not both"
+                          : options->inputs_there && !tr__rows_on_device(engine->plan)
+                              ? "rows in a GPU's memory are taken with "
+                                "execution.parts_on_device, by a run without data of "
+                                "its own: give inputs in place of inputs_there"
+                              : NULL;
+    return problem ? tr_fail(err, TR_USAGE, "%s: %s", function, problem) : TR_OK;
 }
 
 // Training goes on by the run's data, where it has some.
@@ -45,7 +85,7 @@ static tr_status check_source(const tr_engine *engine,
                               const tr_forward_options *options, const char *function,
                               tr_error *err) {
     bool own = tr__run_train_data(engine->run) != NULL && !options->evaluate;
-    if (own == (options->inputs == NULL)) {
+    if (own != tr__handing_has_rows(options)) {
         return TR_OK;
     }
     return tr_fail(err, TR_USAGE,
@@ -60,7 +100,8 @@ static tr_status check_source(const tr_engine *engine,
 tr_status tr__handing_check(const tr_engine *engine, const tr_forward_options *options,
                             const char *function, tr_error *err) {
     tr_status status = check_source(engine, options, function, err);
-    if (status != TR_OK || !options->inputs) {
+    status = status == TR_OK ? check_place(engine, options, function, err) : status;
+    if (status != TR_OK || !tr__handing_has_rows(options)) {
         return status;
     }
     status = check_rows(engine, options, function, err);
@@ -70,18 +111,51 @@ tr_status tr__handing_check(const tr_engine *engine, const tr_forward_options *o
     return status;
 }
 
-void tr__handing_load(tr_engine *engine, const tr_plan_step *load,
-                      const tr_forward_options *options, int64_t sample) {
+// The rows that are there come from the device, those that are not from the host.
+static void load_there(const tr_engine *engine, const tr_forward_options *options,
+                       const char *landing, char *slot) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    int64_t most = engine->plan->request.micro_batch;
+    for (int i = 0; i < batch->count; i++) {
+        int64_t first = tr__batch_offset(batch, most, i);
+        int64_t behind = first + bytes_of(&batch->tensor[i], options->rows);
+        int64_t end = first + bytes_of(&batch->tensor[i], most);
+        tr__executor_hand(engine->executor, options->inputs_there[i], slot + first,
+                          behind - first);
+        tr__executor_hand(engine->executor, landing + behind, slot + behind,
+                          end - behind);
+    }
+}
+
+static void load_here(const tr_engine *engine, const tr_forward_options *options,
+                      char *landing) {
+    const tr_batch_tensors *batch = &engine->plan->batch;
+    int64_t most = engine->plan->request.micro_batch;
+    for (int i = 0; i < batch->count; i++) {
+        memcpy(landing + tr__batch_offset(batch, most, i), options->inputs[i],
+               (size_t)bytes_of(&batch->tensor[i], options->rows));
+    }
+}
+
+tr_status tr__handing_load(tr_engine *engine, const tr_plan_step *load,
+                           const tr_forward_options *options, int64_t sample,
+                           tr_error *err) {
     const tr_batch_tensors *batch = &engine->plan->batch;
     int64_t most = engine->plan->request.micro_batch;
     char *slot = tr__executor_operand(engine->executor, load, 0);
-    for (int i = 0; i < batch->count; i++) {
-        int64_t bytes = options->rows * tr_tensor_bytes(batch->tensor[i].desc);
-        memcpy(slot + tr__batch_offset(batch, most, i), options->inputs[i],
-               (size_t)bytes);
+    char *landing = tr__executor_landing(engine->executor, load);
+    if (options->inputs) {
+        load_here(engine, options, landing);
     }
-    tr__batch_pad(batch, slot, most, options->rows);
+    tr__batch_pad(batch, landing, most, options->rows);
+    if (options->inputs_there) {
+        load_there(engine, options, landing, slot);
+    } else if (landing != slot) {
+        tr__executor_hand(engine->executor, landing, slot,
+                          tr__batch_offset(batch, most, batch->count));
+    }
     tr__executor_loaded(engine->executor, load, (uint64_t)sample, options->rows);
+    return tr__executor_handed(engine->executor, err);
 }
 
 // ---- outputs
@@ -118,6 +192,7 @@ void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
         .micro_batches = trains ? engine->plan->request.accumulation_steps : 1,
         .rows = tr__executor_rows(engine->executor, hand_out),
         .count = last_of(engine->plan)->graph->output_count,
+        .device = tr__hands_on_device(engine->plan) ? engine->plan->request.device : -1,
     };
     for (int i = 0; i < outputs->count; i++) {
         outputs->output[i] = output_of(engine, memory, i, outputs->rows);
@@ -126,25 +201,21 @@ void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
 
 // ---- gradients
 
-static void put_number(tr_dtype dtype, void *to, int64_t at, float value) {
-    if (dtype == TR_BF16) {
-        ((uint16_t *)to)[at] = tr__bf16_of_f32(value);
-    } else if (dtype == TR_F16) {
-        ((uint16_t *)to)[at] = tr__f16_of_f32(value);
-    } else {
-        ((float *)to)[at] = value;
-    }
-}
-
 // Rows that are not there have no part in the loss.
-static void take_gradient(const tr_output *output, int64_t room, const float *gradient,
-                          float seed, void *to) {
-    int64_t count = gradient ? tr_shape_count(output->desc.shape) : 0;
-    for (int64_t i = 0; i < count; i++) {
-        put_number(output->desc.dtype, to, i, gradient[i] * seed);
-    }
-    size_t each = tr_dtype_bytes(output->desc.dtype);
-    memset((char *)to + (size_t)count * each, 0, (size_t)(room - count) * each);
+static void take_gradient(const tr_engine *engine, const tr_output *output,
+                          tr_dtype type, const void *gradient, char *to) {
+    tr_shape whole = output->desc.shape;
+    whole.dim[0] = engine->plan->request.micro_batch;
+    const tr_seeding seeding = {
+        .from = gradient,
+        .given_type = type,
+        .given = gradient ? tr_shape_count(output->desc.shape) : 0,
+        .to = to,
+        .type = output->desc.dtype,
+        .room = tr_shape_count(whole),
+        .seed = engine->parts->seed,
+    };
+    tr__executor_seed(engine->executor, &seeding);
 }
 
 // A micro-batch counts once, one without rows where the caller says so.
@@ -157,20 +228,18 @@ static void take_loss(const tr_engine *engine, const tr_plan_step *hand_out,
     sums[TR_SUM_CORRECT] = 0;
 }
 
-void tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
-                      const float *const *gradients, double loss) {
-    float seed = engine->parts->seed;
+tr_status tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,
+                           const tr_backward_options *options, tr_error *err) {
     tr_outputs outputs;
     char *memory =
         tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_GRADIENTS);
     tr__handing_show(engine, hand_out, &outputs);
     for (int i = 0; i < outputs.count; i++) {
-        tr_shape whole = outputs.output[i].desc.shape;
-        whole.dim[0] = engine->plan->request.micro_batch;
         if (outputs.output[i].trained) {
-            take_gradient(&outputs.output[i], tr_shape_count(whole), gradients[i], seed,
-                          memory + offset_of(engine->plan, i));
+            take_gradient(engine, &outputs.output[i], options->dtype,
+                          options->gradients[i], memory + offset_of(engine->plan, i));
         }
     }
-    take_loss(engine, hand_out, loss);
+    take_loss(engine, hand_out, options->loss);
+    return tr__executor_handed(engine->executor, err);
 }

@@ -2,8 +2,12 @@
 // brings a micro-batch's data, where it gets the outputs and brings their gradients,
 // and before this rank tells the others of itself, which begins the update.
 #include "base/arguments.h"
+#include "base/half.h"
 #include "train/engine/attempt.h"
 #include "train/engine/handing.h"
+
+#include <stddef.h>
+#include <string.h>
 
 // ---- where the walk stands
 
@@ -66,6 +70,14 @@ static tr_status resume(tr_engine *engine, tr_error *err) {
     return reach_pause(engine, status, &mine, err);
 }
 
+// The device has failed at what the caller has handed over.
+static tr_status give_up(tr_engine *engine, tr_status status, tr_error *mine,
+                         tr_error *err) {
+    tr_error ignored = {0};
+    (void)tr__executor_drop(engine->executor, &ignored);
+    return reach_pause(engine, status, mine, err);
+}
+
 // Whoever asks, asks at any time of the step.
 static bool is_asked(void *user) {
     const tr_engine *engine = user;
@@ -104,7 +116,8 @@ static int64_t first_sample(const tr_engine *engine, int64_t micro) {
 
 static tr_status train(tr_engine *engine, const tr_forward_options *options,
                        tr_outputs *outputs, tr_error *err) {
-    bool own_rows = options->inputs != NULL;
+    bool own_rows = tr__handing_has_rows(options);
+    tr_error mine = {0};
     tr_status status = TR_OK;
     if (part_of(engine) == NO_STEP) {
         status = begin(engine, own_rows, err);
@@ -115,9 +128,11 @@ static tr_status train(tr_engine *engine, const tr_forward_options *options,
     const tr_plan_step *load = tr__executor_pause(engine->executor);
     engine->parts->counts = own_rows && options->counts;
     if (own_rows) {
-        tr__handing_load(engine, load, options, first_sample(engine, load->micro));
+        int64_t first = first_sample(engine, load->micro);
+        status = tr__handing_load(engine, load, options, first, &mine);
     }
-    status = resume(engine, err);
+    status =
+        status == TR_OK ? resume(engine, err) : give_up(engine, status, &mine, err);
     if (status == TR_OK) {
         tr__handing_show(engine, tr__executor_pause(engine->executor), outputs);
     }
@@ -133,7 +148,13 @@ static tr_status walk_forward(tr_engine *engine, const tr_forward_options *optio
     tr_status status =
         tr__executor_run(ex, TR_SEQUENCE_EVALUATE, &context, &calls, err);
     if (status == TR_OK) {
-        tr__handing_load(engine, tr__executor_pause(ex), options, 0);
+        tr_error ignored = {0};
+        status = tr__handing_load(engine, tr__executor_pause(ex), options, 0, err);
+        if (status != TR_OK) {
+            (void)tr__executor_drop(ex, &ignored);
+        }
+    }
+    if (status == TR_OK) {
         status = tr__executor_resume(ex, err);
     }
     if (status == TR_OK) {
@@ -183,11 +204,12 @@ static tr_status enter(tr_engine *engine, const char *function, tr_error *err) {
 tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
                             tr_outputs *outputs, tr_error *err) {
     static const char name[] = "tr_engine_forward";
-    static const tr_sized options_known = {
-        "tr_forward_options", "TR_FORWARD_OPTIONS_INIT", sizeof *options, 0};
-    static const tr_sized outputs_known = {"tr_outputs", "TR_OUTPUTS_INIT",
-                                           sizeof *outputs, 0};
-    const tr_forward_options none = TR_FORWARD_OPTIONS_INIT;
+    static const tr_sized options_known = {"tr_forward_options",
+                                           "TR_FORWARD_OPTIONS_INIT", sizeof *options,
+                                           offsetof(tr_forward_options, inputs_there)};
+    static const tr_sized outputs_known = {
+        "tr_outputs", "TR_OUTPUTS_INIT", sizeof *outputs, offsetof(tr_outputs, device)};
+    tr_forward_options asked = TR_FORWARD_OPTIONS_INIT;
     tr_outputs found = TR_OUTPUTS_INIT;
     tr_status status =
         options ? tr__need_sized(options, &options_known, name, err) : TR_OK;
@@ -197,7 +219,10 @@ tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options
     if (status != TR_OK) {
         return status;
     }
-    status = forward(engine, options ? options : &none, &found, err);
+    if (options) { // of an earlier version, perhaps
+        memcpy(&asked, options, options->size);
+    }
+    status = forward(engine, &asked, &found, err);
     if (status == TR_OK) {
         tr__give_sized(outputs, &found);
     }
@@ -207,26 +232,48 @@ tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options
 
 // ---- backward, update
 
-static tr_status backward(tr_engine *engine, const float *const *gradients, double loss,
+static tr_status backward(tr_engine *engine, const tr_backward_options *options,
                           tr_error *err) {
     const tr_plan_step *step = tr__executor_pause(engine->executor);
     if (part_of(engine) != HANDS_OUT) {
         return out_of_turn(engine, "tr_engine_backward", err);
     }
-    tr__handing_take(engine, step, gradients, loss);
-    return resume(engine, err);
+    tr_error mine = {0};
+    tr_status status = tr__handing_take(engine, step, options, &mine);
+    return status == TR_OK ? resume(engine, err) : give_up(engine, status, &mine, err);
+}
+
+static tr_status enter_backward(tr_engine *engine, const char *name,
+                                const tr_backward_options *options, tr_error *err) {
+    tr_status status = tr__need(options->gradients, name, "gradients", err);
+    if (status == TR_OK && !tr__dtype_is_real(options->dtype)) {
+        status =
+            tr_fail(err, TR_USAGE, "%s: gradients of %s: f32, bf16 or f16 is taken",
+                    name, tr_dtype_name(options->dtype));
+    }
+    status = status == TR_OK ? enter(engine, name, err) : status;
+    if (status == TR_OK) {
+        status = backward(engine, options, err);
+        tr__engine_leave(engine, status, err);
+    }
+    return status;
 }
 
 tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
                              double loss, tr_error *err) {
-    static const char name[] = "tr_engine_backward";
-    tr_status status = tr__need(gradients, name, "gradients", err);
-    status = status == TR_OK ? enter(engine, name, err) : status;
-    if (status == TR_OK) {
-        status = backward(engine, gradients, loss, err);
-        tr__engine_leave(engine, status, err);
-    }
-    return status;
+    tr_backward_options options = TR_BACKWARD_OPTIONS_INIT;
+    options.gradients = (const void *const *)gradients;
+    options.loss = loss;
+    return enter_backward(engine, "tr_engine_backward", &options, err);
+}
+
+tr_status tr_engine_backward_with(tr_engine *engine, const tr_backward_options *options,
+                                  tr_error *err) {
+    static const char name[] = "tr_engine_backward_with";
+    static const tr_sized known = {"tr_backward_options", "TR_BACKWARD_OPTIONS_INIT",
+                                   sizeof *options, 0};
+    tr_status status = tr__need_sized(options, &known, name, err);
+    return status == TR_OK ? enter_backward(engine, name, options, err) : status;
 }
 
 static tr_status update(tr_engine *engine, tr_error *err) {
