@@ -308,6 +308,7 @@ static int run(const char *which) {
 static tr_status exchange(void *user, int to, const void *out, size_t out_bytes,
                           int from, void *in, size_t in_bytes, tr_error *err) {
     MPI_Request under_way[2];
+    MPI_Status done[2];
     int count = 0;
     (void)user, (void)err;
     if (in_bytes > 0) {
@@ -318,7 +319,7 @@ static tr_status exchange(void *user, int to, const void *out, size_t out_bytes,
         MPI_Isend(out, (int)out_bytes, MPI_BYTE, to, 0, MPI_COMM_WORLD,
                   &under_way[count++]);
     }
-    MPI_Waitall(count, under_way, MPI_STATUSES_IGNORE);
+    MPI_Waitall(count, under_way, done);
     return TR_OK;
 }
 
