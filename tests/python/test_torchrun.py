@@ -23,7 +23,7 @@ TRAINS = """
 import sys, tranche
 given = {"out": sys.argv[1]}
 engine = tranche.train("run.json", settings=given, progress=False)
-print("rank", tranche.rank(), "of", tranche.rank_count(), flush=True)
+print(f"rank {tranche.rank()} of {tranche.rank_count()}\\n", end="", flush=True)
 """
 
 CLASSIFIER = """
