@@ -46,6 +46,6 @@ tar c -C "$folder" tranche-gpu | "$@" >"$archive"
 size=$(($(wc -c <"$archive") / 1000000))
 echo "$archive: $size MB"
 if [ "$1" = xz ] && [ "$size" -ge 50 ]; then
-    echo "pack_gpu: $archive has $size MB, and machines are lent that take 50" >&2
+    echo "pack_gpu: $archive has $size MB, and was to have 50 at most" >&2
     exit 1
 fi
