@@ -31,19 +31,6 @@ import tranche
 WAYS = ["torch", "batch", "parts", "logits", "host"]
 
 
-class Loss(gpt2.Gpt2):  # type: ignore[misc]
-    def forward(self, ids: Any, targets: Any) -> Any:
-        return self.loss(ids, targets)
-
-
-class Logits(gpt2.Gpt2):  # type: ignore[misc]
-    def forward(self, ids: Any) -> Any:
-        x = self.token(ids) + self.position.weight[: ids.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return F.linear(self.ln_f(x), self.token.weight)
-
-
 def read_options() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("ways", nargs="*", choices=[*WAYS, []], default=[])
@@ -60,7 +47,7 @@ def batches(args: argparse.Namespace) -> Callable[[], Any]:
 
 
 def of_torch(args: argparse.Namespace, draw: Callable[[], Any]) -> Callable[[], float]:
-    module = Loss(50257, args.context, args.layers, 768, 12).cuda()
+    module = gpt2.Loss(50257, args.context, args.layers, 768, 12).cuda()
     optimizer = gpt2.make_adamw(module, 1e-4, (0.9, 0.999), 0.1)
 
     def step() -> float:
@@ -78,7 +65,7 @@ def of_torch(args: argparse.Namespace, draw: Callable[[], Any]) -> Callable[[], 
 def of_tranche(
     way: str, args: argparse.Namespace, draw: Callable[[], Any]
 ) -> Callable[[], float]:
-    made = Logits if way in ("logits", "host") else Loss
+    made = gpt2.Logits if way in ("logits", "host") else gpt2.Loss
     config: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": args.micro_batch,
         "gradient_accumulation_steps": 1,

@@ -27,19 +27,6 @@ import torch.nn.functional as F
 import tranche
 
 
-class Loss(gpt2.Gpt2):  # type: ignore[misc]
-    def forward(self, ids: Any, targets: Any) -> Any:
-        return self.loss(ids, targets)
-
-
-class Logits(gpt2.Gpt2):  # type: ignore[misc]
-    def forward(self, ids: Any) -> Any:
-        x = self.token(ids) + self.position.weight[: ids.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return F.linear(self.ln_f(x), self.token.weight)
-
-
 def read_options() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("way", choices=["batch", "parts", "logits"])
@@ -53,7 +40,7 @@ def read_options() -> argparse.Namespace:
 
 
 def make_engine(args: argparse.Namespace) -> Any:
-    made = Logits if args.way == "logits" else Loss
+    made = gpt2.Logits if args.way == "logits" else gpt2.Loss
     module = made(50257, args.context, args.layers, 768, 12)
     config = {
         "train_micro_batch_size_per_gpu": args.micro_batch,

@@ -53,6 +53,23 @@ class Gpt2(nn.Module):
                                reduction=reduction)
 
 
+class Loss(Gpt2):
+    """The module has its loss."""
+
+    def forward(self, ids, targets):
+        return self.loss(ids, targets)
+
+
+class Logits(Gpt2):
+    """The loss is the caller's, of whole logits."""
+
+    def forward(self, ids):
+        x = self.token(ids) + self.position.weight[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.ln_f(x), self.token.weight)
+
+
 def make_adamw(model, lr, betas, weight_decay):
     """AdamW without decay for biases and norms; on a GPU in one kernel."""
     decayed = [p for p in model.parameters() if p.dim() >= 2]
