@@ -159,6 +159,11 @@ def config(micro: int, steps: int = 1, **changes: Any) -> dict[str, Any]:
     }
 
 
+def adamw(module: Any) -> Any:
+    """That of config()."""
+    return torch.optim.AdamW(module.parameters(), lr=1e-3, eps=1e-6, weight_decay=0.01)
+
+
 @needs_torch
 @needs_gpu
 class OnGpu(InFolder):
@@ -180,7 +185,7 @@ class OnGpu(InFolder):
         """Both train by the caller's loss on the GPU; each loss and all weights are
         compared."""
         plain = copy.deepcopy(module).cuda()
-        optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-3, eps=1e-6, weight_decay=0.01)
+        optimizer = adamw(plain)
         engine, *_ = tranche.initialize(model=module, config=cut)
         steps = engine.gradient_accumulation_steps()
         self.assertEqual(engine.device.type, "cuda")
@@ -206,6 +211,14 @@ class OnGpu(InFolder):
             engine_does(engine, plain)
         engine.destroy()
         return plain
+
+    def plain_step(self, plain: Any, optimizer: Any, wanted: Any, found: Any) -> None:
+        """PyTorch's step by its loss, beside which the engine's is."""
+        optimizer.zero_grad()
+        wanted.backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        optimizer.step()
+        self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
 
     def compare(self, engine: Any, plain: Any, within: float) -> None:
         """Distances of all weights from PyTorch's."""
@@ -286,7 +299,7 @@ class OnGpu(InFolder):
         """What PyTorch does in its current stream comes before the engine's next work,
         and behind the work before."""
         plain = copy.deepcopy(mod := mlp()).cuda()
-        optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-3, eps=1e-6, weight_decay=0.01)
+        optimizer = adamw(plain)
         engine, *_ = tranche.initialize(model=mod, config=config(8))
         own = torch.cuda.Stream()
         for x, y in rows_and_classes(3):
@@ -298,28 +311,20 @@ class OnGpu(InFolder):
                 engine.backward(found)
                 engine.step()
                 wanted = of_classes(plain(x), y)
-                optimizer.zero_grad()
-                wanted.backward()
-                torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
-                optimizer.step()
-                self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
+                self.plain_step(plain, optimizer, wanted, found)
         self.compare(engine, plain, 1e-4)
         engine.destroy()
 
     def test_loss_inside(self) -> None:
         """train_batch takes batches on the GPU, too."""
         plain = copy.deepcopy(mod := Texts()).cuda()
-        optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-3, eps=1e-6, weight_decay=0.01)
+        optimizer = adamw(plain)
         engine, *_ = tranche.initialize(model=mod, config=config(4), loss=of_words)
         for x, y in ids_and_next(3):
             x, y = x.cuda(), y.cuda()
             found = engine.train_batch(iter([(x, y)]))
             wanted = of_words(plain(x), y)
-            optimizer.zero_grad()
-            wanted.backward()
-            torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
-            optimizer.step()
-            self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
+            self.plain_step(plain, optimizer, wanted, found)
         self.compare(engine, plain, 1e-4)
         engine.destroy()
 
@@ -330,17 +335,13 @@ class OnGpu(InFolder):
             return F.huber_loss(torch.asinh(out), target)
 
         plain = copy.deepcopy(mod := mlp()).cuda()
-        optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-3, eps=1e-6, weight_decay=0.01)
+        optimizer = adamw(plain)
         engine, *_ = tranche.initialize(model=mod, config=config(8), loss=loss)
         for _ in range(STEPS):
             x, y = torch.randn(8, 12).cuda(), torch.randn(8, 5).cuda()
             found = engine.train_batch(iter([(x, y)]))
             wanted = loss(plain(x), y)
-            optimizer.zero_grad()
-            wanted.backward()
-            torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
-            optimizer.step()
-            self.assertAlmostEqual(float(found.detach()), float(wanted.detach()), delta=1e-4)
+            self.plain_step(plain, optimizer, wanted, found)
         self.compare(engine, plain, 1e-4)
         engine.destroy()
 
