@@ -119,26 +119,22 @@ static void store(tr_ferrying *f, int64_t number) {
 
 // A part that is short or empty is so in every slice from some one on, and those of the
 // members behind it, too: a slice is an exchange like the whole.
-static tr_task slice_of(const tr_ferrying *f, int64_t number) {
+tr_task tr__ferrying_slice(const tr_ferrying *f) {
     tr_task slice = f->task;
     bool gathers = slice.op.kind == TR_COMM_GATHER;
     int members = f->members;
     slice.op.away = false;
-    slice.op.shard = length_of(f, number);
+    slice.op.shard = length_of(f, f->moved);
     slice.op.count = 0;
     for (int m = 0; m < members; m++) {
-        slice.op.count += span_of(f, number, m).count;
+        slice.op.count += span_of(f, f->moved, m).count;
     }
-    slice.op.send = gathers ? NULL : staged(f, number, 0);
-    slice.op.recv = staged(f, number, gathers ? 0 : members);
+    slice.op.send = gathers ? NULL : staged(f, f->moved, 0);
+    slice.op.recv = staged(f, f->moved, gathers ? 0 : members);
     return slice;
 }
 
 // ---- from slice to slice
-
-tr_task tr__ferrying_slice(const tr_ferrying *f) {
-    return slice_of(f, f->moved);
-}
 
 void tr__ferrying_moved(tr_ferrying *f) {
     store(f, f->moved++);
