@@ -36,15 +36,15 @@ const float *tr_engine_parameter(const tr_engine *engine, const char *name,
 
 const float *tr_engine_parameter_on(const tr_engine *engine, const char *name,
                                     int64_t *count, int *device) {
-    const float *values = tr_engine_parameter(engine, name, count);
-    bool there = values != NULL;
-    if (!there && find(engine, name) >= 0) {
-        values = tr__executor_param_there(engine->executor, find(engine, name));
+    const float *here = tr_engine_parameter(engine, name, count), *there = NULL;
+    int param = here ? -1 : find(engine, name);
+    if (param >= 0) {
+        there = tr__executor_param_there(engine->executor, param);
     }
     if (device) {
-        *device = there || !values ? -1 : engine->plan->request.device;
+        *device = there ? engine->plan->request.device : -1;
     }
-    return values;
+    return here ? here : there;
 }
 
 int64_t tr_engine_arena_peak(const tr_engine *engine) {
