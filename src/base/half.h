@@ -76,4 +76,13 @@ TR_DEVICE static inline uint16_t tr__f16_of_f32(float x) {
     return (uint16_t)(sign | half);
 }
 
+// Of the one that a type of 16 bits is.
+static inline uint16_t tr__half_of_f32(tr_dtype half, float x) {
+    return half == TR_BF16 ? tr__bf16_of_f32(x) : tr__f16_of_f32(x);
+}
+
+static inline float tr__half_to_f32(tr_dtype half, uint16_t bits) {
+    return half == TR_BF16 ? tr__bf16_to_f32(bits) : tr__f16_to_f32(bits);
+}
+
 #endif

@@ -61,8 +61,7 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
     }
     uint16_t *rounded = tr__calloc((size_t)count, sizeof *rounded);
     for (int64_t i = 0; rounded && i < count; i++) {
-        rounded[i] =
-            type == TR_BF16 ? tr__bf16_of_f32(values[i]) : tr__f16_of_f32(values[i]);
+        rounded[i] = tr__half_of_f32(type, values[i]);
     }
     *state = rounded;
     return rounded ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a constant");

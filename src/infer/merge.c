@@ -209,8 +209,7 @@ static void add_row(const merge *m, const factors *f, int64_t row, int64_t colum
 static const void *rounded(tr_dtype dtype, const float *values, int64_t count,
                            uint16_t *raw) {
     for (int64_t i = 0; dtype != TR_F32 && i < count; i++) {
-        raw[i] =
-            dtype == TR_BF16 ? tr__bf16_of_f32(values[i]) : tr__f16_of_f32(values[i]);
+        raw[i] = tr__half_of_f32(dtype, values[i]);
     }
     return dtype == TR_F32 ? (const void *)values : raw;
 }

@@ -7,19 +7,15 @@
 extern const tr_kernel tr__seed_kernel;
 
 static inline float get(tr_dtype dtype, const void *from, int64_t at) {
-    const uint16_t *halves = from;
-    return dtype == TR_F32    ? ((const float *)from)[at]
-           : dtype == TR_BF16 ? tr__bf16_to_f32(halves[at])
-                              : tr__f16_to_f32(halves[at]);
+    return dtype == TR_F32 ? ((const float *)from)[at]
+                           : tr__half_to_f32(dtype, ((const uint16_t *)from)[at]);
 }
 
 static inline void put(tr_dtype dtype, void *to, int64_t at, float value) {
-    if (dtype == TR_BF16) {
-        ((uint16_t *)to)[at] = tr__bf16_of_f32(value);
-    } else if (dtype == TR_F16) {
-        ((uint16_t *)to)[at] = tr__f16_of_f32(value);
-    } else {
+    if (dtype == TR_F32) {
         ((float *)to)[at] = value;
+    } else {
+        ((uint16_t *)to)[at] = tr__half_of_f32(dtype, value);
     }
 }
 
