@@ -5,7 +5,9 @@ loss, as the peers report them.
 
     trainer.py FOLDER TEXT --steps-by tranche|deepspeed [--stage 2] [--ranks 2]
                [--launcher torchrun|mpirun] [--length 256] [--micro-batch 2]
-               [--accumulation 2] [--steps 20] [--threads 1]
+               [--accumulation 2] [--steps 20] [--threads 1] [--memory BYTES]
+
+--memory is the budget of a rank's process, within which Tranche plans.
 
 It starts its ranks itself. Chats are pieces of TEXT, of many lengths: a question of 8 to
 24 words, and an answer of up to 160. Tokens that are padding are not counted.
@@ -36,6 +38,7 @@ def read_options() -> argparse.Namespace:
         options.add_argument(f"--{name}", type=int, default=value)
     for name, value in (("micro-batch", 2), ("accumulation", 2), ("steps", 20)):
         options.add_argument(f"--{name}", type=int, default=value)
+    options.add_argument("--memory", type=int)
     return options.parse_args()
 
 
@@ -105,6 +108,8 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
     }
     if args.steps_by == "deepspeed":  # its own one for CPUs has to be compiled
         config["optimizer"]["params"]["torch_adam"] = True
+    if args.memory:
+        config["memory"] = {"total": args.memory}
     return config
 
 

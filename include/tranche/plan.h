@@ -48,8 +48,8 @@ typedef struct tr_ledger {
     int64_t total[TR_SPACES];
 } tr_ledger;
 
-// The most bytes that a process needs beside the ledger: for the program, its
-// libraries, and their own memory.
+// The most bytes that the program needs beside the ledger: for itself, its libraries,
+// and their own memory. The key memory.process says what another process needs.
 #define TR_PROCESS_BYTES ((int64_t)96 << 20)
 
 // tr_run_make_plan makes one.

@@ -86,7 +86,8 @@ static const tr_transport callback = {.start = start,
                                       .abandon = abandon,
                                       .speaks = speaks,
                                       .close = close,
-                                      .end = end};
+                                      .end = end,
+                                      .chunks = TR_CALLBACK_CHUNKS};
 
 // ---- the beginning
 

@@ -12,9 +12,6 @@
 
 #include <string.h>
 
-// A reduction's messages are added from the staging, which they have to themselves.
-enum { PIECE = TR_COMM_WINDOW * TR_COMM_CHUNK };
-
 // A stage that is under way.
 typedef struct work {
     tr_callback_comm *comm;
@@ -95,20 +92,25 @@ static char *staging_of(const work *w) {
     return w->comm->base.places[w->stage.task.op.channel].chunks;
 }
 
+// A reduction's messages are added from the staging, which they have to themselves.
+static int64_t staging_bytes(const work *w) {
+    return tr__comm_chunks_bytes(&w->comm->base.room, w->stage.task.op.channel);
+}
+
 // A round of a direct reduction: another's part goes out, this member's comes in, in
 // pieces.
 static tr_status reduce_round(const work *w, int number, tr_error *err) {
     const tr_comm_op *op = &w->stage.task.op;
     tr_round round = round_of(w, number);
-    int64_t first, out, own, in;
+    int64_t first, out, own, in, piece = staging_bytes(w);
     tr_status status = TR_OK;
     run_of(w, &round, w->stage.member, 0, &first, &out);
     part_of(w, w->stage.member, &own, &in);
-    for (int64_t at = 0; at < tr__max_i64(out, in) && status == TR_OK; at += PIECE) {
+    for (int64_t at = 0; at < tr__max_i64(out, in) && status == TR_OK; at += piece) {
         const message m = {.out = (const char *)op->send + first + at,
                            .in = staging_of(w),
-                           .out_bytes = tr__max_i64(0, tr__min_i64(PIECE, out - at)),
-                           .in_bytes = tr__max_i64(0, tr__min_i64(PIECE, in - at))};
+                           .out_bytes = tr__max_i64(0, tr__min_i64(piece, out - at)),
+                           .in_bytes = tr__max_i64(0, tr__min_i64(piece, in - at))};
         status = exchange(w, &round, &m, err);
         if (status == TR_OK) {
             tr__stage_add(&w->stage, number == 0, m.in, at, m.in_bytes);
@@ -120,17 +122,16 @@ static tr_status reduce_round(const work *w, int number, tr_error *err) {
 // A round of a slice of a reduction around a ring: what came in the round before goes
 // on, from the other half of the staging.
 static tr_status ring_round(const work *w, int number, int64_t at, tr_error *err) {
-    enum { SLICE = PIECE / 2 };
     const tr_comm_op *op = &w->stage.task.op;
     tr_round round = round_of(w, number);
-    int64_t sent, out, came, in;
+    int64_t sent, out, came, in, slice = staging_bytes(w) / 2;
     run_of(w, &round, w->stage.member, 0, &sent, &out);
     run_of(w, &round, w->stage.member - round.by, 0, &came, &in);
-    char *half = staging_of(w) + (number + 1) % 2 * SLICE;
+    char *half = staging_of(w) + (number + 1) % 2 * slice;
     const message m = {.out = number == 0 ? (const char *)op->send + sent + at : half,
-                       .in = staging_of(w) + number % 2 * SLICE,
-                       .out_bytes = tr__max_i64(0, tr__min_i64(SLICE, out - at)),
-                       .in_bytes = tr__max_i64(0, tr__min_i64(SLICE, in - at))};
+                       .in = staging_of(w) + number % 2 * slice,
+                       .out_bytes = tr__max_i64(0, tr__min_i64(slice, out - at)),
+                       .in_bytes = tr__max_i64(0, tr__min_i64(slice, in - at))};
     tr_status status = exchange(w, &round, &m, err);
     if (status != TR_OK || m.in_bytes == 0) {
         return status;
@@ -147,8 +148,9 @@ static tr_status ring_round(const work *w, int number, int64_t at, tr_error *err
 static tr_status reduce_by_ring(const work *w, tr_error *err) {
     const tr_comm_op *op = &w->stage.task.op;
     int64_t longest = tr__min_i64(op->shard, op->count) * w->element;
+    int64_t slice = staging_bytes(w) / 2;
     tr_status status = TR_OK;
-    for (int64_t at = 0; at < longest; at += PIECE / 2) {
+    for (int64_t at = 0; at < longest; at += slice) {
         for (int i = 0; status == TR_OK && i < rounds_of(w); i++) {
             status = ring_round(w, i, at, err);
         }

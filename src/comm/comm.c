@@ -145,8 +145,13 @@ static bool reduces(tr_comm_channel channel) {
     return channel == TR_COMM_RANKS || channel == TR_COMM_TENSOR;
 }
 
-static int64_t chunks_bytes(tr_comm_channel channel) {
-    return reduces(channel) ? (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK : 0;
+int64_t tr__comm_chunks_bytes(const tr_comm_room *room, tr_comm_channel channel) {
+    int64_t window = (int64_t)TR_COMM_WINDOW * TR_COMM_CHUNK;
+    return reduces(channel) ? tr__max_i64(window, room->chunks) : 0;
+}
+
+int64_t tr__comm_chunks(const tr_comm *comm) {
+    return comm->transport->chunks;
 }
 
 static int64_t nodes_bytes(const tr_comm_room *room, tr_comm_channel channel) {
@@ -158,9 +163,9 @@ static int64_t channel_bytes(const tr_comm_room *room, tr_comm_channel channel) 
     bool there = channel == TR_COMM_RANKS    ? room->ranks > 1
                  : channel == TR_COMM_TENSOR ? room->tensor
                                              : room->pipeline;
-    return there
-               ? chunks_bytes(channel) + nodes_bytes(room, channel) + slots_bytes(room)
-               : 0;
+    return there ? tr__comm_chunks_bytes(room, channel) + nodes_bytes(room, channel) +
+                       slots_bytes(room)
+                 : 0;
 }
 
 // One channel's after the other.
@@ -189,7 +194,7 @@ static tr_comm_place place_of(const tr_comm_room *room, tr_comm_channel channel,
     if (!memory || first == end) {
         return place;
     }
-    char *sums = memory + first + chunks_bytes(channel);
+    char *sums = memory + first + tr__comm_chunks_bytes(room, channel);
     int64_t bytes = nodes_bytes(room, channel);
     place.chunks = reduces(channel) ? memory + first : NULL;
     place.sums = bytes > 0 ? sums : NULL;

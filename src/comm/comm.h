@@ -100,7 +100,11 @@ typedef struct tr_comm_room {
     bool ferries;       // there are some whose memory is away
     bool pipeline;      // there are messages of stages
     bool tensor;        // there are exchanges inside of units
+    int64_t chunks;     // bytes of a reduction that are under way at once; 0: a window
 } tr_comm_room;
+
+// What this comm's ranks want there; 0: a window.
+int64_t tr__comm_chunks(const tr_comm *comm);
 
 // Bytes that tr__comm_staging wants: room for the chunks of a reduction on their way,
 // for the sums of nodes, and for slices of operations whose memory is away. 0 with one
@@ -108,6 +112,8 @@ typedef struct tr_comm_room {
 int64_t tr__comm_staging_bytes(const tr_comm_room *room);
 // Of these, those for the sums of nodes.
 int64_t tr__comm_sums_bytes(const tr_comm_room *room);
+// Of a channel's, those for the chunks.
+int64_t tr__comm_chunks_bytes(const tr_comm_room *room, tr_comm_channel channel);
 // And those that the channel works in: bytes [*first, *end).
 void tr__comm_channel_staging(const tr_comm_room *room, tr_comm_channel channel,
                               int64_t *first, int64_t *end);

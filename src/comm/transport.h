@@ -31,6 +31,7 @@ typedef struct tr_transport {
     bool (*speaks)(const tr_comm *comm);
     void (*close)(tr_comm *comm); // frees it
     void (*end)(tr_comm *comm, int exit_status);
+    int64_t chunks; // bytes of a reduction that are best under way at once; 0: a window
 } tr_transport;
 
 // What a rank says of itself in tr_comm_agree.
@@ -41,7 +42,8 @@ typedef struct tr_word {
 
 // Where a channel works in the staging; NULL: no room for that.
 typedef struct tr_comm_place {
-    char *chunks; // [TR_COMM_WINDOW][TR_COMM_CHUNK] of a reduction on their way
+    char *chunks; // of a reduction on their way: [TR_COMM_WINDOW][TR_COMM_CHUNK], or
+                  // what the room says
     char *sums;   // of nodes, [tr__comm_sums_bytes]
     char *slots;  // of ferried operations
 } tr_comm_place;

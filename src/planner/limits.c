@@ -1,5 +1,6 @@
 // Budgets, as the bytes that a ledger may have.
 #include "base/checked.h"
+#include "plan/flow/request.h"
 #include "planner/planner.h"
 
 const char *tr__budget_name(int budget) {
@@ -16,26 +17,23 @@ int64_t tr__budget_bytes(int budget, const int64_t bytes[TR_SPACES]) {
                                         : bytes[budget];
 }
 
-int64_t tr__budget_process(int budget) {
-    return budget == TR_SPACE_HOST || budget == TR_BUDGET_TOGETHER ? TR_PROCESS_BYTES
-                                                                   : 0;
+int64_t tr__budget_process(const tr_planner_request *request, int budget) {
+    return budget == TR_SPACE_HOST || budget == TR_BUDGET_TOGETHER
+               ? tr__request_process(&request->plan)
+               : 0;
 }
 
 int tr__budget_scarce(const tr_planner_request *request) {
     return request->total ? (int)TR_BUDGET_TOGETHER : (int)TR_SPACE_DEVICE;
 }
 
-static int64_t without_process(int64_t budget) {
-    return budget == TR_UNLIMITED ? budget : budget - TR_PROCESS_BYTES;
-}
-
 tr_limits tr__planner_limits(const tr_planner_request *request) {
     tr_limits limits;
-    for (int s = 0; s < TR_SPACES; s++) {
-        limits.most[s] = request->budget[s];
+    for (int b = 0; b < TR_BUDGETS; b++) {
+        int64_t has = b < TR_SPACES ? request->budget[b] : request->together;
+        bool limited = has != TR_UNLIMITED;
+        limits.most[b] = limited ? has - tr__budget_process(request, b) : has;
     }
-    limits.most[TR_SPACE_HOST] = without_process(request->budget[TR_SPACE_HOST]);
-    limits.most[TR_BUDGET_TOGETHER] = without_process(request->together);
     return limits;
 }
 

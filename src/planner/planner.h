@@ -149,7 +149,7 @@ int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES
                           int64_t excess[TR_BUDGETS]);
 // What of a ledger counts against a budget, and what the process takes of it beside.
 int64_t tr__budget_bytes(int budget, const int64_t bytes[TR_SPACES]);
-int64_t tr__budget_process(int budget);
+int64_t tr__budget_process(const tr_planner_request *request, int budget);
 // The budget that the user has least of: the whole, where that is given, else the
 // device's.
 int tr__budget_scarce(const tr_planner_request *request);

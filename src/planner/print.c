@@ -87,8 +87,8 @@ static void print_runners(const tr_planned *p, FILE *to) {
     }
 }
 
-static int64_t taken(const tr_planner_option *o, int budget) {
-    return tr__budget_bytes(budget, o->bytes) + tr__budget_process(budget);
+static int64_t taken(const tr_planned *p, const tr_planner_option *o, int budget) {
+    return tr__budget_bytes(budget, o->bytes) + tr__budget_process(&p->request, budget);
 }
 
 static void print_budget(const tr_planned *p, int budget, FILE *to) {
@@ -100,12 +100,14 @@ static void print_budget(const tr_planned *p, int budget, FILE *to) {
     if (has == TR_UNLIMITED || none) {
         return;
     }
-    tr__print_size(takes, sizeof takes, taken(&p->choice, budget));
+    int64_t process = tr__budget_process(&p->request, budget);
+    tr__print_size(takes, sizeof takes, taken(p, &p->choice, budget));
     tr__print_size(of, sizeof of, has);
     fprintf(to, "    %-15s takes %12s of %12s", tr__budget_word(&p->request, budget),
             takes, of);
-    if (tr__budget_process(budget) > 0) {
-        fprintf(to, ", 96 MiB of it the process");
+    if (process > 0) {
+        tr__print_size(takes, sizeof takes, process);
+        fprintf(to, ", %s of it the process", takes);
     }
     if (p->has_faster) {
         tr__limits_excess(&limits, p->faster.bytes, excess);
@@ -125,7 +127,7 @@ static void print_budgets(const tr_planned *p, FILE *to) {
     }
     if (p->has_smallest) {
         int scarce = tr__budget_scarce(&p->request);
-        int64_t least = taken(&p->smallest, scarce);
+        int64_t least = taken(p, &p->smallest, scarce);
         tr__print_size(size, sizeof size, least);
         fprintf(to, "    the smallest %s is %s (%" PRId64 " bytes): %s\n",
                 p->request.total ? "total" : "device budget", size, least,

@@ -1,5 +1,6 @@
 // What the planner came to, as one JSON object.
 #include "base/json_writer.h"
+#include "plan/flow/request.h"
 #include "planner/planner.h"
 
 static void put_bytes(const char *key, int64_t bytes, tr_json_writer *to) {
@@ -63,7 +64,7 @@ static void write_budgets(const tr_planned *p, tr_json_writer *to) {
         put_bytes(tr_space_name((tr_space)s), p->request.budget[s], to);
     }
     put_bytes("device and host", p->request.together, to);
-    tr__json_put_integer(to, "process", TR_PROCESS_BYTES);
+    tr__json_put_integer(to, "process", tr__request_process(&p->request.plan));
     tr__json_close(to, '}');
 }
 

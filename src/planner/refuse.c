@@ -129,8 +129,8 @@ static void add_nearest(text *t, const tr_search *search, const tr_limits *limit
 
 static tr_status add_smallest(text *t, tr_search *search, int budget,
                               const tr_made *least, tr_error *err) {
-    int64_t bytes =
-        tr__budget_bytes(budget, least->option.bytes) + tr__budget_process(budget);
+    int64_t bytes = tr__budget_bytes(budget, least->option.bytes) +
+                    tr__budget_process(search->request, budget);
     char where[TEXT], size[SIZE_TEXT];
     tr__print_size(size, sizeof size, bytes);
     add(t, "\n    the smallest %s%s within the other limits: %s (%" PRId64 " bytes)",

@@ -45,6 +45,29 @@ static void test_process(void **state) {
     outcome_free(&o);
 }
 
+// A program of another language's takes more: budgets leave it room, and the start says
+// it.
+static void test_larger_process(void **state) {
+    run_file(state, wide_run,
+             ", \"memory\": {\"total\": \"800MiB\", \"process\": \"300MiB\"}");
+    char *plan = succeed(state, LIST("plan", "run.json"));
+    assert_says(plan, " of   800.00 MiB, 300.00 MiB of it the process");
+    free(plan);
+    outcome o = run(state, LIST("train", "run.json"));
+    assert_int_equal(o.status, 0);
+    assert_says(o.err, "up to 300.00 MiB beside the plan)");
+    outcome_free(&o);
+    fail_with(state, NULL, LIST("plan", "run.json", "--set", "memory.process=790MiB"),
+              3, LIST("no plan fits the budgets (total 800.00 MiB)"));
+    fail_with(state, NULL, LIST("plan", "run.json", "--set", "memory.process=0"), 2,
+              LIST("memory.process is 0"));
+    // More than any machine has: the run ends before it takes memory.
+    fail_with(state, NULL,
+              LIST("train", "run.json", "--set", "memory=auto", "--set",
+                   "memory.process=900TiB"),
+              3, LIST("memory"));
+}
+
 // A size alone, the key, and an option over a file with either.
 static void test_spellings(void **state) {
     static const char *const more[] = {", \"memory\": \"600MiB\"",
@@ -54,16 +77,16 @@ static void test_spellings(void **state) {
         run_file(state, wide_run, more[i]);
         char *plan = succeed(state, LIST("plan", "run.json"));
         assert_says(plan, "    total           takes ");
-        assert_says(plan, " of   600.00 MiB, 96 MiB of it the process");
+        assert_says(plan, " of   600.00 MiB, 96.00 MiB of it the process");
         assert_says(plan, "    the smallest total is ");
         free(plan);
         plan = succeed(state, LIST("plan", "run.json", "--set", "memory=700MiB"));
-        assert_says(plan, " of   700.00 MiB, 96 MiB of it the process");
+        assert_says(plan, " of   700.00 MiB, 96.00 MiB of it the process");
         free(plan);
         plan =
             succeed(state, LIST("plan", "run.json", "--set", "memory.device=550MiB"));
         assert_says(plan, " of   550.00 MiB");
-        assert_says(plan, " of   600.00 MiB, 96 MiB of it the process");
+        assert_says(plan, " of   600.00 MiB, 96.00 MiB of it the process");
         free(plan);
     }
     run_file(state, wide_run, ", \"memory\": \"auto\"");
@@ -224,9 +247,10 @@ static void test_one_number(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_process),     TEST(test_spellings),    TEST(test_smallest),
-        TEST(test_levers),      TEST(test_device_alone), TEST(test_capped),
-        TEST(test_capped_disk), TEST(test_no_folder),    TEST(test_one_number),
+        TEST(test_process),    TEST(test_larger_process), TEST(test_spellings),
+        TEST(test_smallest),   TEST(test_levers),         TEST(test_device_alone),
+        TEST(test_capped),     TEST(test_capped_disk),    TEST(test_no_folder),
+        TEST(test_one_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

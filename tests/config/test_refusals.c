@@ -27,7 +27,7 @@ static void test_misspelt(void **state) {
     // A known name in the wrong place.
     refused("{\"lr\": 0.1}", NULL, WORDS("lr: no such key", "\"optimizer.params.lr\""));
     // Nothing near: what there is.
-    refused("{\"memory\": {\"quux\": 1}}", NULL, WORDS("device, host, nvme"));
+    refused("{\"memory\": {\"quux\": 1}}", NULL, WORDS("device, host, process, nvme"));
     refused("{\"\": 1}", NULL, WORDS("no such key"));
     refused("{\"optimizer.type\": \"SGD\"}", NULL, WORDS("dots"));
 }

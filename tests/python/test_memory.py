@@ -47,6 +47,54 @@ print((told("VmHWM") - before - ledger) >> 20)
 print((told("VmRSS") - before) >> 20)
 """
 
+# The most that a process has had, in bytes, after a step within a budget of so many
+# bytes (0: without one), or what is wrong with the budget.
+WITHIN = """
+import sys
+import tranche, torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(512, 512), nn.Linear(512, 512)
+
+    def forward(self, x):
+        gelu = nn.functional.gelu
+        return x + gelu(self.second(gelu(self.first(x))))
+
+settings = {"train_batch_size": 4096, "train_micro_batch_size_per_gpu": 4096}
+if int(sys.argv[1]):
+    settings["memory"] = {"total": int(sys.argv[1])}
+module = nn.Sequential(*[Block() for _ in range(12)])
+engine = tranche.initialize(model=module, config=settings, loss=nn.MSELoss())[0]
+x = torch.randn(4096, 512)
+try:
+    engine.train_batch(iter([(x, x)]))
+except tranche.Error as error:
+    print(error.status.name, error)
+    sys.exit()
+with open("/proc/self/status") as file:
+    print(next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM")))
+"""
+
+
+def within(budget: int) -> str:
+    done = run_python(WITHIN, str(budget), timeout=110)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+@needs_torch
+class Budgets(unittest.TestCase):
+    def test_a_budget_counts_what_python_takes(self) -> None:
+        free = int(within(0))
+        budget = free - (64 << 20)
+        self.assertLess(int(within(budget)), budget)
+
+    def test_a_budget_that_python_alone_exceeds(self) -> None:
+        self.assertIn("BUDGET no plan fits the budgets", within(200 << 20))
+
 
 @needs_torch
 class Once(Modules):

@@ -120,6 +120,7 @@ static const place places[] = {
      "true",
      {"device=cuda", "plan_only=true", "fp8.enabled=true"}},
     {"memory.device", "1GiB", {"memory.host=1GiB"}},
+    {"memory.process", "1GiB", {0}},
     {"memory.nvme.path", "/tmp", {ZERO "offload_optimizer.device=nvme"}},
     {"memory.nvme.bytes", "1GiB", {NVME}},
     {"memory.nvme.gradients", "true", {NVME}},

@@ -196,6 +196,8 @@ typedef struct tr_plan_request {
     // once. 0: that of this plan.
     int64_t cache_piece;
     int64_t host_data_bytes; // held by the data sets in memory: in the ledger
+    int64_t process_bytes;   // that the process takes beside the plan, for budgets; 0:
+                             // TR_PROCESS_BYTES
     // true: the device works beside the thread that issues steps, on a compute queue of
     // its own, as a GPU does, and steps that need its results wait for them. It has its
     // own memory and reaches the host's. false: each step on the device is done when
@@ -217,6 +219,9 @@ typedef struct tr_plan_request {
     // known, what `hierarchical` says. Otherwise all take this one, except those for
     // which it is not possible. Reproducible runs make floating-point sums directly.
     tr_exchange_algorithm algorithm;
+    // Bytes of a reduction that are under way at once, for which there is memory. 0:
+    // 1 MiB. tr_comm_create_callback's ranks, whose messages block, exchange more.
+    int64_t reduced_at_once;
     tr_link_figures inside, between; // on a node, between nodes
     // One rank of a node that sends alone gets what all of them get together.
     bool shared_between;

@@ -56,7 +56,7 @@ typedef struct tr_planner_request {
     unsigned free;             // bit d: dimension d is to be chosen
     const tr_machine *machine; // the cost model of predictions
     int64_t budget[TR_SPACES]; // bytes on one rank, or TR_UNLIMITED. The process itself
-                               // takes TR_PROCESS_BYTES of the host's
+                               // takes plan.process_bytes of the host's
     int64_t together;          // budget of device and host in all, the process included
     bool total; // the user gave `together`, so messages about a budget name it
     int64_t vocabulary_slices; // that plan.model has now

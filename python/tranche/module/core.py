@@ -13,7 +13,7 @@ from tranche.data import Field
 from tranche.engine import Engine
 from tranche.error import Error, Status
 from tranche.module import config as configs
-from tranche.module import deepspeed, deferred, gpu, native, optimizers
+from tranche.module import deepspeed, deferred, gpu, memory, native, optimizers
 from tranche.module.build import canonical, frozen
 from tranche.module.config import log
 from tranche.module.export import example
@@ -119,6 +119,9 @@ class Core(Queries):
             settings.update(self._sizes())
         if self._on_gpu:
             settings["device"] = str(self.device)
+        if self._key("memory.process", said=True) is None:
+            beside = memory.beside(self.module)
+            settings.update({} if beside is None else {"memory.process": beside})
         kept = frozen(self.module)
         if self._client is not None:
             names = {id(p): n for n, p in self.module.named_parameters()}

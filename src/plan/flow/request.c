@@ -355,3 +355,7 @@ tr_target tr__request_target(const tr_plan_request *r) {
     target.attention = attention_of(r, &target);
     return target;
 }
+
+int64_t tr__request_process(const tr_plan_request *request) {
+    return request->process_bytes > 0 ? request->process_bytes : TR_PROCESS_BYTES;
+}

@@ -11,5 +11,7 @@ tr_status tr__request_check(const tr_plan_request *request, tr_error *err);
 tr_target tr__request_target(const tr_plan_request *request);
 // The same of what is computed on the host.
 tr_target tr__request_host(const tr_plan_request *request);
+// Bytes that the process takes beside the plan.
+int64_t tr__request_process(const tr_plan_request *request);
 
 #endif

@@ -31,5 +31,6 @@ extern const tr_key_table *const tr__key_tables[TR_KEY_TABLES];
 #define TR_KEY_PADDING_MAX 65536  // of the vocabulary
 #define TR_KEY_LOGITS_MAX  65536  // MiB of logits
 #define TR_KEY_STEPS_MAX   0x1p40 // optimizer steps
+#define TR_KEY_BYTES_MAX   0x1p53 // of memory
 
 #endif

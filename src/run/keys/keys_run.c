@@ -408,8 +408,8 @@ static const tr_key keys[] = {
      .types = TR_KEY_SIZE,
      .allow_auto = true,
      .of_group = true,
-     .doc = "budget for one rank's process in all: device, host, and 96 MiB for the "
-            "process itself; \"memory\": \"2GiB\" is the same"},
+     .doc = "budget for one rank's process in all: device, host, and memory.process; "
+            "\"memory\": \"2GiB\" is the same"},
     {.path = "memory.device",
      .types = TR_KEY_SIZE,
      .allow_auto = true,
@@ -417,7 +417,14 @@ static const tr_key keys[] = {
     {.path = "memory.host",
      .types = TR_KEY_SIZE,
      .allow_auto = true,
-     .doc = "budget of host memory on one rank, with 96 MiB for the process"},
+     .doc = "budget of host memory on one rank, with memory.process"},
+    {.path = "memory.process",
+     .types = TR_KEY_SIZE,
+     .fallback = "100663296", // TR_PROCESS_BYTES
+     .min = 1,
+     .max = TR_KEY_BYTES_MAX,
+     .doc = "what one rank's process takes beside the plan: a program of another "
+            "language's takes more, and Python's package measures it"},
     {.path = "memory.nvme.path",
      .idle = tr__idle_no_nvme,
      .why = "nothing lives on NVMe",

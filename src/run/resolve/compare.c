@@ -1,5 +1,5 @@
 // What each ZeRO stage, each way of offloading and each wave takes of a run's step.
-#include "plan/flow/plan.h"
+#include "plan/flow/request.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -43,9 +43,10 @@ static tr_plan_request request_of(const tr_plan_request *run, const tr_compared 
 }
 
 // The budget that a plan is over; NULL: it fits, or nobody knows.
-static const char *over(const tr_room *room, const int64_t total[TR_SPACES]) {
+static const char *over(const tr_room *room, int64_t process,
+                        const int64_t total[TR_SPACES]) {
     int64_t device = total[TR_SPACE_DEVICE];
-    int64_t host = total[TR_SPACE_HOST] + TR_PROCESS_BYTES;
+    int64_t host = total[TR_SPACE_HOST] + process;
     return device > room->bytes[TR_SPACE_DEVICE] ? "over the device's memory"
            : host > room->bytes[TR_SPACE_HOST]   ? "over the host's memory"
            : room->one_pool && device + host > room->bytes[TR_ROOM_TOTAL]
@@ -72,7 +73,7 @@ static tr_status look_at(const comparison *c, const tr_plan *plan, row *to) {
     for (int s = 0; s < TR_SPACES; s++) {
         told->bytes[s] = ledger->total[s];
     }
-    told->over = over(&c->room, told->bytes);
+    told->over = over(&c->room, tr__request_process(&plan->request), told->bytes);
     tr_status status =
         c->machine ? simulate(plan, c->machine, &told->seconds, &to->why) : TR_OK;
     return status == TR_USAGE ? TR_OK : status;

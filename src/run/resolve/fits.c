@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "plan/flow/plan.h"
+#include "plan/flow/request.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool has_own_memory(const tr_plan_request *r) {
 static int64_t process_bytes(const tr_plan *plan, const int64_t bytes[TR_SPACES]) {
     bool apart = has_own_memory(&plan->request);
     return (apart ? 0 : bytes[TR_SPACE_DEVICE]) + bytes[TR_SPACE_HOST] +
-           TR_PROCESS_BYTES;
+           tr__request_process(&plan->request);
 }
 
 int64_t tr__run_process_bytes(const tr_plan *plan) {

@@ -52,6 +52,7 @@ static tr_status check_keys(const tr_run *run, tr_error *err) {
 tr_status tr__run_resolve_nodes(tr_run *run, tr_error *err) {
     const tr_machine *machine = run->given.parts.machine;
     tr_plan_request *r = &run->request;
+    r->reduced_at_once = run->comm ? tr__comm_chunks(run->comm) : 0;
     if (is_open(run, "execution.ranks_per_node")) {
         r->node_ranks = node_ranks(run);
     }

@@ -85,6 +85,7 @@ tr_status tr__run_resolve_placement(tr_run *run, tr_error *err) {
     if (status != TR_OK) {
         return status;
     }
+    r->process_bytes = tr__config_size(run->config, "memory.process");
     r->optimizer_placement = ratio > 0 ? r->optimizer_placement : TR_SPACE_DEVICE;
     r->optimizer_stays = r->optimizer_placement == TR_SPACE_DEVICE ? 0 : 1 - ratio;
     if (r->grad_placement == TR_SPACE_NVME && r->optimizer_placement != TR_SPACE_NVME) {

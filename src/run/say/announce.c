@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "models/models.h"
 #include "ops/optimizers/optimizer_settings.h"
-#include "plan/flow/plan.h"
+#include "plan/flow/request.h"
 #include "run/run.h"
 
 #include <jansson.h>
@@ -267,7 +267,7 @@ static void print_memory(const tr_plan *plan, char *dst, size_t size) {
     char all[32], device[32], beside[32], host[48], file[48];
     tr__print_size(all, sizeof all, tr__run_process_bytes(plan));
     tr__print_size(device, sizeof device, ledger->total[TR_SPACE_DEVICE]);
-    tr__print_size(beside, sizeof beside, TR_PROCESS_BYTES);
+    tr__print_size(beside, sizeof beside, tr__request_process(&plan->request));
     print_part(", host ", ledger->total[TR_SPACE_HOST], host, sizeof host);
     print_part("; on nvme ", ledger->total[TR_SPACE_NVME], file, sizeof file);
     if (tr__backend(plan->target.backend)->device) {

@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "plan/flow/plan.h"
+#include "plan/flow/request.h"
 
 static tr_status check(const char *what, int64_t needs, int64_t memory,
                        const char *whose, tr_error *err) {
@@ -29,7 +29,7 @@ tr_status tr_plan_check_memory(const tr_plan *plan, const char *what, tr_error *
     const tr_plan_request *r = &plan->request;
     const tr_backend *backend = tr__backend(r->backend);
     int64_t on_device = ledger->total[TR_SPACE_DEVICE];
-    int64_t on_host = ledger->total[TR_SPACE_HOST] + TR_PROCESS_BYTES;
+    int64_t on_host = ledger->total[TR_SPACE_HOST] + tr__request_process(r);
     tr_device device;
     char name[32];
     if (!backend->device) {
