@@ -17,6 +17,7 @@ from unittest import mock
 
 from common import HAS_TORCH, InFolder, needs_torch
 
+import test_trainer
 import tranche
 from tranche import _dlpack, _parts, tensors
 
@@ -226,6 +227,26 @@ class OnStandIn(InFolder):
             with self.assertRaisesRegex(tranche.Error, "in the memory of cpu:0"):
                 ask()
         engine.destroy()
+
+
+@unittest.skipUnless(IS_THERE, "the library is not on the stand-in")
+@test_trainer.needs_trainer
+class Trainers(test_trainer.Beside):
+    """transformers' Trainer, whose device is the host here as the GPU's is."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for patch in StandIn().patches():
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_the_whole_step(self) -> None:
+        model = test_trainer.language_model()
+        self.beside(model, max_steps=8, eval_dataset=test_trainer.texts(9, 7))
+
+    def test_a_mean_of_micro_batches(self) -> None:
+        data = {"train_dataset": test_trainer.rows(), "data_collator": None}
+        self.beside(test_trainer.Classifier(), **data)
 
 
 if __name__ == "__main__":

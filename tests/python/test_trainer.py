@@ -10,6 +10,7 @@ import logging
 import os
 import unittest
 from typing import Any
+from unittest import mock
 
 from common import HAS_TORCH, InFolder
 
@@ -123,8 +124,7 @@ def rows(count: int = 44) -> list[dict[str, Any]]:
     return [{"features": x, "labels": i % 4} for i, x in enumerate(features)]
 
 
-@needs_trainer
-class OneRank(InFolder):
+class Beside(InFolder):
     def setUp(self) -> None:
         super().setUp()
         logging.getLogger("tranche").setLevel(logging.ERROR)
@@ -160,6 +160,8 @@ class OneRank(InFolder):
             torch.testing.assert_close(values, state[name], atol=1e-4, rtol=1e-3)
         return found
 
+@needs_trainer
+class OneRank(Beside):
     def test_twenty_steps_of_a_language_model(self) -> None:
         self.beside(language_model(), max_steps=20, lr_scheduler_type="cosine")
 
@@ -329,6 +331,9 @@ class OneRank(InFolder):
             self.trainer(hf, model, deepspeed="there.json").train()
         with self.refused(USAGE, "optimizer", "Adam"):
             self.trainer(hf, model, optim="adafactor").train()
+        with mock.patch.object(hf.TrainingArguments, "n_gpu", 2):
+            with self.refused(USAGE, "2 GPUs", "torchrun"):
+                self.trainer(hf, model)
         with self.refused(USAGE, "texts of", "max_length"):
             self.trainer(hf, model, max_length=7).train()
 

@@ -67,11 +67,17 @@ def check(args: Any) -> None:
     for name in _REFUSED:
         if _is_set(args, name):
             raise Error(Status.USAGE, f"TrainingArguments.{name} is not supported")
-    if args.device.type != "cpu":
+    if args.device.type not in ("cpu", "cuda"):
         raise Error(
             Status.USAGE,
-            f"the engine computes on the CPU, and TrainingArguments say {args.device}: "
-            f"set use_cpu=True",
+            f"the engine computes on CPUs and on NVIDIA's GPUs, and TrainingArguments "
+            f"say {args.device}: set use_cpu=True",
+        )
+    if args.n_gpu > 1:
+        raise Error(
+            Status.USAGE,
+            f"this process has {args.n_gpu} GPUs, and an engine computes on one: start "
+            f"a rank for each by torchrun, or name one in CUDA_VISIBLE_DEVICES",
         )
 
 

@@ -174,7 +174,7 @@ class Trainer(transformers.Trainer):
         else:
             loss = self._micro_step(engine, batch, num_items_in_batch)
         self.optimizer._is_overflow = engine.skipped  # which holds the scheduler back
-        return loss
+        return loss.to(self.args.device)
 
     def _mean_is_the_plan_s(self, count: Any) -> bool:
         """Does the module compute the loss, and does the Trainer take the mean over all
@@ -202,6 +202,10 @@ class Trainer(transformers.Trainer):
 
     def _micro_step(self, engine: ModuleEngine, batch: Any, count: Any) -> Any:
         """The loss is the Trainer's, and the plan hands outputs out."""
+        batch = {
+            name: values.to(engine.device) if torch.is_tensor(values) else values
+            for name, values in batch.items()
+        }
         model: Any = Called(engine, self._loss_shifts_labels)
         loss: Any = self.compute_loss(model, batch, num_items_in_batch=count)
         scaled = (self.model_accepts_loss_kwargs and count is not None) or bool(
