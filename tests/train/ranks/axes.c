@@ -224,6 +224,48 @@ static void files_do_not_know_the_mesh(void **state) {
     samples_free(&data);
 }
 
+// The loss of a step behind a write to the first block, whose values lie in 16 bits,
+// too.
+static double loss_behind_write(const tr_mesh *mesh, tr_comm *ranks,
+                                const samples *data) {
+    enum { ELEMENTS = 32 * 128 };
+    static const char name[] = "transformer.h.0.mlp.c_fc.weight";
+    float values[ELEMENTS];
+    char text[TEXT_MAX];
+    tr_step_result result;
+    tr_error err = {0};
+    trial t;
+    write_run_of(text, gpt2, 2, mesh, "unused", ", \"bf16\": {\"enabled\": true}",
+                 ONE_THREAD);
+    run_options options = options_of(text, data, ranks, "never");
+    trial_open(&t, &options);
+    for (int i = 0; i < ELEMENTS; i++) {
+        values[i] = (float)(i % 31 - 15) / 8;
+    }
+    trial_ok(tr_engine_write(t.engine, name, "values", 0, ELEMENTS, values, &err),
+             &err);
+    trial_steps(&t, 1, &result);
+    trial_close(&t);
+    return result.loss;
+}
+
+// Ranks of other stages, which have nothing of it, let what they have be.
+static void what_is_written_is_used_on_every_mesh(void **state) {
+    samples data;
+    (void)state;
+    samples_tokens(&data, BATCH, 8, TOKENS, 6);
+    double loss = loss_behind_write(&alone, NULL, &data);
+    for (size_t m = 0; m < MESHES; m++) {
+        if (is_of_all(&meshes[m])) {
+            double its = loss_behind_write(&meshes[m], world, &data);
+            if (!(its - loss < 1e-3 && loss - its < 1e-3)) {
+                fail_msg("mesh %zu: a loss of %g, and %g on one rank", m, its, loss);
+            }
+        }
+    }
+    samples_free(&data);
+}
+
 static void open_on(trial *t, const tr_mesh *mesh, const samples *data) {
     char text[TEXT_MAX];
     write_run(text, mesh, "unused");
@@ -286,6 +328,7 @@ static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_split_takes_its_share),
+        cmocka_unit_test(what_is_written_is_used_on_every_mesh),
         cmocka_unit_test(a_stage_has_what_its_units_use),
         cmocka_unit_test(cut_tokens_change_no_bit_of_the_forward),
         cmocka_unit_test(whole_tensors_stay_the_same_on_all_ranks),
