@@ -30,10 +30,9 @@ static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
 
 // What does not know parts of tensors yet.
 static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
-    const char *beside = r->quantization  ? "quantization.base"
-                         : r->fp8.enabled ? "fp8.enabled"
-                         : r->matrices    ? "optimizer.type \"Muon\""
-                                          : NULL;
+    const char *beside = r->quantization ? "quantization.base"
+                         : r->matrices   ? "optimizer.type \"Muon\""
+                                         : NULL;
     return beside && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
                ? tr_fail(err, TR_USAGE,
                          "tensor_parallel.size is %lld, which is not yet supported "
