@@ -27,6 +27,11 @@ enum { PATH_BYTES = 512 };
     ", \"optimizer\": {\"type\": \"LARS\", \"params\": {\"lr\": 2, "                   \
     "\"weight_decay\": 0.01}}"
 
+// Matrices are updated as wholes, whichever ranks have parts of them.
+#define MUON                                                                           \
+    ", \"optimizer\": {\"type\": \"Muon\", \"params\": {\"lr\": 0.02, "                \
+    "\"eps\": 1e-6, \"weight_decay\": 0.1, \"ns_dtype\": \"f32\"}}"
+
 // A model, what else the run has, and how the batch is cut.
 typedef struct way {
     const char *model, *more;
@@ -74,6 +79,10 @@ static void layers_are_shared(void **state) {
         {llama, LAMB, 4, ONE_THREAD, true},
         {qwen3, LARS, 2, OFFLOADED_ADAM, false},
         {llama, LARS, 2, ZERO(3) RECOMPUTED, false},
+        {gpt2, MUON, 2, ONE_THREAD, false},
+        {llama, MUON, 3, ZERO(2), true},
+        {qwen3, MUON, 2, ZERO(3) RECOMPUTED, false},
+        {llama, MUON, 2, OFFLOADED_ADAM, false},
         {gpt2, ADAM, 2, NVME_ADAM, false},
         {qwen3, ADAM, 4, NVME_ADAM, true},
         {llama, ADAM, 1, ALL_ON_NVME, true},
@@ -188,7 +197,7 @@ static const tr_mesh *some_mesh(bool last) {
 }
 
 // Two steps on one mesh, two on another one, or on one rank.
-static void files_do_not_know_the_mesh(void **state) {
+static void go_on_elsewhere(void **state, const char *optimizer) {
     enum { HALF = STEPS / 2 };
     samples data;
     char text[TEXT_MAX], path[PATH_BYTES], alone_path[PATH_BYTES];
@@ -197,20 +206,20 @@ static void files_do_not_know_the_mesh(void **state) {
     samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
     shared_path(state, "out", path);
     snprintf(alone_path, sizeof alone_path, "%s", scratch_path(state, "alone"));
-    write_run(text, &alone, alone_path);
+    write_run_of(text, gpt2, 2, &alone, alone_path, optimizer, ONE_THREAD);
     run_options options = options_of(text, &data, NULL, "never");
     take_steps(&options, STEPS, false, &one);
-    write_run(text, some_mesh(true), path);
+    write_run_of(text, gpt2, 2, some_mesh(true), path, optimizer, ONE_THREAD);
     options = options_of(text, &data, world, "never");
     take_steps(&options, HALF, true, &first);
-    write_run(text, some_mesh(false), path);
+    write_run_of(text, gpt2, 2, some_mesh(false), path, optimizer, ONE_THREAD);
     options = options_of(text, &data, world, "auto");
     take_steps(&options, HALF, false, &second);
     snapshot_assert_same(&first.end, &second.start);
     snapshot_assert_close(&one.start, &one.end, &second.end, 1e-4, "resumed");
     if (tr_comm_rank(world) == 0) {
         outcome last;
-        write_run(text, &alone, path);
+        write_run_of(text, gpt2, 2, &alone, path, optimizer, ONE_THREAD);
         options = options_of(text, &data, NULL, "auto");
         take_steps(&options, HALF, false, &last);
         snapshot_assert_same(&first.end, &last.start);
@@ -222,6 +231,14 @@ static void files_do_not_know_the_mesh(void **state) {
     free_outcome(&first);
     free_outcome(&second);
     samples_free(&data);
+}
+
+static void files_do_not_know_the_mesh(void **state) {
+    go_on_elsewhere(state, ADAM);
+}
+
+static void momenta_of_matrices_neither(void **state) {
+    go_on_elsewhere(state, MUON);
 }
 
 // The loss of a step behind a write to the first block, whose values lie in 16 bits,
@@ -334,6 +351,8 @@ static int run(const char *which) {
         cmocka_unit_test(whole_tensors_stay_the_same_on_all_ranks),
         cmocka_unit_test(layers_are_shared),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_mesh, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(momenta_of_matrices_neither, scratch_make,
                                         scratch_remove)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
