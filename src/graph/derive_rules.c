@@ -160,7 +160,7 @@ void tr__walk_node(tr_walk *w, size_t index) {
     tr_call node = w->graph->nodes[index]; // a copy: the table may move
     tr_node_view view;
     tr_rule rules[TR_OP_RULES_MAX];
-    tr_value temp[2] = {TR_NO_VALUE, TR_NO_VALUE};
+    tr_value temp[TR_OP_TEMPS_MAX] = {TR_NO_VALUE, TR_NO_VALUE, TR_NO_VALUE};
     if (!has_gradient(w, &node)) {
         return;
     }

@@ -36,6 +36,8 @@ typedef struct tr_value_info {
                // node
     int node;  // TR_VALUE_NODE: the node
     int segment; // TR_VALUE_NODE: the segment that writes it
+    bool part;   // this rank's part of a tensor that ranks share (parameters say it
+                 // themselves)
     bool wave;   // one for the whole wave
     bool sums;   // a loss's sums
 } tr_value_info;

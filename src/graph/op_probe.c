@@ -146,7 +146,7 @@ void tr__probe_close(tr_probe *p) {
     give_all(p->out, TR_OP_OUT_MAX);
     give_all(p->grad_in, TR_OP_IN_MAX);
     give_all(p->grad_out, TR_OP_OUT_MAX);
-    give_all(p->temp, 2);
+    give_all(p->temp, TR_OP_TEMPS_MAX);
 }
 
 // ---- one launch

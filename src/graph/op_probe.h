@@ -18,7 +18,7 @@ typedef struct tr_probe {
     const void *attr;
     int in_count, out_count;
     tr_box in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
-    tr_box grad_in[TR_OP_IN_MAX], grad_out[TR_OP_OUT_MAX], temp[2];
+    tr_box grad_in[TR_OP_IN_MAX], grad_out[TR_OP_OUT_MAX], temp[TR_OP_TEMPS_MAX];
     unsigned char fill; // of guard zones, and of results before they are written
 } tr_probe;
 

@@ -120,7 +120,7 @@ void tr__split_write_apart(tr_splitter *s, const tr_call *node) {
             desc.shape.dim[f->dim] += tr__split_own(s, f, k, f->block[k], &first);
         }
         take_params(s, &part, b);
-        part.out[0] = tr__split_value(s, node, desc);
+        part.out[0] = tr__split_value_part(s, node, desc);
         tr__graph_keep_node(s->graph, &part);
         join.in[join.in_count++] = part.out[0];
     }

@@ -13,6 +13,15 @@ tr_value tr__split_value(tr_splitter *s, const tr_call *like, tr_tensor_desc des
         (tr_value_info){.desc = desc, .kind = TR_VALUE_NODE, .segment = like->segment});
 }
 
+tr_value tr__split_value_part(tr_splitter *s, const tr_call *like,
+                              tr_tensor_desc desc) {
+    tr_value value = tr__split_value(s, like, desc);
+    if (value != TR_NO_VALUE) {
+        tr__split_info(s, value)->part = true;
+    }
+    return value;
+}
+
 // A node in the place of `like`.
 static void put(tr_splitter *s, const tr_call *like, const tr_op *op, const void *attr,
                 const tr_value in[2], tr_value out) {
@@ -52,7 +61,7 @@ static tr_tensor_desc part_of(const tr_splitter *s, tr_tensor_desc whole) {
 tr_value tr__split_part(tr_splitter *s, const tr_call *like, tr_value value) {
     if (!is_made(s, like, s->part[value])) {
         tr_tensor_desc desc = part_of(s, tr__split_info(s, value)->desc);
-        s->part[value] = tr__split_value(s, like, desc);
+        s->part[value] = tr__split_value_part(s, like, desc);
         put_tokens(s, like, &tr__op_own_part, false, value, s->part[value]);
     }
     return s->part[value];

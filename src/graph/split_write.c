@@ -45,7 +45,9 @@ static void write_sum(tr_splitter *s, const tr_call *node, tr_value part,
     tr_tensor_desc desc = tr__split_info(s, result)->desc;
     bool tokens = s->cut_tokens[result];
     desc.shape.dim[1] /= tokens ? s->walk->ranks : 1;
-    tr_value sum = added == TR_NO_VALUE ? result : tr__split_value(s, node, desc);
+    tr_value sum = added == TR_NO_VALUE ? result
+                   : tokens             ? tr__split_value_part(s, node, desc)
+                                        : tr__split_value(s, node, desc);
     if (tokens) {
         tr__split_sum_tokens(s, node, part, sum);
     } else {
@@ -126,8 +128,10 @@ static void cut_values(tr_splitter *s, size_t count) {
             const tr_family *f = &s->families[s->family_of[v]];
             int64_t *size = &tr__split_info(s, (tr_value)v)->desc.shape.dim[f->dim];
             *size = elements_of(s, f, *size);
+            tr__split_info(s, (tr_value)v)->part = true;
         } else if (s->cut_tokens[v]) {
             tr__split_info(s, (tr_value)v)->desc.shape.dim[1] /= s->walk->ranks;
+            tr__split_info(s, (tr_value)v)->part = true;
         }
     }
     for (int i = 0; i < s->graph->input_count; i++) {

@@ -78,8 +78,9 @@ bool tr__split_has_tokens(const tr_splitter *s, tr_value value);
 tr_value tr__split_part(tr_splitter *s, const tr_call *like, tr_value value);
 tr_value tr__split_all(tr_splitter *s, const tr_call *like, tr_value value,
                        bool shared);
-// A new value, like that of a node in the place of `like`.
+// A new value, like that of a node in the place of `like`; one that is a rank's part.
 tr_value tr__split_value(tr_splitter *s, const tr_call *like, tr_tensor_desc desc);
+tr_value tr__split_value_part(tr_splitter *s, const tr_call *like, tr_tensor_desc desc);
 // `to`: the sum over ranks of what each has in `from`: all of it, or, along the tokens,
 // this rank's part.
 void tr__split_sum(tr_splitter *s, const tr_call *like, tr_value from, tr_value to);

@@ -94,6 +94,7 @@ struct tr_engine {
     bool (*stop)(void *user); // of steps and evaluations; NULL: never
     void *stop_user;
     tr_update_range *ranges;
+    tr_matrix_part *matrix_parts; // of those that ranks share
     size_t range_count;
     struct tr_metrics *metrics; // of tr_engine_train, NULL outside of it
     tr_companions companions;   // what goes into every checkpoint; rank 0's
@@ -140,6 +141,8 @@ void tr__engine_fix(tr_engine *engine);
 // ---- update.c
 // Which parameters share hyper-parameters, as ranges of the flat buffers.
 tr_status tr__engine_ranges(tr_engine *engine, tr_error *err);
+// Of these, matrices that ranks share: the ranges learn of what the other ranks have.
+tr_status tr__engine_matrices(tr_engine *engine, tr_error *err);
 // Sets rates, betas and their products for update `number` (from 1) and hands the order
 // to the executor. Returns the rate of the parameters that are in no group.
 double tr__engine_order(tr_engine *engine, int64_t number, double grad_scale);

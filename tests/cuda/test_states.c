@@ -2,11 +2,13 @@
 // codes and scales of the states; on a device of the host's memory, in both orders of
 // threads.
 #include "backend/cuda/kernels.h"
+#include "ops/flat/orthogonal/orthogonal.h"
 #include "ops/flat/packed_state/packed_state.h"
 #include "ops/flat/update/update.h"
 #include "ops/guarded.h"
 #include "ops/launch.h"
 #include "ops/optimizers/adam/adam.h"
+#include "ops/shared_matrix.h"
 #include "ops/update.h"
 
 #include <math.h>
@@ -194,11 +196,26 @@ static int open_cuda(void **state) {
     return test_open_backend(TR_BACKEND_CUDA);
 }
 
+// Muon's: ranks that have parts of a matrix put it together.
+static void ranks_share_a_matrix(void **state) {
+    const tr_target target = {
+        .backend = TR_BACKEND_CUDA, .level = TR_CUDA_SM_90, .workers = 1};
+    tr_op_desc desc = {.op = &tr__op_orthogonal,
+                       .in_count = 1,
+                       .out_count = 1,
+                       .in = {{TR_F32, TR_SHAPE1(1)}},
+                       .out = {{TR_F32, TR_SHAPE1(1)}},
+                       .target = target};
+    (void)state;
+    test_shared_matrix(tr__cuda_kernel(&desc), target);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_bits),
         cmocka_unit_test(bf16),
         cmocka_unit_test(of_two_types),
+        cmocka_unit_test(ranks_share_a_matrix),
     };
     return cmocka_run_group_tests(tests, open_cuda, NULL);
 }

@@ -230,8 +230,8 @@ typedef struct obvious {
     const test_run *run;
     const tr_call *node;
     float **grad;
-    void *temp[2];
-    tr_tensor_desc temp_desc[2];
+    void *temp[TR_OP_TEMPS_MAX];
+    tr_tensor_desc temp_desc[TR_OP_TEMPS_MAX];
 } obvious;
 
 // What a rule's reference stands for.
@@ -318,8 +318,9 @@ static void run_rules(obvious *o) {
             add_copy(o, &rules[i]);
         }
     }
-    free(o->temp[0]);
-    free(o->temp[1]);
+    for (int i = 0; i < TR_OP_TEMPS_MAX; i++) {
+        free(o->temp[i]);
+    }
 }
 
 void test_run_obvious(test_run *run, float **grad) {

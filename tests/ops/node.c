@@ -78,7 +78,7 @@ void test_node_close(test_node *node) {
     give_all(node->out, TR_OP_OUT_MAX);
     give_all(node->grad_in, TR_OP_IN_MAX);
     give_all(node->grad_out, TR_OP_OUT_MAX);
-    give_all(node->temp, 2);
+    give_all(node->temp, TR_OP_TEMPS_MAX);
 }
 
 static void apply(test_node *node, const test_operands *operands, const test_way *way) {
@@ -282,15 +282,21 @@ void test_node_grad_start(const test_node *node, int i, test_tensor *grad) {
     }
 }
 
-static tr_tensor_desc described(const test_node *node, tr_ref ref) {
+// rules: those before the one that has the reference, of which one writes a temporary.
+static tr_tensor_desc described(const test_node *node, const tr_rule *rules, int count,
+                                tr_ref ref) {
     switch (ref.kind) {
     case TR_REF_IN:
     case TR_REF_GRAD_IN:
         return node->in[ref.index].desc;
     case TR_REF_OUT:
     case TR_REF_GRAD_OUT:
-    case TR_REF_TEMP: // of the shape and type of output 0, in all ops there are
-        return node->out[ref.kind == TR_REF_TEMP ? 0 : ref.index].desc;
+        return node->out[ref.index].desc;
+    case TR_REF_TEMP:
+        while (count > 0 && rules[count - 1].temp[ref.index].dtype == TR_NONE) {
+            count--;
+        }
+        return count > 0 ? rules[count - 1].temp[ref.index] : (tr_tensor_desc){0};
     default:
         return (tr_tensor_desc){0};
     }
@@ -306,7 +312,7 @@ static tr_tensor_desc gradient_desc(const test_node *node, int i) {
         tr_op_node view = {.op = rules[r].op, .attr = rules[r].attr, .in = in};
         int outs = 0;
         for (int k = 0; k < TR_OP_IN_MAX; k++) {
-            in[k] = described(node, rules[r].in[k]);
+            in[k] = described(node, rules, r, rules[r].in[k]);
             view.in_count = rules[r].in[k].kind != TR_REF_NONE ? k + 1 : view.in_count;
         }
         if (!view.op || view.op->infer(&view, out, &outs, NULL) != TR_OK) {

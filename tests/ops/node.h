@@ -20,7 +20,7 @@ typedef struct test_node {
     int out_count;
     test_tensor in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
     test_tensor grad_in[TR_OP_IN_MAX], grad_out[TR_OP_OUT_MAX];
-    test_tensor temp[2];
+    test_tensor temp[TR_OP_TEMPS_MAX];
     test_spot spot; // test_node_put_spot
 } test_node;
 

@@ -2,6 +2,7 @@
 // not, as the products of `linear` of factors that this file rounds itself. Its rules.
 #include "backend/cpu/kernels.h"
 #include "ops/launch.h"
+#include "ops/nn/largest/largest.h"
 #include "ops/nn/linear_fp8/linear_fp8.h"
 
 #include <math.h>
@@ -194,7 +195,7 @@ static void rules(void **state) {
     tr_tensor_desc in[3] = {
         matrix(ROWS, IN), matrix(OUT, IN), {TR_F32, TR_SHAPE1(OUT)}};
     tr_tensor_desc out = matrix(ROWS, OUT);
-    tr_linear_attr attr = {TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU};
+    tr_linear_fp8_attr attr = {.linear = {TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU}};
     tr_rule rules[TR_OP_RULES_MAX] = {0};
     tr_op_node node = {.op = &tr__op_linear_fp8,
                        .attr = &attr,
@@ -211,10 +212,49 @@ static void rules(void **state) {
         assert_int_equal(rules[i].in[0].kind, TR_REF_TEMP);
     }
     node.unwanted = 1 << 1;
-    attr.activation = TR_ACTIVATION_NONE;
+    attr.linear.activation = TR_ACTIVATION_NONE;
     node.in_count = 2;
     assert_int_equal(tr__op_linear_fp8.backward(&node, rules), 1);
     assert_ptr_equal(rules[0].op, &tr__op_linear_fp8_backward_input);
+}
+
+// The largest value of dy is found before the first product that reads it, and both
+// take it; that of x is for the weight's gradient, that of the weight for x's.
+static void rules_of_parts(void **state) {
+    tr_tensor_desc told = {TR_F32, TR_SHAPE2(2, 3)};
+    tr_tensor_desc in[5] = {
+        matrix(ROWS, IN), matrix(OUT, IN), {TR_F32, TR_SHAPE1(OUT)}, told, told};
+    tr_tensor_desc out = matrix(ROWS, OUT);
+    tr_linear_fp8_attr attr = {.linear = {TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU},
+                               .column = {1, 2},
+                               .axes = 2,
+                               .ranks = 2,
+                               .rank = 1};
+    tr_rule rules[TR_OP_RULES_MAX] = {0};
+    tr_op_node node = {.op = &tr__op_linear_fp8,
+                       .attr = &attr,
+                       .in_count = 5,
+                       .out_count = 1,
+                       .in = in,
+                       .out = &out};
+    (void)state;
+    assert_int_equal(tr__op_linear_fp8.backward(&node, rules), 6);
+    assert_ptr_equal(rules[1].op, &tr__op_largest);
+    assert_ptr_equal(rules[2].op, &tr__op_gather_largest);
+    for (int i = 3; i < 6; i += 2) { // between them the bias's
+        tr_linear_fp8_attr its;
+        memcpy(&its, rules[i].attr, sizeof its);
+        assert_ptr_equal(rules[i].op, i == 3 ? &tr__op_linear_fp8_backward_weight
+                                             : &tr__op_linear_fp8_backward_input);
+        assert_int_equal(rules[i].in[2].kind, TR_REF_TEMP);
+        assert_int_equal(rules[i].in[2].index, rules[2].out[0].index);
+        assert_int_equal(rules[i].in[3].index, i == 3 ? 3 : 4);
+        assert_int_equal(its.column[0], 0);
+        assert_int_equal(its.column[1], i == 3 ? 1 : 2);
+    }
+    node.unwanted = 3; // the bias alone is trained
+    assert_int_equal(tr__op_linear_fp8.backward(&node, rules), 3);
+    assert_ptr_equal(rules[1].op, &tr__op_linear_backward_bias);
 }
 
 int main(void) {
@@ -225,6 +265,7 @@ int main(void) {
         cmocka_unit_test(missing_rows_set_no_scale),
         cmocka_unit_test(what_is_not_finite_stays_so),
         cmocka_unit_test(rules),
+        cmocka_unit_test(rules_of_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,9 @@
 // double; and an update by hand, whole and in parts. Labels: isa
 #include "ops/flat/orthogonal/cpu_newton.h"
 #include "ops/flat/orthogonal/orthogonal.h"
+#include "ops/launch.h"
 #include "ops/optimizers/muon/muon.h"
+#include "ops/shared_matrix.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -159,11 +161,21 @@ static void rates_follow_the_sides(void **state) {
     assert_float_equal(how.step, 0.02 * 0.5, 1e-12);
 }
 
+// Each rank updates what it has of the matrix as one rank would.
+static void ranks_share_a_matrix(void **state) {
+    (void)state;
+    for (int k = 0; test_kernel(&tr__op_orthogonal, k); k++) {
+        test_shared_matrix(test_kernel(&tr__op_orthogonal, k),
+                           (tr_target){.workers = 2});
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_become_orthogonal),
         cmocka_unit_test(directions_are_nesterovs),
         cmocka_unit_test(rates_follow_the_sides),
+        cmocka_unit_test(ranks_share_a_matrix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

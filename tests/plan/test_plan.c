@@ -300,6 +300,7 @@ static void refuse(const tr_plan_request *request, const char *words) {
 }
 
 static void requests_that_cannot_be_are_refused(void **state) {
+    static const char *const frozen = "*.weight";
     (void)state;
     tr_model *model = test_model_mlp();
     const tr_plan_request good = test_request(model, 2, 3);
@@ -334,8 +335,10 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r.mesh.size[TR_AXIS_TENSOR] = 5;
     refuse(&r, "tensor_parallel.size is 5, and no layer of this model can be cut");
     r.mesh.size[TR_AXIS_TENSOR] = 2;
-    r.matrices = true;
-    refuse(&r, "tensor_parallel.size is 2, which is not yet supported beside optim");
+    r.quantization = TR_QUANTIZED_NF4;
+    r.frozen = &frozen;
+    r.frozen_count = 1;
+    refuse(&r, "tensor_parallel.size is 2, which is not yet supported beside quant");
     r = good;
     r.mesh.size[TR_AXIS_PIPELINE] = 1 + r.model->unit_count;
     refuse(&r, "units: use as many stages at most");

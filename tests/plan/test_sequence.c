@@ -26,12 +26,8 @@ static tr_plan_request draw_on_mesh(const test_models *models, uint64_t index) {
     int64_t of = (int64_t)tr__draw_below(16, 0, 2, index);
     tr_mesh mesh = {
         .size = {r.mesh.size[TR_AXIS_DATA], of & 1 ? 2 : 4, 1 + (of >> 1 & 1)}};
-    r.fp8.enabled = r.matrices = r.tensor_norms = false;
+    r.tensor_norms = false;
     r.quantization = TR_QUANTIZED_NOT;
-    if (r.apart == TR_APART_NO_MATRIX) {
-        r.apart = TR_APART_NOTHING;
-        r.apart_state_count = 0;
-    }
     r.mesh = tr__mesh_of_rank(&mesh, of % tr_mesh_ranks(&mesh));
     r.sequence_parallel = true;
     return r;

@@ -27,7 +27,8 @@ enum {
     TR_OP_IN_MAX = 8,
     TR_OP_OUT_MAX = 6,
     TR_OP_ATTR_BYTES = 64,
-    TR_OP_RULES_MAX = 4,
+    TR_OP_RULES_MAX = 6,
+    TR_OP_TEMPS_MAX = 3, // of the rules of one op
 };
 
 typedef struct tr_op tr_op;
@@ -182,8 +183,9 @@ typedef struct tr_rule {
     tr_ref in[TR_OP_IN_MAX];
     tr_ref out[TR_OP_OUT_MAX];
     TR_ALIGNAS(8) unsigned char attr[TR_OP_ATTR_BYTES]; // the rule op's attributes
-    tr_tensor_desc temp[2]; // TR_TEMP(0), TR_TEMP(1); dtype TR_NONE: none. Symbolic
-                            // shapes as the node's. Set on the rule that writes it
+    // TR_TEMP(i); dtype TR_NONE: none. Symbolic shapes as the node's. Set on the rule
+    // that writes it.
+    tr_tensor_desc temp[TR_OP_TEMPS_MAX];
 } tr_rule;
 
 // A node as the rules see it; shapes may hold TR_BATCH.

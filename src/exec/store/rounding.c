@@ -73,9 +73,11 @@ static tr_status round_away(const tr_executor *ex, const tr_flat *flat, int64_t 
     return status;
 }
 
-// Of elements [first, end) of a flat buffer those that this rank keeps masters of.
+// Of elements [first, end) of a flat buffer those that this rank keeps masters of: a
+// stage without its users has none.
 static tr_status round_range(const tr_executor *ex, const tr_flat *flat, int64_t first,
                              int64_t end, tr_error *err) {
+    end = tr__min_i64(end, flat->count);
     if (tr__plan_stage(ex->plan) > 0) {
         first = tr__max_i64(first, flat->master.first);
         end = tr__min_i64(end, flat->master.first + flat->master.count);

@@ -25,6 +25,7 @@ typedef enum tr_part {
     TR_PART_WAVE,             // wave tensors: only exchanged
     TR_PART_DIRECTION, // of an update that takes matrices as wholes: only exchanged
     TR_PART_TENSOR,    // of a micro-batch, inside of a unit: only exchanged
+    TR_PART_LARGEST,   // likewise: the largest values of tensors, for their scales
     TR_PART_BOUNDARY,  // of a micro-batch, between two stages: only exchanged
 } tr_part;
 

@@ -30,15 +30,11 @@ static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
 
 // What does not know parts of tensors yet.
 static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
-    const char *beside = r->quantization  ? "quantization.base"
-                         : r->fp8.enabled ? "fp8.enabled"
-                         : r->matrices    ? "optimizer.type \"Muon\""
-                                          : NULL;
-    return beside && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
+    return r->quantization && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
                ? tr_fail(err, TR_USAGE,
                          "tensor_parallel.size is %lld, which is not yet supported "
-                         "beside %s: set it to 1",
-                         (long long)r->mesh.size[TR_AXIS_TENSOR], beside)
+                         "beside quantization.base: set it to 1",
+                         (long long)r->mesh.size[TR_AXIS_TENSOR])
                : TR_OK;
 }
 

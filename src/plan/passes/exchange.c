@@ -1,5 +1,6 @@
 // Pass: exchanges inside of a unit. Between two pieces of a program, ranks sum what the
 // first has made, where it lies; or do half of that.
+#include "ops/nn/largest/largest.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/work.h"
@@ -18,10 +19,14 @@ static tr_region summed_by(const tr_plan *plan, const tr_plan_step *step,
     return (tr_region){block->buffer, first, first + tr_tensor_bytes(at->desc.out[0])};
 }
 
+static tr_part part_of(const tr_instruction *at) {
+    return at->desc.op == &tr__op_gather_largest ? TR_PART_LARGEST : TR_PART_TENSOR;
+}
+
 static void put_exchange(tr_editor *editor, const tr_plan_step *step,
                          const tr_program *program) {
     const tr_instruction *at = &program->instructions[0];
-    const tr_exchange exchange = {.part = TR_PART_TENSOR,
+    const tr_exchange exchange = {.part = part_of(at),
                                   .type = tr__exchange_type(at->desc.out[0].dtype),
                                   .group = program->exchange};
     tr_region all = summed_by(editor->plan, step, at);

@@ -173,14 +173,24 @@ int32_t tr__put_update(tr_editor *editor, tr_plan_step step, const tr_staged *st
 
 // ---- matrices as wholes
 
+// Ranks that share the flat buffer's matrices, and where this one's directions begin in
+// those of all.
+static int64_t sharers_of(const tr_plan *plan, const tr_flat *flat) {
+    return flat->split ? plan->request.mesh.size[TR_AXIS_TENSOR] : 1;
+}
+static int64_t own_directions(const tr_plan *plan, const tr_flat *flat) {
+    return flat->split ? plan->request.mesh.at[TR_AXIS_TENSOR] * flat->count : 0;
+}
+
 static tr_op_draft direct(const update *u, int32_t directions) {
+    int64_t first = own_directions(u->plan, u->flat) + u->step->first;
     tr_update_attr attr = {.first = u->step->first, .flat = u->step->unit};
     tr_op_draft op =
         tr__op_draft(u->plan, u->step->stream, &tr__op_direction, &attr, sizeof attr);
     tr__op_input(&op, tr__vector(u->plan->request.sums, u->step->count),
                  part_of(u, TR_PART_GRAD));
     tr__op_writes(&op, 0, tr__vector(TR_F32, u->step->count),
-                  (tr_location){directions, u->step->first * (int64_t)sizeof(float)});
+                  (tr_location){directions, first * (int64_t)sizeof(float)});
     add_states(u, &op);
     return op;
 }
@@ -190,7 +200,8 @@ static tr_op_draft direct(const update *u, int32_t directions) {
 static tr_orthogonal_attr measure_matrices(const update *u, const tr_op_draft *op,
                                            int64_t *work) {
     const tr_plan_step *step = u->step;
-    tr_orthogonal_attr most = {.update = {.first = step->first, .flat = step->unit}};
+    tr_orthogonal_attr most = {.update = {.first = step->first, .flat = step->unit},
+                               .shared = u->flat->split};
     const tr_kernel *kernel = tr__prepared_kernel(&op->desc);
     *work = 0;
     for (size_t i = u->flat->first_param; i < u->flat->end_param; i++) {
@@ -203,8 +214,9 @@ static tr_orthogonal_attr measure_matrices(const update *u, const tr_op_draft *o
         }
         tr_op_desc desc = op->desc;
         tr_orthogonal_attr one = most;
-        one.rows = param->shape.dim[0];
-        one.columns = param->shape.dim[1];
+        tr_shape shape = u->flat->split ? param->stored_shape : param->shape;
+        one.rows = shape.dim[0];
+        one.columns = shape.dim[1];
         memcpy(desc.attr, &one, sizeof one);
         int64_t bytes = (int64_t)kernel->workspace(&desc, NULL);
         most = bytes > *work ? one : most;
@@ -219,7 +231,8 @@ static tr_op_draft orthogonal(const update *u, int32_t directions, int64_t *work
     tr_orthogonal_attr attr = {.update = {.first = u->step->first}};
     tr_op_draft op =
         tr__op_draft(u->plan, u->step->stream, &tr__op_orthogonal, &attr, sizeof attr);
-    tr__op_input(&op, tr__vector(TR_F32, u->flat->count), (tr_location){directions, 0});
+    int64_t all = u->flat->count * sharers_of(u->plan, u->flat);
+    tr__op_input(&op, tr__vector(TR_F32, all), (tr_location){directions, 0});
     tr__op_adds(&op, 0, tr__vector(TR_F32, u->step->count), part_of(u, TR_PART_PARAM));
     if (tr__plan_is_half(u->plan)) {
         tr__op_writes(&op, TR_UPDATE_COPY,
@@ -231,10 +244,9 @@ static tr_op_draft orthogonal(const update *u, int32_t directions, int64_t *work
     return op;
 }
 
-// What each rank has of the directions.
-static void gather_directions(const update *u, tr_editor *editor, int32_t directions,
-                              tr_space space) {
-    const tr_flat *flat = u->flat;
+// What each rank of the group has of these directions, `shard` of the elements.
+static void gather_directions(const update *u, tr_editor *editor, tr_axes group,
+                              tr_region all, int64_t shard, tr_space space) {
     tr_plan_step step = {.label = tr__label_of_part(TR_VERB_gather, TR_PART_DIRECTION),
                          .stream = tr__exchange_stream(u->plan, space),
                          .guard = TR_GUARD_APPLIED,
@@ -243,12 +255,30 @@ static void gather_directions(const update *u, tr_editor *editor, int32_t direct
     tr_exchange exchange = {.part = TR_PART_DIRECTION,
                             .kind = TR_COMM_GATHER,
                             .type = TR_COMM_F32,
-                            .group = TR_ON_DATA,
+                            .group = group,
                             .in_place = true,
-                            .count = flat->count,
-                            .shard = flat->shard};
-    tr_region all = tr__region(directions, flat->count * (int64_t)sizeof(float));
+                            .count = (all.end - all.first) / (int64_t)sizeof(float),
+                            .shard = shard};
     tr__make_exchange(editor, step, exchange, all, all, false);
+}
+
+// Data ranks have parts of what this rank has of the matrices, and tensor ranks share
+// these.
+static void gather_all_directions(const update *u, tr_editor *editor,
+                                  int32_t directions, tr_space space) {
+    const tr_flat *flat = u->flat;
+    int64_t element = (int64_t)sizeof(float), own = flat->count * element;
+    int64_t sharers = sharers_of(u->plan, flat);
+    int64_t first = own_directions(u->plan, flat) * element;
+    if (tr__plan_stage(u->plan) > 0 && flat->count > 0) {
+        gather_directions(u, editor, TR_ON_DATA,
+                          (tr_region){directions, first, first + own}, flat->shard,
+                          space);
+    }
+    if (sharers > 1 && flat->count > 0) {
+        gather_directions(u, editor, TR_ON_TENSOR,
+                          tr__region(directions, own * sharers), flat->count, space);
+    }
 }
 
 int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step,
@@ -259,7 +289,8 @@ int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step,
         step.stream == TR_STREAM_HOST ? tr__plan_shared_space(plan) : TR_SPACE_DEVICE;
     int32_t directions = tr__edit_value(
         editor, TR_LEDGER_workspace, space,
-        tr__round_up(flat->count * (int64_t)sizeof(float), TR_ALIGNMENT));
+        tr__round_up(flat->count * sharers_of(plan, flat) * (int64_t)sizeof(float),
+                     TR_ALIGNMENT));
     step.subject = TR_OF_FLAT;
     tr_plan_step first = step;
     first.label.verb = TR_VERB_direction;
@@ -271,9 +302,7 @@ int32_t tr__put_matrices(tr_editor *editor, tr_plan_step step,
         tr_op_draft op = direct(&u, directions);
         tr__make_one(editor, first, convert, &op);
     }
-    if (tr__plan_stage(plan) > 0 && flat->count > 0) {
-        gather_directions(&u, editor, directions, space);
-    }
+    gather_all_directions(&u, editor, directions, space);
     if (step.count == 0) {
         return tr__put_update(editor, step, staged);
     }

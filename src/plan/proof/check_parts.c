@@ -6,42 +6,22 @@
 #include "base/memory.h"
 #include "graph/recompute.h"
 #include "ops/nn/all_reduce/all_reduce.h"
+#include "ops/nn/largest/largest.h"
 #include "ops/nn/token_parts/token_parts.h"
 #include "plan/proof/check.h"
+#include "plan/proof/parts.h"
 
 #include <string.h>
 
-typedef enum form {
-    WHOLE,
-    TOKENS,
-    PART,    // of a sum
-    REDUCED, // the rank's tokens of it are the sum, the rest means nothing
-    OTHERWISE,
-    WRONG,
-} form;
-
-typedef struct walk {
-    const tr_plan *plan;
-    const tr_unit_program *unit;
-    const tr_graph *graph;
-    form *of; // [values]
-} walk;
-
-static const tr_param_info *split_param(const walk *w, tr_value value) {
-    const tr_value_info *info = &w->graph->values[value];
-    bool param = info->kind == TR_VALUE_PARAM && w->graph->params[info->index].split;
-    return param ? &w->graph->params[info->index] : NULL;
-}
-
 // What comes of a parameter of which each rank has a part: what the op's way says that
 // cuts it along the same dimension.
-static form form_by_param(const walk *w, const tr_call *node, int i) {
-    const tr_param_info *param = split_param(w, node->in[i]);
+static tr_part_form form_by_param(const tr_shares *w, const tr_call *node, int i) {
+    const tr_param_info *param = tr__share_param(w, node->in[i]);
     const tr_plan_request *r = &w->plan->request;
     tr_node_view view;
     int dim = 0;
     if (tr_shape_equal(param->shape, param->whole_shape)) {
-        return WHOLE; // one head, which all ranks have
+        return TR_SHARE_WHOLE; // one head, which all ranks have
     }
     while (dim + 1 < param->shape.rank &&
            param->shape.dim[dim] == param->whole_shape.dim[dim]) {
@@ -56,70 +36,97 @@ static form form_by_param(const walk *w, const tr_call *node, int i) {
             break;
         }
         if (split.in[i].dim == dim) {
-            return split.partial & 1 ? PART : OTHERWISE;
+            return split.partial & 1 ? TR_SHARE_PART : TR_SHARE_OTHERWISE;
         }
     }
-    return OTHERWISE; // what a rewrite has put there works on its part
+    return TR_SHARE_OTHERWISE; // what a rewrite has put there works on its part
 }
 
-static bool is_rows(const walk *w, tr_value value) {
+static bool is_rows(const tr_shares *w, tr_value value) {
     const tr_value_info *info = &w->graph->values[value];
     return info->kind != TR_VALUE_PARAM && info->desc.shape.rank >= 2;
 }
 
 // Of any op that exchanges nothing.
-static form form_of_work(const walk *w, const tr_call *node) {
-    form made = WHOLE;
+static tr_part_form form_of_work(const tr_shares *w, const tr_call *node) {
+    tr_part_form made = TR_SHARE_WHOLE;
     bool tokens = false, others = false;
     for (int i = 0; i < node->in_count; i++) {
         tr_value value = node->in[i];
         if (value == TR_NO_VALUE) {
             continue;
         }
-        form in = w->of[value];
-        if (in == PART || in == REDUCED) {
-            return WRONG;
+        tr_part_form in = w->of[value];
+        if (in == TR_SHARE_PART || in == TR_SHARE_REDUCED || in == TR_SHARE_MEASURED) {
+            return TR_SHARE_WRONG;
         }
-        tokens = tokens || in == TOKENS;
-        others = others || (in != TOKENS && is_rows(w, value));
-        if (split_param(w, value)) {
-            form by = form_by_param(w, node, i);
-            made = made == PART ? made : by;
+        tokens = tokens || in == TR_SHARE_TOKENS;
+        others = others || (in != TR_SHARE_TOKENS && is_rows(w, value));
+        if (tr__share_param(w, value)) {
+            tr_part_form by = form_by_param(w, node, i);
+            made = made == TR_SHARE_PART ? made : by;
             others = true;
-        } else if (in == OTHERWISE && made == WHOLE) {
-            made = OTHERWISE;
+        } else if (in == TR_SHARE_OTHERWISE && made == TR_SHARE_WHOLE) {
+            made = TR_SHARE_OTHERWISE;
         }
     }
-    return !tokens ? made : others ? WRONG : TOKENS;
+    return !tokens ? made : others ? TR_SHARE_WRONG : TR_SHARE_TOKENS;
 }
 
-static form form_of(const walk *w, const tr_call *node) {
-    form in = node->in[0] == TR_NO_VALUE ? WHOLE : w->of[node->in[0]];
+// What one rank has found is the largest value of its own part, until all have told.
+static tr_part_form form_of_largest(const tr_shares *w, const tr_call *node) {
+    tr_part_form in = w->of[node->in[0]];
+    if (in == TR_SHARE_PART || in == TR_SHARE_REDUCED || in == TR_SHARE_MEASURED) {
+        return TR_SHARE_WRONG;
+    }
+    bool whole = in == TR_SHARE_WHOLE && !tr__share_param(w, node->in[0]);
+    return whole ? TR_SHARE_WHOLE : TR_SHARE_MEASURED;
+}
+
+static tr_part_form form_of_gathered(const tr_shares *w, const tr_call *node) {
+    bool found = true;
+    for (int i = 0; i < node->in_count; i++) {
+        tr_part_form in = w->of[node->in[i]];
+        found = found && (in == TR_SHARE_MEASURED || in == TR_SHARE_WHOLE);
+    }
+    return found ? TR_SHARE_WHOLE : TR_SHARE_WRONG;
+}
+
+static tr_part_form form_of(const tr_shares *w, const tr_call *node) {
+    tr_part_form in = node->in[0] == TR_NO_VALUE ? TR_SHARE_WHOLE : w->of[node->in[0]];
     if (node->op == &tr__op_all_reduce) {
-        return in == PART || in == OTHERWISE ? WHOLE : WRONG;
+        return in == TR_SHARE_PART || in == TR_SHARE_OTHERWISE ? TR_SHARE_WHOLE
+                                                               : TR_SHARE_WRONG;
     }
     if (node->op == &tr__op_all_gather) {
-        return in == TOKENS ? WHOLE : WRONG;
+        return in == TR_SHARE_TOKENS ? TR_SHARE_WHOLE : TR_SHARE_WRONG;
     }
     if (node->op == &tr__op_reduce_scatter) {
-        return in == PART ? REDUCED : WRONG;
+        return in == TR_SHARE_PART ? TR_SHARE_REDUCED : TR_SHARE_WRONG;
     }
     if (node->op == &tr__op_own_part) {
-        return in == WHOLE || in == REDUCED ? TOKENS : WRONG;
+        return in == TR_SHARE_WHOLE || in == TR_SHARE_REDUCED ? TR_SHARE_TOKENS
+                                                              : TR_SHARE_WRONG;
+    }
+    if (node->op == &tr__op_largest) {
+        return form_of_largest(w, node);
+    }
+    if (node->op == &tr__op_gather_largest) {
+        return form_of_gathered(w, node);
     }
     return form_of_work(w, node);
 }
 
-static tr_status check_nodes(walk *w, const tr_call *nodes, size_t count,
+static tr_status check_nodes(tr_shares *w, const tr_call *nodes, size_t count,
                              tr_error *err) {
     for (size_t v = 0; v < w->graph->value_count; v++) {
         const tr_value_info *info = &w->graph->values[v];
         bool cut = info->kind == TR_VALUE_INPUT && w->graph->input_cut[info->index];
-        w->of[v] = cut ? TOKENS : WHOLE;
+        w->of[v] = cut ? TR_SHARE_TOKENS : TR_SHARE_WHOLE;
     }
     for (size_t n = 0; n < count; n++) {
-        form made = form_of(w, &nodes[n]);
-        if (made == WRONG) {
+        tr_part_form made = form_of(w, &nodes[n]);
+        if (made == TR_SHARE_WRONG) {
             return tr_fail(err, TR_INTERNAL,
                            "plan: unit %s, node %zu (%s) reads what ranks have not "
                            "exchanged, or exchanges what they have not cut",
@@ -130,14 +137,15 @@ static tr_status check_nodes(walk *w, const tr_call *nodes, size_t count,
                 w->of[nodes[n].out[i]] = made;
             }
         }
-        if ((nodes[n].op->flags & TR_OP_LOSS) && made != WHOLE) {
+        if ((nodes[n].op->flags & TR_OP_LOSS) && made != TR_SHARE_WHOLE) {
             return tr_fail(err, TR_INTERNAL,
                            "plan: unit %s: not every rank has all of the loss",
                            w->unit->kind);
         }
     }
     for (int i = 0; i < w->graph->output_count; i++) {
-        if (w->of[w->graph->output[i]] != (w->graph->output_cut[i] ? TOKENS : WHOLE)) {
+        if (w->of[w->graph->output[i]] !=
+            (w->graph->output_cut[i] ? TR_SHARE_TOKENS : TR_SHARE_WHOLE)) {
             return tr_fail(err, TR_INTERNAL,
                            "plan: unit %s hands on what ranks have otherwise than it "
                            "says",
@@ -150,21 +158,21 @@ static tr_status check_nodes(walk *w, const tr_call *nodes, size_t count,
 // ---- parameters
 
 // Is an operand of the instruction a rank's tokens, or the gradient of such?
-static bool reads_tokens(const walk *w, const tr_instruction *at) {
+static bool reads_tokens(const tr_shares *w, const tr_instruction *at) {
     for (int i = 0; i < at->desc.in_count; i++) {
         tr_value value =
             at->in[i].place == TR_PLACE_NONE ? TR_NO_VALUE : at->in[i].value;
         if (value != TR_NO_VALUE && w->graph->values[value].kind == TR_VALUE_GRAD) {
             value = (tr_value)w->graph->values[value].index;
         }
-        if (value != TR_NO_VALUE && w->of[value] == TOKENS) {
+        if (value != TR_NO_VALUE && w->of[value] == TR_SHARE_TOKENS) {
             return true;
         }
     }
     return false;
 }
 
-static tr_status check_gradient(const walk *w, int u, const tr_instruction *at,
+static tr_status check_gradient(const tr_shares *w, int u, const tr_instruction *at,
                                 const tr_operand *gradient, tr_error *err) {
     const tr_flat *flat = &w->plan->flats[w->plan->units[u].flats[gradient->flat]];
     bool summed = (flat->axes.summed & TR_ON_TENSOR) != 0;
@@ -177,7 +185,7 @@ static tr_status check_gradient(const walk *w, int u, const tr_instruction *at,
                                 : "have parts of and do not sum");
 }
 
-static tr_status check_gradients(const walk *w, int u, tr_error *err) {
+static tr_status check_gradients(const tr_shares *w, int u, tr_error *err) {
     tr_status status = TR_OK;
     for (int i = 0; i < tr__unit_pieces(w->unit, TR_VARIANT_BACKWARD); i++) {
         const tr_program *program = tr__unit_piece(w->unit, TR_VARIANT_BACKWARD, i);
@@ -194,7 +202,7 @@ static tr_status check_gradients(const walk *w, int u, tr_error *err) {
 }
 
 // How many ranks have an element of the parameter, where each has as much of it.
-static int64_t ranks_of(const walk *w, const tr_param_info *param) {
+static int64_t ranks_of(const tr_shares *w, const tr_param_info *param) {
     int64_t ranks = w->plan->request.mesh.size[TR_AXIS_TENSOR];
     int64_t all = tr_shape_count(param->whole_shape);
     int64_t own = tr_shape_count(param->shape) * ranks;
@@ -203,7 +211,7 @@ static int64_t ranks_of(const walk *w, const tr_param_info *param) {
 
 // Heads that are repeated: neighbours have the same, their gradients are summed by
 // them, and each is counted once.
-static tr_status check_repeats(const walk *w, int u, tr_error *err) {
+static tr_status check_repeats(const tr_shares *w, int u, tr_error *err) {
     const tr_mesh *mesh = &w->plan->request.mesh;
     for (size_t i = 0; i < w->graph->param_count; i++) {
         const tr_param_info *param = &w->graph->params[i];
@@ -227,7 +235,7 @@ static tr_status check_repeats(const walk *w, int u, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status check_unit(walk *w, int u, tr_error *err) {
+static tr_status check_unit(tr_shares *w, int u, tr_error *err) {
     tr_status status = TR_OK;
     w->unit = w->plan->units[u].program;
     w->graph = w->unit->graph;
@@ -238,16 +246,18 @@ static tr_status check_unit(walk *w, int u, tr_error *err) {
     status = check_nodes(w, w->graph->nodes, w->graph->node_count, err);
     status = status == TR_OK ? check_gradients(w, u, err) : status;
     status = status == TR_OK ? check_repeats(w, u, err) : status;
+    status = status == TR_OK ? tr__check_scales(w, false, err) : status;
     if (status == TR_OK) {
         status = check_nodes(w, w->graph->asked, w->graph->asked_count, err);
     }
+    status = status == TR_OK ? tr__check_scales(w, true, err) : status;
     tr__free(w->of);
     return status;
 }
 
 tr_status tr__check_parts(const tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    walk w = {.plan = plan};
+    tr_shares w = {.plan = plan};
     tr_status status = TR_OK;
     bool shared = r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike;
     for (int u = 0; u < plan->unit_count && shared && !r->inference && status == TR_OK;

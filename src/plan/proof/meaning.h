@@ -49,7 +49,7 @@ typedef enum tr_meaning_kind {
     TR_MEANS_MEASURES,      // index: elements of how many
     TR_MEANS_TENSOR_SUMS,   // of what has been measured; index: 1: by all ranks
     TR_MEANS_NORMS,         // of all tensors
-    TR_MEANS_DIRECTION,     // of: flat buffer; of elements; index: 1: of all ranks'
+    TR_MEANS_DIRECTION, // of: flat buffer; of elements; index: whose (rules_update.c)
     TR_MEANS_LOGITS,
     TR_MEANS_CACHE,  // of: unit; what it keeps of earlier positions
     TR_MEANS_PACKED, // of: unit, index: 1: the backward's; its parameters, packed

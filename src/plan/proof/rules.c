@@ -142,8 +142,9 @@ static applied rule_of_exchange(const tr_proof *p) {
         (exchange->part == TR_PART_DIRECTION && p->plan->request.discrete &&
          where_it_lives(p) == TR_STREAM_HOST);
     bool gathers = exchange->kind == TR_COMM_GATHER;
+    bool inside = exchange->part == TR_PART_TENSOR || exchange->part == TR_PART_LARGEST;
     bool parts = exchange->part == TR_PART_GRAD && exchange->group != TR_ON_DATA;
-    rule *its = exchange->part == TR_PART_TENSOR     ? tr__rule_exchange_tensor
+    rule *its = inside                               ? tr__rule_exchange_tensor
                 : exchange->part == TR_PART_BOUNDARY ? tr__rule_message
                 : exchange->part == TR_PART_NORMS    ? tr__rule_exchange_norms
                 : parts                              ? tr__rule_sum_parts
@@ -151,9 +152,9 @@ static applied rule_of_exchange(const tr_proof *p) {
                 : exchange->part == TR_PART_GRAD     ? tr__rule_reduce
                                                      : NULL;
     bool peers = p->plan->request.peers;
-    tr_stream of_ranks = peers && on_host                             ? TR_STREAM_DATA
-                         : exchange->part == TR_PART_TENSOR && !peers ? TR_STREAM_TENSOR
-                                                                      : TR_STREAM_COMM;
+    tr_stream of_ranks = peers && on_host   ? TR_STREAM_DATA
+                         : inside && !peers ? TR_STREAM_TENSOR
+                                            : TR_STREAM_COMM;
     return (applied){its, its == tr__rule_message ? tr__message_stream(p) : of_ranks};
 }
 

@@ -313,30 +313,51 @@ void tr__rule_tensor_norms(tr_proof *p) {
 
 // ---- matrices as wholes
 
-// Directions of all elements of the step's flat buffer; `all`: of all ranks.
-static tr_kept directions_in(tr_proof *p, tr_operand_role role, bool all) {
+// Ranks of the tensor axis that share the matrices of the step's flat buffer.
+static int64_t sharers_of(const tr_proof *p) {
+    bool split = p->plan->flats[p->step->unit].split;
+    return split ? p->plan->request.mesh.size[TR_AXIS_TENSOR] : 1;
+}
+
+// Which directions are there.
+typedef enum directions {
+    OWN,    // those of this data rank's elements
+    OF_ALL, // of all that this rank has of the matrices, a part where ranks share them
+    WHOLE,  // of whole matrices, of which each sharer's part lies behind the one before
+} directions;
+
+static tr_kept directions_in(tr_proof *p, tr_operand_role role, directions which) {
     const tr_flat *f = &p->plan->flats[p->step->unit];
     bool host = f->offloaded && p->plan->request.discrete;
-    tr_kept kept = {.count = f->count, .element = {1, sizeof(float)}};
-    kept.buffer = tr__role_bytes(p, role, tr__packed_bytes(kept.element, f->count),
+    int64_t count = f->count * sharers_of(p);
+    tr_kept kept = {.count = count, .element = {1, sizeof(float)}};
+    which = which == OF_ALL && sharers_of(p) == 1 ? WHOLE : which;
+    kept.buffer = tr__role_bytes(p, role, tr__packed_bytes(kept.element, count),
                                  host ? TR_SPACE_HOST : TR_SPACE_DEVICE)
                       .buffer;
     kept.means = (tr_meaning){.kind = TR_MEANS_DIRECTION,
                               .of = p->step->unit,
                               .version = p->version,
-                              .index = all};
+                              .index = (int32_t)which};
     return kept;
+}
+
+// Where this rank's begin, in elements.
+static int64_t own_directions(const tr_proof *p) {
+    int64_t rank = p->plan->request.mesh.at[TR_AXIS_TENSOR];
+    return sharers_of(p) > 1 ? rank * p->plan->flats[p->step->unit].count : 0;
 }
 
 void tr__rule_direction(tr_proof *p) {
     if (!is_decided(p) || !changes_flat(p)) {
         return;
     }
-    tr_kept to = directions_in(p, TR_OPERAND_DIRECTION, ranks_of(p) == 1);
+    tr_kept to =
+        directions_in(p, TR_OPERAND_DIRECTION, ranks_of(p) == 1 ? OF_ALL : OWN);
     read_gradient(p);
     change_states(p, false);
-    tr__bytes_write(p, tr__kept_bytes(p, &to, p->step->first, p->step->count),
-                    &to.means);
+    int64_t first = own_directions(p) + p->step->first;
+    tr__bytes_write(p, tr__kept_bytes(p, &to, first, p->step->count), &to.means);
     tr__role_convert(p);
 }
 
@@ -345,11 +366,19 @@ void tr__rule_gather_directions(tr_proof *p) {
         return;
     }
     const tr_flat *f = &p->plan->flats[p->step->unit];
-    tr_kept from = directions_in(p, TR_OPERAND_OUTPUT, false);
-    tr_kept to = directions_in(p, TR_OPERAND_OUTPUT, true);
-    tr__exchange_work(p, TR_ON_DATA);
-    tr__bytes_read(p, tr__kept_bytes(p, &from, f->first, f->own), &from.means);
-    tr__bytes_write(p, tr__kept_bytes(p, &to, 0, f->count), &to.means);
+    bool sharers = p->step->payload.exchange.group == TR_ON_TENSOR && sharers_of(p) > 1;
+    int64_t begin = own_directions(p);
+    tr_kept from = directions_in(p, TR_OPERAND_OUTPUT, sharers ? OF_ALL : OWN);
+    tr_kept to = directions_in(p, TR_OPERAND_OUTPUT, sharers ? WHOLE : OF_ALL);
+    tr__exchange_work(p, sharers ? TR_ON_TENSOR : TR_ON_DATA);
+    tr__bytes_read(p,
+                   sharers ? tr__kept_bytes(p, &from, begin, f->count)
+                           : tr__kept_bytes(p, &from, begin + f->first, f->own),
+                   &from.means);
+    tr__bytes_write(p,
+                    sharers ? tr__kept_bytes(p, &to, 0, to.count)
+                            : tr__kept_bytes(p, &to, begin, f->count),
+                    &to.means);
 }
 
 // Gradients and states have gone into the directions: all elements of its matrices.
@@ -357,7 +386,7 @@ void tr__rule_orthogonal(tr_proof *p) {
     if (!is_decided(p) || !changes_flat(p)) {
         return;
     }
-    tr_kept from = directions_in(p, TR_OPERAND_DIRECTION, true);
+    tr_kept from = directions_in(p, TR_OPERAND_DIRECTION, WHOLE);
     tr__bytes_read(p, tr__kept_bytes(p, &from, 0, from.count), &from.means);
     change_params(p);
     tr__role_kernels(p);

@@ -218,8 +218,11 @@ bool tr__program_blocks(tr_program *program) {
     for (size_t i = 0; i < program->count; i++) {
         note_instruction(&f, &program->instructions[i]);
     }
+    // What is exchanged and kept counts as a result of the piece that goes on with it:
+    // who takes it away waits for that.
+    bool kept = program->received.place == TR_PLACE_SAVED;
     note_tensor(&f, &program->received, program->received_bytes,
-                (tr_step_operand){.mode = TR_ACCESS_READ});
+                (tr_step_operand){.mode = kept ? TR_ACCESS_ADD : TR_ACCESS_READ});
     if (program->temp_bytes > 0) { // which pieces behind the first find there
         note(
             &f, find_block(program, temporaries(), true),

@@ -1,6 +1,7 @@
 #include "plan/units/unit_graph.h"
 
 #include "graph/rewrite.h"
+#include "graph/scales.h"
 #include "graph/split.h"
 #include "plan/units/apart.h"
 #include "plan/units/freeze.h"
@@ -89,16 +90,26 @@ static void find_whole_inputs(const tr_compile_request *request,
     }
 }
 
+static bool shares_work(const stage *s) {
+    const tr_plan_request *r = s->request->plan;
+    return r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike;
+}
+
+static tr_rewrite_walk walk_over_ranks(const stage *s) {
+    const tr_mesh *mesh = &s->request->plan->mesh;
+    tr_rewrite_walk walk = s->walk;
+    walk.variant = TR_REWRITE_SPLIT;
+    walk.ranks = mesh->size[TR_AXIS_TENSOR];
+    walk.rank = mesh->at[TR_AXIS_TENSOR];
+    walk.axes = TR_ON_TENSOR;
+    return walk;
+}
+
 // Ranks of the tensor axis share the work of layers.
 static void split_over_ranks(stage *s) {
     const tr_plan_request *r = s->request->plan;
-    int64_t ranks = r->mesh.size[TR_AXIS_TENSOR];
-    if (ranks > 1 && !r->tensor_ranks_alike) {
-        tr_rewrite_walk walk = s->walk;
-        walk.variant = TR_REWRITE_SPLIT;
-        walk.ranks = ranks;
-        walk.rank = r->mesh.at[TR_AXIS_TENSOR];
-        walk.axes = TR_ON_TENSOR;
+    if (shares_work(s)) {
+        tr_rewrite_walk walk = walk_over_ranks(s);
         walk.tokens = tr__cut_tokens_of(r);
         walk.hands_out = s->request->last;
         tr__apart_graph(r, s->walk.unit, s->graph);
@@ -106,6 +117,14 @@ static void split_over_ranks(stage *s) {
         if (s->status == TR_OK) {
             s->status = tr__graph_split(s->graph, &walk, s->request->cuts_tied, s->err);
         }
+    }
+}
+
+static void multiply_in_8_bits(stage *s) {
+    rewrite(s, TR_REWRITE_FP8);
+    if (s->status == TR_OK && shares_work(s)) {
+        const tr_rewrite_walk walk = walk_over_ranks(s);
+        s->status = tr__graph_share_scales(s->graph, &walk, s->err);
     }
 }
 
@@ -138,7 +157,7 @@ tr_status tr__unit_graph(const tr_compile_request *request, const tr_model_unit 
         rewrite(&s, TR_REWRITE_QUANTIZED);
     }
     if (request->fp8) {
-        rewrite(&s, TR_REWRITE_FP8);
+        multiply_in_8_bits(&s);
     }
     if (request->train) {
         rewrite_evaluation(&s);

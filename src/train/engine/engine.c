@@ -229,6 +229,7 @@ void tr_engine_destroy(tr_engine *engine) {
     tr__free(engine->hyper);
     tr__free(engine->own_rate);
     tr__free(engine->ranges);
+    tr__free(engine->matrix_parts);
     tr_plan_destroy(engine->made_plan);
     tr_plan_destroy(engine->own_plan);
     tr_plan_destroy(engine->short_plan);

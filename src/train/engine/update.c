@@ -67,8 +67,12 @@ tr_status tr__engine_ranges(tr_engine *engine, tr_error *err) {
                                       tr__group_of(engine->settings, param->stored))};
         }
     }
+    tr_status status = TR_OK;
+    if (engine->settings->optimizer->matrices) {
+        status = tr__engine_matrices(engine, err);
+    }
     qsort(engine->ranges, engine->range_count, sizeof *engine->ranges, compare_ranges);
-    return TR_OK;
+    return status;
 }
 
 // What an update takes, at a time of the schedule: hyper number `i`, which is of group

@@ -28,11 +28,14 @@ typedef struct example {
     const char *set[SETTINGS - 1];
 } example;
 
-#define ZERO    "zero_optimization."
-#define STAGE   "zero_optimization.stage="
-#define MICRO   "train_micro_batch_size_per_gpu="
-#define WAVE    "execution.wave="
-#define OFFLOAD "zero_optimization.offload_optimizer.device=cpu"
+#define ZERO       "zero_optimization."
+#define STAGE      "zero_optimization.stage="
+#define MICRO      "train_micro_batch_size_per_gpu="
+#define WAVE       "execution.wave="
+#define SHARED     "tensor_parallel.size="
+#define TOKENS_CUT "tensor_parallel.sequence=true"
+#define MUON       "optimizer={\"type\": \"Muon\", \"params\": {\"lr\": 0.003}}"
+#define OFFLOAD    "zero_optimization.offload_optimizer.device=cpu"
 
 static void go_to(const char *folder) {
     char path[1024];
@@ -176,9 +179,13 @@ static void in_16_bits(void **state) {
         {"goldens/gpt2",
          {STAGE "2", MICRO "1", WAVE "1", "bf16.enabled=true",
           "data_types.grad_accum_dtype=bf16"}},
+        {"goldens/gpt2", {STAGE "1", MICRO "1", "fp8.enabled=true", SHARED "2"}},
+        {"goldens/gpt2",
+         {STAGE "0", MICRO "2", "fp8.enabled=true", SHARED "2", TOKENS_CUT}},
+        {"goldens/gpt2", {STAGE "1", MICRO "1", "bf16.enabled=true", SHARED "2", MUON}},
     };
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof half / sizeof *half; i++) {
         half_as_on_the_cpu(&half[i]);
     }
 }

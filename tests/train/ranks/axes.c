@@ -27,6 +27,11 @@ enum { PATH_BYTES = 512 };
     ", \"optimizer\": {\"type\": \"LARS\", \"params\": {\"lr\": 2, "                   \
     "\"weight_decay\": 0.01}}"
 
+// Matrices are updated as wholes, whichever ranks have parts of them.
+#define MUON                                                                           \
+    ", \"optimizer\": {\"type\": \"Muon\", \"params\": {\"lr\": 0.02, "                \
+    "\"eps\": 1e-6, \"weight_decay\": 0.1, \"ns_dtype\": \"f32\"}}"
+
 // A model, what else the run has, and how the batch is cut.
 typedef struct way {
     const char *model, *more;
@@ -74,6 +79,10 @@ static void layers_are_shared(void **state) {
         {llama, LAMB, 4, ONE_THREAD, true},
         {qwen3, LARS, 2, OFFLOADED_ADAM, false},
         {llama, LARS, 2, ZERO(3) RECOMPUTED, false},
+        {gpt2, MUON, 2, ONE_THREAD, false},
+        {llama, MUON, 3, ZERO(2), true},
+        {qwen3, MUON, 2, ZERO(3) RECOMPUTED, false},
+        {llama, MUON, 2, OFFLOADED_ADAM, false},
         {gpt2, ADAM, 2, NVME_ADAM, false},
         {qwen3, ADAM, 4, NVME_ADAM, true},
         {llama, ADAM, 1, ALL_ON_NVME, true},
@@ -188,7 +197,7 @@ static const tr_mesh *some_mesh(bool last) {
 }
 
 // Two steps on one mesh, two on another one, or on one rank.
-static void files_do_not_know_the_mesh(void **state) {
+static void go_on_elsewhere(void **state, const char *optimizer) {
     enum { HALF = STEPS / 2 };
     samples data;
     char text[TEXT_MAX], path[PATH_BYTES], alone_path[PATH_BYTES];
@@ -197,20 +206,20 @@ static void files_do_not_know_the_mesh(void **state) {
     samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
     shared_path(state, "out", path);
     snprintf(alone_path, sizeof alone_path, "%s", scratch_path(state, "alone"));
-    write_run(text, &alone, alone_path);
+    write_run_of(text, gpt2, 2, &alone, alone_path, optimizer, ONE_THREAD);
     run_options options = options_of(text, &data, NULL, "never");
     take_steps(&options, STEPS, false, &one);
-    write_run(text, some_mesh(true), path);
+    write_run_of(text, gpt2, 2, some_mesh(true), path, optimizer, ONE_THREAD);
     options = options_of(text, &data, world, "never");
     take_steps(&options, HALF, true, &first);
-    write_run(text, some_mesh(false), path);
+    write_run_of(text, gpt2, 2, some_mesh(false), path, optimizer, ONE_THREAD);
     options = options_of(text, &data, world, "auto");
     take_steps(&options, HALF, false, &second);
     snapshot_assert_same(&first.end, &second.start);
     snapshot_assert_close(&one.start, &one.end, &second.end, 1e-4, "resumed");
     if (tr_comm_rank(world) == 0) {
         outcome last;
-        write_run(text, &alone, path);
+        write_run_of(text, gpt2, 2, &alone, path, optimizer, ONE_THREAD);
         options = options_of(text, &data, NULL, "auto");
         take_steps(&options, HALF, false, &last);
         snapshot_assert_same(&first.end, &last.start);
@@ -221,6 +230,56 @@ static void files_do_not_know_the_mesh(void **state) {
     free_outcome(&one);
     free_outcome(&first);
     free_outcome(&second);
+    samples_free(&data);
+}
+
+static void files_do_not_know_the_mesh(void **state) {
+    go_on_elsewhere(state, ADAM);
+}
+
+static void momenta_of_matrices_neither(void **state) {
+    go_on_elsewhere(state, MUON);
+}
+
+// The loss of a step behind a write to the first block, whose values lie in 16 bits,
+// too.
+static double loss_behind_write(const tr_mesh *mesh, tr_comm *ranks,
+                                const samples *data) {
+    enum { ELEMENTS = 32 * 128 };
+    static const char name[] = "transformer.h.0.mlp.c_fc.weight";
+    float values[ELEMENTS];
+    char text[TEXT_MAX];
+    tr_step_result result;
+    tr_error err = {0};
+    trial t;
+    write_run_of(text, gpt2, 2, mesh, "unused", ", \"bf16\": {\"enabled\": true}",
+                 ONE_THREAD);
+    run_options options = options_of(text, data, ranks, "never");
+    trial_open(&t, &options);
+    for (int i = 0; i < ELEMENTS; i++) {
+        values[i] = (float)(i % 31 - 15) / 8;
+    }
+    trial_ok(tr_engine_write(t.engine, name, "values", 0, ELEMENTS, values, &err),
+             &err);
+    trial_steps(&t, 1, &result);
+    trial_close(&t);
+    return result.loss;
+}
+
+// Ranks of other stages, which have nothing of it, let what they have be.
+static void what_is_written_is_used_on_every_mesh(void **state) {
+    samples data;
+    (void)state;
+    samples_tokens(&data, BATCH, 8, TOKENS, 6);
+    double loss = loss_behind_write(&alone, NULL, &data);
+    for (size_t m = 0; m < MESHES; m++) {
+        if (is_of_all(&meshes[m])) {
+            double its = loss_behind_write(&meshes[m], world, &data);
+            if (!(its - loss < 1e-3 && loss - its < 1e-3)) {
+                fail_msg("mesh %zu: a loss of %g, and %g on one rank", m, its, loss);
+            }
+        }
+    }
     samples_free(&data);
 }
 
@@ -286,11 +345,14 @@ static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_split_takes_its_share),
+        cmocka_unit_test(what_is_written_is_used_on_every_mesh),
         cmocka_unit_test(a_stage_has_what_its_units_use),
         cmocka_unit_test(cut_tokens_change_no_bit_of_the_forward),
         cmocka_unit_test(whole_tensors_stay_the_same_on_all_ranks),
         cmocka_unit_test(layers_are_shared),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_mesh, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(momenta_of_matrices_neither, scratch_make,
                                         scratch_remove)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,9 @@ static const char one[] = "{\"model_type\": \"qwen3\", \"head_dim\": 8, "
 #define LAMB                                                                           \
     ", \"optimizer\": {\"type\": \"Lamb\", \"params\": {\"lr\": 0.01, "                \
     "\"eps\": 1e-6, \"weight_decay\": 0.1}}"
+#define MUON                                                                           \
+    ", \"optimizer\": {\"type\": \"Muon\", \"params\": {\"lr\": 0.02, "                \
+    "\"eps\": 1e-6, \"ns_dtype\": \"f32\"}}"
 #define REPRODUCIBLE ", \"execution\": {\"threads\": 1, \"reproducible\": true}"
 
 // Data, tensor, pipeline.
@@ -99,6 +102,8 @@ static void ranks_share_a_head(void **state) {
          2, ZERO(1) RECOMPUTED, false},
         {one, ADAM, 2, OFFLOADED_ADAM, true},
         {one, LAMB, 2, ZERO(2), true},
+        {two, MUON, 2, ZERO(1), true},
+        {one, MUON, 2, ONE_THREAD, false},
         {two, ADAM, 2, NVME_ADAM, false},
         {one, ADAM, 2, ALL_ON_NVME, true},
         {two, ADAM CLIPPED, 2, REPRODUCIBLE, false},

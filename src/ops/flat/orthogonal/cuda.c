@@ -14,7 +14,7 @@
 extern const tr_cuda_kernels tr__cuda_kernels_orthogonal[];
 extern tr_cuda_function tr__cuda_function_newton_read, tr__cuda_function_newton_scale,
     tr__cuda_function_newton_combine, tr__cuda_function_newton_identity,
-    tr__cuda_function_orthogonal;
+    tr__cuda_function_orthogonal, tr__cuda_function_put_part;
 
 // ---- directions
 
@@ -53,6 +53,7 @@ typedef struct newton {
     int64_t r, c;          // sides, r <= c
     char *place[MATRICES]; // of each tr_newton_matrix
     float *product;        // [r, c]
+    float *whole;          // [r, c], what ranks share, put together; NULL: nothing
     double *parts;
 } newton;
 
@@ -64,7 +65,8 @@ static char *take(char *memory, int64_t *at, int64_t elements, size_t bytes) {
 }
 
 // As large as for f32, and for iterations on A alone. Returns the bytes.
-static int64_t lay_out(newton *n, int64_t rows, int64_t columns, char *memory) {
+static int64_t lay_out(newton *n, int64_t rows, int64_t columns, bool shared,
+                       char *memory) {
     int64_t at = 0;
     n->r = tr__min_i64(rows, columns);
     n->c = tr__max_i64(rows, columns);
@@ -74,6 +76,7 @@ static int64_t lay_out(newton *n, int64_t rows, int64_t columns, char *memory) {
     }
     n->product = (void *)take(memory, &at, n->r * n->c, sizeof(float));
     n->parts = (void *)take(memory, &at, TR_CUDA_NEWTON_PARTS, sizeof(double));
+    n->whole = shared ? (void *)take(memory, &at, n->r * n->c, sizeof(float)) : NULL;
     return at;
 }
 
@@ -158,6 +161,27 @@ static void begin(const newton *n, const tr_orthogonal *how, const float *x,
 
 // ---- the update
 
+static tr_cuda_stride stride_of(const tr_stride *lies) {
+    return (tr_cuda_stride){lies->first, lies->run, lies->every};
+}
+
+// The directions of a matrix: where they lie, or, of one that ranks share, put
+// together.
+static const float *directions_of(const tr_update_piece *piece, const newton *n) {
+    const tr_update_range *range = piece->range;
+    const float *all = piece->walk->launch->in[0];
+    for (int i = 0; i < range->part_count; i++) {
+        const tr_matrix_part *part = &range->parts[i];
+        const tr_cuda_put_part_args args = {.x = all + part->offset,
+                                            .y = n->whole,
+                                            .count = part->count,
+                                            .lies = stride_of(&part->lies)};
+        tr__cuda_launch(n->launch, &tr__cuda_function_put_part,
+                        tr__cuda_each(args.count), &args, sizeof args);
+    }
+    return range->part_count > 0 ? n->whole : all + range->offset;
+}
+
 // A matrix, of which elements are updated here.
 static void update_piece(const tr_update_piece *piece) {
     const tr_update_walk *walk = piece->walk;
@@ -166,8 +190,8 @@ static void update_piece(const tr_update_piece *piece) {
     tr_orthogonal how =
         piece->optimizer->matrices->orthogonal(&piece->hyper, rows, columns);
     newton n = {.launch = walk->launch, .type = how.type};
-    lay_out(&n, rows, columns, walk->launch->workspace);
-    begin(&n, &how, (const float *)walk->launch->in[0] + range->offset, rows, columns);
+    lay_out(&n, rows, columns, range->part_count > 0, walk->launch->workspace);
+    begin(&n, &how, directions_of(piece, &n), rows, columns);
     tr__newton_iterate(&how, tr__newton_gram(&how, n.r, n.c), &steps, &n);
     const tr_cuda_orthogonal_args args = {.param = piece->update.param,
                                           .o = n.place[TR_NEWTON_X],
@@ -175,6 +199,7 @@ static void update_piece(const tr_update_piece *piece) {
                                           .count = piece->update.count,
                                           .rows = rows,
                                           .columns = columns,
+                                          .lies = stride_of(&range->lies),
                                           .keep = (float)how.keep,
                                           .step = (float)how.step,
                                           .real = (int32_t)how.type,
@@ -198,7 +223,7 @@ static size_t workspace(const tr_op_desc *desc, const void *state) {
     const tr_orthogonal_attr *attr = (const void *)desc->attr;
     newton n = {.type = TR_F32};
     (void)state;
-    return (size_t)lay_out(&n, attr->rows, attr->columns, NULL);
+    return (size_t)lay_out(&n, attr->rows, attr->columns, attr->shared, NULL);
 }
 
 static void cost_orthogonal(const tr_op_desc *desc, tr_cost *out) {

@@ -43,13 +43,27 @@ typedef struct tr_cuda_newton_identity_args {
     int32_t real;
 } tr_cuda_newton_identity_args;
 
-// param [count], which are elements of a matrix from `first` on, is multiplied by keep,
-// and loses step times the elements of o, which lies as [columns, rows] if it is
-// turned.
+// Which elements of a matrix a part of it has (tr_stride).
+typedef struct tr_cuda_stride {
+    int64_t first, run, every;
+} tr_cuda_stride;
+
+// y, a matrix, gets the elements of its part x [count].
+typedef struct tr_cuda_put_part_args {
+    const float *x;
+    float *y;
+    int64_t count;
+    tr_cuda_stride lies;
+} tr_cuda_put_part_args;
+
+// param [count], which are elements from `first` on of what is here of a matrix, is
+// multiplied by keep, and loses step times the elements of o, which lies as [columns,
+// rows] if it is turned.
 typedef struct tr_cuda_orthogonal_args {
     float *param;
     const void *o;
     int64_t first, count, rows, columns;
+    tr_cuda_stride lies;
     float keep, step;
     int32_t real, turned;
 } tr_cuda_orthogonal_args;

@@ -10,6 +10,10 @@
 //                  out[0]  f32 [n]                     parameters; read, too
 //                  out[1]  bf16 or f16 [n], left out: none: the parameters, rounded
 //
+// Where ranks of the tensor axis share the matrices, in[0] of `orthogonal` has what all
+// of them have of the flat buffer, one rank's elements behind the other's; the whole
+// matrix is put together from that (tr_update_range.parts).
+//
 // [n] are elements [first, first + n) of a flat buffer, as in ops/update. A rank makes
 // each matrix orthogonal of which it updates elements.
 #ifndef TR_OPS_FLAT_ORTHOGONAL_ORTHOGONAL_H
@@ -23,6 +27,7 @@ typedef struct tr_orthogonal_attr {
     tr_update_attr update;
     int64_t rows, columns;
     double flops;
+    int64_t shared; // 1: ranks share the matrices, which are put together first
 } tr_orthogonal_attr;
 
 // Products of an iteration on a matrix, in operations.

@@ -19,9 +19,17 @@
 #ifndef TR_OPS_FLAT_UPDATE_UPDATE_H
 #define TR_OPS_FLAT_UPDATE_UPDATE_H
 
+#include "base/stride.h"
 #include "ops/optimizers/optimizer.h"
 
 #include <tranche/extend/op.h>
+
+// Of a matrix that ranks share: what one of them has, in what all have of its flat
+// buffer (ops/flat/orthogonal).
+typedef struct tr_matrix_part {
+    int64_t offset, count;
+    tr_stride lies; // which elements of the matrix
+} tr_matrix_part;
 
 // A run of parameters of one flat buffer that share their hyper-parameters; one
 // parameter where the update needs the norms of tensors.
@@ -32,9 +40,14 @@ typedef struct tr_update_range {
     int place;             // its parts in a flat buffer's squares are this much further
     int tensor;            // index of its norms among all tensors'
     int64_t rows, columns; // of a matrix that is updated as a whole
-    bool apart;            // it is the optimizer's that has what is apart
-    bool adapts;           // its rate follows its tensor's norms
-    bool undecayed;        // without its group's weight decay
+    // Where ranks share the matrix: what makes it up, [part_count], and which elements
+    // of it the range has. part_count 0: all of them.
+    const tr_matrix_part *parts;
+    int part_count;
+    tr_stride lies;
+    bool apart;     // it is the optimizer's that has what is apart
+    bool adapts;    // its rate follows its tensor's norms
+    bool undecayed; // without its group's weight decay
 } tr_update_range;
 
 // What all updates of one optimizer step share.

@@ -28,7 +28,13 @@ static const struct {
     {{2, {17, 48}}, 32, TR_WEIGHT_OUT_IN, TR_ACTIVATION_RELU, true, 1e-3f},
     {{3, {1, 257, 300}}, 257, TR_WEIGHT_IN_OUT, TR_ACTIVATION_NONE, true, 1},
     {{2, {229, 144}}, 208, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, true, 1}, // in parts
+    // Of these the largest values of factors are told, behind the bias.
+    {{3, {2, 9, 48}}, 32, TR_WEIGHT_OUT_IN, TR_ACTIVATION_NONE, true, 1},
+    {{2, {17, 63}}, 17, TR_WEIGHT_IN_OUT, TR_ACTIVATION_RELU, true, 0.1f},
+    {{2, {65, 96}}, 144, TR_WEIGHT_IN_OUT, TR_ACTIVATION_RELU, false, 1},
 };
+
+enum { CASES = sizeof cases / sizeof *cases, TOLD_CASES = 3, TOLD = 3 };
 
 // Tensor cores of sm_90 cut what they add, 32 products at once, 13 bits below the
 // largest one: half of them lose some of that, and half of it on average.
@@ -39,7 +45,7 @@ static tr_case_input input(tr_shape shape, float scale) {
 }
 
 static bool get(int index, tr_case *out) {
-    if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
+    if (index < 0 || index >= CASES) {
         return false;
     }
     int64_t in = cases[index].x.dim[cases[index].x.rank - 1], width = cases[index].out;
@@ -57,7 +63,16 @@ static bool get(int index, tr_case *out) {
     if (cases[index].bias) {
         out->in[2] = input(TR_SHAPE1(width), cases[index].scale);
     }
-    tr_linear_attr attr = {cases[index].layout, cases[index].activation};
+    tr_linear_fp8_attr attr = {
+        .linear = {cases[index].layout, cases[index].activation}};
+    if (index >= CASES - TOLD_CASES) {
+        tr_case_input told = {.desc = {TR_F32, TR_SHAPE2(2, 3)},
+                              .fill = TR_FILL_POSITIVE};
+        out->in_count = TOLD + TR_FP8_FACTORS;
+        out->in[TOLD] = out->in[TOLD + 1] = told;
+        out->always_f32 = 3u << TOLD;
+        attr = (tr_linear_fp8_attr){attr.linear, {1, 2}, .axes = 1, .ranks = 1};
+    }
     memcpy(out->attr, &attr, sizeof attr);
     return true;
 }

@@ -132,15 +132,37 @@ static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int fa
                     &args, sizeof args);
 }
 
+// The values of which the largest is the factor's: what blocks have found, or what
+// ranks have told.
+typedef struct largest_values {
+    const uint32_t *parts;
+    int32_t count, step;
+} largest_values;
+
+static largest_values largest_of(const tr_op_desc *desc, const tr_launch *launch,
+                                 int factor) {
+    int i = tr__fp8_factor_tells(desc->op, factor);
+    if (!tr__fp8_factor_is_told(desc, factor)) {
+        return (largest_values){scale_at(desc, launch, factor)->largest,
+                                (int32_t)parts_of(desc, factor), 1};
+    }
+    const uint32_t *told = launch->in[i];
+    return (largest_values){told + tr__fp8_attr(desc).column[factor],
+                            (int32_t)desc->in[i].shape.dim[0],
+                            (int32_t)desc->in[i].shape.dim[1]};
+}
+
 static void round_factor(const tr_op_desc *desc, const tr_launch *launch, int factor) {
     scale *s = scale_at(desc, launch, factor);
     codes c = codes_of(desc, factor);
+    largest_values found = largest_of(desc, launch, factor);
     tr_cuda_fp8_round_args args = {
         .x = launch->in[factor],
         .rows = c.rows,
         .width = c.width,
-        .parts = s->largest,
-        .part_count = (int32_t)parts_of(desc, factor),
+        .parts = found.parts,
+        .part_count = found.count,
+        .part_step = found.step,
         .to = c.bytes ? codes_along(desc, launch, factor) : NULL,
         .across = c.bytes_across ? codes_across(desc, launch, factor) : NULL,
         .to_row = c.row,
@@ -209,8 +231,10 @@ static void launch_product(const tr_op_desc *desc, void *state,
     for (int i = 0; i < TR_FP8_FACTORS; i++) {
         bool found = i == 0 && desc->finds;
         bool kept = i >= tr__fp8_factors_passing(desc) && launch->is_packed;
-        if (!found && !kept) {
+        if (!found && !kept && !tr__fp8_factor_is_told(desc, i)) {
             find_largest(desc, launch, i);
+        }
+        if (!found && !kept) {
             round_factor(desc, launch, i);
         }
     }
@@ -224,11 +248,22 @@ static bool is_whole(const tr_op_desc *desc) {
     return d.in % WHOLE == 0 && d.out % WHOLE == 0;
 }
 
+// Each of a block's threads looks at one of the values that are told.
+static bool ranks_fit(const tr_op_desc *desc) {
+    bool fit = true;
+    for (int i = 0; i < TR_FP8_FACTORS; i++) {
+        fit = fit && (!tr__fp8_factor_is_told(desc, i) ||
+                      desc->in[tr__fp8_factor_tells(desc->op, i)].shape.dim[0] <=
+                          TR_CUDA_THREADS);
+    }
+    return fit;
+}
+
 static bool supports(const tr_op_desc *desc) {
     tr_dtype real = desc->in[0].dtype;
     bool relu = tr__linear_attr(desc).activation == TR_ACTIVATION_RELU;
-    return is_whole(desc) && (real == TR_F32 || real == TR_BF16) &&
-           tr__desc_same_real(desc, 0, is_weight(desc)) &&
+    return is_whole(desc) && (real == TR_F32 || real == TR_BF16) && ranks_fit(desc) &&
+           tr__desc_same_real(desc, tr__fp8_telling(desc), is_weight(desc)) &&
            !(is_output(desc) && relu && desc->accumulate & 1);
 }
 
@@ -243,8 +278,9 @@ static tr_status prepare(const tr_op_desc *desc, void **state, tr_error *err) {
                      tr__target_name(&desc->target));
 }
 
-// Each factor is read twice, and its codes are written, before the product begins; of
-// what is kept, only once, and of what another op has left, not at all: two launches.
+// Each factor is read twice, or once where its largest value is told, and its codes are
+// written, before the product begins; of what is kept, only once, and of what another
+// op has left, not at all: two launches, or one.
 static void cost(const tr_op_desc *desc, tr_cost *out) {
     if (is_output(desc)) {
         tr__linear_output_cost(desc, out);
@@ -253,13 +289,16 @@ static void cost(const tr_op_desc *desc, tr_cost *out) {
     } else {
         tr__linear_input_cost(desc, out);
     }
+    out->launches = 0;
     for (int i = desc->finds; i < TR_FP8_FACTORS; i++) {
         codes c = codes_of(desc, i);
-        *(i < tr__fp8_factors_passing(desc) ? &out->prepare : &out->pack) +=
-            2 * (double)tr_tensor_bytes(desc->in[i]) +
+        bool passes = i < tr__fp8_factors_passing(desc);
+        int reads = tr__fp8_factor_is_told(desc, i) ? 1 : 2;
+        *(passes ? &out->prepare : &out->pack) +=
+            reads * (double)tr_tensor_bytes(desc->in[i]) +
             (double)(c.bytes + c.bytes_across);
+        out->launches += passes ? reads : 0;
     }
-    out->launches = 2 * (tr__fp8_factors_passing(desc) - desc->finds);
 }
 
 // Codes of dy are the same for the gradients of x and of the weight.

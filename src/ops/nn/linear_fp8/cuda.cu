@@ -186,7 +186,8 @@ static __device__ void round_tile(const tr_cuda_fp8_round_args &a, uint32_t *til
         x[q] = elements_at<T>(a, row + q, column);
     }
     __syncthreads(); // else the compiler has x asked for when the scale is known
-    uint32_t most = block_largest<TR_CUDA_THREADS>(t < a.part_count ? a.parts[t] : 0);
+    uint32_t most =
+        block_largest<TR_CUDA_THREADS>(t < a.part_count ? a.parts[t * a.part_step] : 0);
     tr_fp8_scale scale = tr__fp8_scale_of((tr_fp8)a.format, most);
     eight_codes codes[DEEP];
     TR_CUDA_UNROLL

@@ -20,10 +20,11 @@ typedef struct tr_cuda_fp8_largest_args {
 } tr_cuda_fp8_largest_args;
 
 // Codes of 8 bits of x [rows, width], by the scale that follows from the largest of
-// `parts` [part_count]; the inverse of the scale goes to `back`. to: [rows, to_row];
-// across: their transpose, [width, across_row]; both with zeros behind what x has, and
-// NULL where they are not wanted. A block of TR_CUDA_THREADS threads has a tile of
-// TR_CUDA_FP8_ROWS rows and TR_CUDA_FP8_COLUMNS columns.
+// `parts` [part_count, part_step], of each row the first; the inverse of the scale goes
+// to `back`. to: [rows, to_row]; across: their transpose, [width, across_row]; both
+// with zeros behind what x has, and NULL where they are not wanted. A block of
+// TR_CUDA_THREADS threads has a tile of TR_CUDA_FP8_ROWS rows and TR_CUDA_FP8_COLUMNS
+// columns.
 typedef struct tr_cuda_fp8_round_args {
     const void *x;
     int64_t rows, width;
@@ -31,7 +32,7 @@ typedef struct tr_cuda_fp8_round_args {
     uint8_t *to, *across;
     int64_t to_row, across_row;
     float *back;
-    int32_t part_count;
+    int32_t part_count, part_step;
     int32_t real;   // tr_dtype of x
     int32_t format; // tr_fp8
 } tr_cuda_fp8_round_args;

@@ -3,10 +3,11 @@
 #define TR_OPS_NN_LINEAR_FP8_FACTORS_H
 
 #include "base/fp8.h"
+#include "ops/nn/largest/largest.h"
 #include "ops/nn/linear/operands.h"
 #include "ops/nn/linear_fp8/linear_fp8.h"
 
-enum { TR_FP8_FACTORS = 2, TR_FP8_ALIGNMENT = 64 };
+enum { TR_FP8_ALIGNMENT = 64 };
 
 // What a factor is rounded to: gradients (dy, the backwards' input 0) to E5M2.
 static inline tr_fp8 tr__fp8_factor_format(const tr_op_desc *desc, int factor) {
@@ -40,6 +41,35 @@ static inline int64_t tr__fp8_factor_there(const tr_op_desc *desc, int factor,
                : count / samples * tr__rows_there(launch, samples);
 }
 
+static inline tr_linear_fp8_attr tr__fp8_attr(const tr_op_desc *desc) {
+    tr_linear_fp8_attr attr;
+    memcpy(&attr, desc->attr, sizeof attr);
+    return attr;
+}
+
+// The input that tells the largest value of the whole tensor of which the factor is
+// this rank's part. Is there one?
+static inline int tr__fp8_factor_tells(const tr_op *op, int factor) {
+    return tr__fp8_plain_inputs(op) + factor;
+}
+static inline bool tr__fp8_factor_is_told(const tr_op_desc *desc, int factor) {
+    int i = tr__fp8_factor_tells(desc->op, factor);
+    return i < desc->in_count && desc->in[i].dtype != TR_NONE;
+}
+
+// Its bits, on the host.
+static inline uint32_t tr__fp8_factor_told(const tr_op_desc *desc,
+                                           const tr_launch *launch, int factor) {
+    int i = tr__fp8_factor_tells(desc->op, factor);
+    return tr__largest_told(launch->in[i], &desc->in[i],
+                            tr__fp8_attr(desc).column[factor]);
+}
+
+// Inputs that tell such values, a bit for each.
+static inline uint32_t tr__fp8_telling(const tr_op_desc *desc) {
+    return 3u << tr__fp8_plain_inputs(desc->op);
+}
+
 // Where the rounded copy of a factor begins behind the one before it, in the factor's
 // own type; of factor TR_FP8_FACTORS, the bytes of both.
 static inline size_t tr__fp8_copy_at(const tr_op_desc *desc, int factor) {
@@ -54,6 +84,8 @@ static inline size_t tr__fp8_copy_at(const tr_op_desc *desc, int factor) {
 // The op that multiplies the same factors as they are.
 static inline tr_op_desc tr__fp8_plain_desc(const tr_op_desc *desc) {
     tr_op_desc plain = *desc;
+    int most = tr__fp8_plain_inputs(desc->op);
+    plain.in_count = desc->in_count < most ? desc->in_count : most;
     plain.op = desc->op == &tr__op_linear_fp8 ? &tr__op_linear
                : desc->op == &tr__op_linear_fp8_backward_input
                    ? &tr__op_linear_backward_input
