@@ -15,9 +15,8 @@ typedef struct tr_largest_attr {
 } tr_largest_attr;
 
 // in:  x [...], of a real type
-// out: [1] f32: the largest absolute value of what is there; infinity, or NaN, if one
-// of
-//      the numbers is
+// out: [1] f32: the largest absolute value of what is there; infinity or NaN, if one of
+// the numbers is
 extern const tr_op tr__op_largest;
 
 typedef struct tr_gather_largest_attr {
