@@ -219,24 +219,3 @@ void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means,
         tr__bytes_change(p, bytes, &before, &means);
     }
 }
-
-void tr__unit_work(tr_proof *p) {
-    const tr_program *program = tr__proof_program(p);
-    const tr_plan_step *step = p->step;
-    int first =
-        tr__segment_pieces(tr__proof_unit(p), program->variant, program->segment).first;
-    tr_meaning work = {.kind = TR_MEANS_WORK, .of = step->unit, .index = step->micro};
-    tr_meaning before = work;
-    tr_bytes bytes =
-        tr__role_bytes(p, TR_OPERAND_TEMP, program->temp_bytes, TR_SPACE_DEVICE);
-    before.terms = (program->piece - first) / 2; // exchanges are every other one
-    work.terms = before.terms + 1;
-    if (program->ends) {
-        work = (tr_meaning){.kind = TR_MEANS_SCRATCH};
-    }
-    if (program->begins) {
-        tr__bytes_write(p, bytes, &work);
-    } else {
-        tr__bytes_change(p, bytes, &before, &work);
-    }
-}

@@ -86,8 +86,6 @@ int32_t tr__touch_buffer(const tr_proof *p, const tr_touch *touch);
 bool tr__touch_adds(const tr_proof *p, const tr_touch *touch);
 // Is it the turn of its piece? The pieces of a segment follow each other.
 void tr__piece_turn(tr_proof *p);
-// The memory that the pieces of a segment work in.
-void tr__unit_work(tr_proof *p);
 // What its program does, but to blocks and to gradients of parameters.
 void tr__unit_run(tr_proof *p);
 
