@@ -13,11 +13,17 @@
 
 #include <cmocka.h>
 
-static tr_plan *plan_on_ranks(const tr_model *model, bool sequence, int64_t wave) {
-    tr_plan_request request = test_request(model, 2, 2);
+enum { MICROS = 2 };
+
+static tr_plan_request on_ranks(const tr_model *model, bool sequence) {
+    tr_plan_request request = test_request(model, 2, MICROS);
     request.mesh.size[TR_AXIS_TENSOR] = 2;
     request.sequence_parallel = sequence;
-    request.wave = wave;
+    return request;
+}
+
+static tr_plan *plan_on_ranks(const tr_model *model, bool sequence) {
+    tr_plan_request request = on_ranks(model, sequence);
     return test_plan(&request);
 }
 
@@ -46,7 +52,7 @@ static bool is_beside(const tr_plan_step *step) {
 // are computed beside each.
 static void assert_beside(bool sequence, int exchanges) {
     tr_model *model = test_model_small_gpt2(0);
-    tr_plan *plan = plan_on_ranks(model, sequence, 1);
+    tr_plan *plan = plan_on_ranks(model, sequence);
     const tr_unit_program *block = block_of(plan);
     int pieces = tr__unit_pieces(block, TR_VARIANT_BACKWARD), beside = 0, found = 0;
     for (int i = 0; i + 1 < pieces; i++) {
@@ -92,7 +98,7 @@ static bool goes_beside(const tr_plan_step *steps, size_t at) {
 static void the_piece_beside_does_not_wait(void **state) {
     (void)state;
     tr_model *model = test_model_small_gpt2(0);
-    tr_plan *plan = plan_on_ranks(model, false, 1);
+    tr_plan *plan = plan_on_ranks(model, false);
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     int beside = 0, behind = 0;
     for (size_t i = 1; i + 1 < train->count; i++) {
@@ -105,8 +111,123 @@ static void the_piece_beside_does_not_wait(void **state) {
         beside++;
         behind += next->unit == step->unit && next->micro == step->micro;
     }
-    assert_int_equal(beside, 2 * 2 * 2); // layers, exchanges, micro-batches
+    assert_int_equal(beside, 2 * 2 * MICROS); // of two layers, two exchanges
     assert_int_equal(behind, beside);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// ---- micro-batches that take turns
+
+// A wave of so many micro-batches, of which no gradient is measured.
+static tr_plan *plan_of_wave(const tr_model *model, int64_t wave, int recomputed) {
+    tr_plan_request request = on_ranks(model, false);
+    request.accumulation_steps = wave;
+    request.train_batch_size = 2 * wave;
+    request.wave = wave;
+    request.recomputed_units = recomputed;
+    request.measure = TR_MEASURE_NEVER;
+    return test_plan(&request);
+}
+
+// How often a program of the unit follows, in that role, one of another micro-batch
+// that has not come to its end: so many exchanges have something beside them.
+static int count_turns(const tr_plan *plan, int unit, tr_variant role) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    const tr_plan_step *last = NULL;
+    int turns = 0;
+    for (size_t i = 0; i < train->count; i++) {
+        const tr_plan_step *step = &train->steps[i];
+        if (step->unit == unit && tr__step_runs(step, role)) {
+            turns += last && last->micro != step->micro && !tr__step_ends(last);
+            last = step;
+        }
+    }
+    return turns;
+}
+
+static int compute_pieces(const tr_plan *plan, int unit, tr_variant role) {
+    const tr_unit_program *of = plan->units[unit].program;
+    int count = 0;
+    for (int i = 0; i < tr__unit_pieces(of, role); i++) {
+        count += tr__unit_piece(of, role, i)->exchange == 0;
+    }
+    return count;
+}
+
+// All but the last piece of each micro-batch of a group of four, of which no other
+// begins a group, are followed by one of another micro-batch.
+static void micro_batches_take_turns(void **state) {
+    static const int64_t waves[] = {1, 2, 3, 4, 5, 8};
+    tr_model *model = test_model_small_gpt2(0);
+    (void)state;
+    for (size_t i = 0; i < sizeof waves / sizeof *waves; i++) {
+        tr_plan *plan = plan_of_wave(model, waves[i], 0);
+        int in_turns = (int)(waves[i] % 4 == 1 ? waves[i] - 1 : waves[i]);
+        for (int u = 1; u < 3; u++) {
+            int forward = compute_pieces(plan, u, TR_VARIANT_FORWARD) - 1;
+            int backward = compute_pieces(plan, u, TR_VARIANT_BACKWARD) - 1;
+            assert_true(forward > 1 && backward > 1);
+            assert_int_equal(count_turns(plan, u, TR_VARIANT_FORWARD),
+                             in_turns * forward);
+            assert_int_equal(count_turns(plan, u, TR_VARIANT_BACKWARD),
+                             in_turns * backward);
+        }
+        tr_plan_destroy(plan);
+    }
+    tr_model_destroy(model);
+}
+
+// What a unit recomputes is there for one micro-batch at a time.
+static void recomputed_units_take_turns_forward_alone(void **state) {
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan *plan = plan_of_wave(model, 4, 3);
+    (void)state;
+    assert_int_equal(count_turns(plan, 1, TR_VARIANT_BACKWARD), 0);
+    assert_true(count_turns(plan, 1, TR_VARIANT_SAVES_NOTHING) > 0);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// The gradient of the first micro-batch is read when it is there alone.
+static void a_measured_micro_batch_goes_alone(void **state) {
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = on_ranks(model, false);
+    (void)state;
+    request.accumulation_steps = request.wave = 4;
+    request.train_batch_size = 8;
+    request.measure = TR_MEASURE_ALWAYS;
+    tr_plan *plan = test_plan(&request);
+    int pieces = compute_pieces(plan, 1, TR_VARIANT_BACKWARD) - 1;
+    assert_int_equal(count_turns(plan, 1, TR_VARIANT_BACKWARD), 3 * pieces);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// A piece that comes before that of the micro-batch before it adds in another order.
+static void pieces_keep_the_order_of_micro_batches(void **state) {
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan *plan = plan_of_wave(model, 2, 0);
+    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    int spoilt = 0;
+    (void)state;
+    for (size_t i = 0; i + 1 < train->count; i++) {
+        tr_plan_step *step = &train->steps[i], a = step[0], b = step[1];
+        bool turn = tr__payload_program(&a) && tr__payload_program(&b) &&
+                    a.payload.program == b.payload.program && a.micro != b.micro;
+        if (turn) {
+            tr_error err = {0};
+            step[0] = b;
+            step[1] = a;
+            assert_int_equal(tr__plan_check(plan, &err), TR_INTERNAL);
+            step[0] = a;
+            step[1] = b;
+            spoilt++;
+        }
+    }
+    tr_error err = {0};
+    assert_int_equal(tr__plan_check(plan, &err), TR_OK);
+    assert_true(spoilt > 4);
     tr_plan_destroy(plan);
     tr_model_destroy(model);
 }
@@ -173,7 +294,7 @@ static void what_works_on_an_exchange_is_found(void **state) {
     int operands = 0, waits = 0;
     (void)state;
     for (int sequence = 0; sequence < 2; sequence++) {
-        tr_plan *plan = plan_on_ranks(model, sequence, 1);
+        tr_plan *plan = plan_on_ranks(model, sequence);
         tr_unit_program *unit = plan->units[1].program;
         for (int i = 0; i < unit->first_of[TR_VARIANTS]; i++) {
             const tr_instruction *exchange = beside_piece(unit, i);
@@ -190,7 +311,7 @@ static void what_works_on_an_exchange_is_found(void **state) {
 // A step that works where ranks exchange is found, whatever its program says.
 static void a_piece_in_the_exchanges_buffer_is_found(void **state) {
     tr_model *model = test_model_gpt2();
-    tr_plan *plan = plan_on_ranks(model, false, 1);
+    tr_plan *plan = plan_on_ranks(model, false);
     const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     int spoilt = 0;
     (void)state;
@@ -222,6 +343,10 @@ int main(void) {
         cmocka_unit_test(weights_are_a_piece_beside_the_sum),
         cmocka_unit_test(with_tokens_cut_the_same),
         cmocka_unit_test(the_piece_beside_does_not_wait),
+        cmocka_unit_test(micro_batches_take_turns),
+        cmocka_unit_test(recomputed_units_take_turns_forward_alone),
+        cmocka_unit_test(a_measured_micro_batch_goes_alone),
+        cmocka_unit_test(pieces_keep_the_order_of_micro_batches),
         cmocka_unit_test(what_works_on_an_exchange_is_found),
         cmocka_unit_test(a_piece_in_the_exchanges_buffer_is_found),
     };

@@ -50,6 +50,19 @@ void tr__piece_turn(tr_proof *p) {
     *open = (tr_open_pieces){.done = program->ends ? 0 : number + 1, .step = p->index};
 }
 
+bool tr__piece_is_next(const tr_proof *p, int64_t done) {
+    const tr_plan_step *step = p->step;
+    const tr_unit_program *unit = tr__proof_unit(p);
+    const tr_program *program = tr__proof_program(p);
+    if (step->micro <= done || p->walked.open_count == 0) {
+        return step->micro == done;
+    }
+    int64_t before = step->unit * p->plan->request.accumulation_steps + step->micro - 1;
+    int32_t left = p->walked.open[before].done; // in the same role
+    return left > number_of(unit, program) &&
+           left < unit->first_of[program->variant + 1];
+}
+
 // ---- exchanges
 
 // What ranks sum, where the last piece has left it.

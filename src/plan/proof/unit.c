@@ -315,7 +315,7 @@ bool tr__unit_has_program(tr_proof *p) {
 void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before) {
     const tr_program *program = tr__proof_program(p);
     int64_t *here = tr__proof_done(p, done, segment);
-    if (*here != p->step->micro) {
+    if (!tr__piece_is_next(p, *here)) {
         tr__proof_wrong(p, "comes when %lld micro-batches have been there",
                         (long long)*here);
     } else if (before >= 0 && *tr__proof_done(p, done, before) <= p->step->micro) {
