@@ -5,8 +5,9 @@
 # scale), stage (updates on NVMe), accumulate (sums that are not f32), recompute (units),
 # boundary and saved (inputs and saved activations that wait on the host), defer (updates
 # on the host that are left to the next step), hand_out (a loss outside of the model),
-# two_passes (a contrastive loss without all activations at once), exchange (sums over ranks
-# inside of units), pipeline (units on several ranks, one after the other).
+# two_passes (a contrastive loss without all activations at once), alternate (micro-batches
+# that compute while another one exchanges), exchange (sums over ranks inside of units),
+# pipeline (units on several ranks, one after the other).
 # WITHOUT: the folder of the copy, kept for the next time, which builds what has changed;
 # by default a temporary one.
 set -eu
@@ -58,8 +59,11 @@ two_passes)
     own='plan/(match|proof|proof_spoilt|schedule|two_passes)|cli/(budgets|sentence)'
     own="$own|(guard/)?train/goldens|train/(key_effects|pairs)"
     ;;
+alternate)
+    own='plan/pieces'
+    ;;
 exchange)
-    own='plan/proof_spoilt'
+    own='plan/(pieces|proof_spoilt)'
     ;;
 pipeline)
     own='plan/(match|owners|proof_spoilt)|sim/stages|cli/plan_ranks'
@@ -69,7 +73,8 @@ defer)
     ;;
 *)
     echo "usage: without.sh TECHNIQUE [CTEST OPTION]..., of micro_norm, stage, accumulate," \
-        "recompute, boundary, saved, defer, hand_out, two_passes, exchange, pipeline" >&2
+        "recompute, boundary, saved, defer, hand_out, two_passes, alternate, exchange," \
+        "pipeline" >&2
     exit 2
     ;;
 esac

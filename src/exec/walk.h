@@ -48,13 +48,14 @@ struct tr_executor {
     tr_launcher *launcher[TR_STREAMS];
     // Copies between the staging of exchanges and a device that messages do not reach;
     // the communication thread's. NULL: messages reach all memory, or devices exchange
-    // by themselves, in the queue of the communication stream.
+    // by themselves, in queues of their own.
     tr_device_queue *ferry;
     // What the caller of a walk in parts hands over on the device; NULL: he does so on
     // the host.
     tr_device_queue *hand;
-    // The groups in which devices exchange by themselves, by axes. NULL: none.
-    tr_peers *peers[TR_AXES_SETS];
+    // The groups in which devices exchange by themselves, by stream and axes: streams
+    // share none, since a group makes one exchange after the other. NULL: none.
+    tr_peers *peers[TR_STREAMS][TR_AXES_SETS];
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
@@ -146,8 +147,8 @@ tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err);
 void tr__peers_leave(tr_executor *ex);
 // Puts an exchange of the group on these axes into the queue of the communication
 // stream. TR_COMM.
-tr_status tr__peers_exchange(const tr_executor *ex, tr_axes axes, const tr_comm_op *op,
-                             tr_error *err);
+tr_status tr__peers_exchange(const tr_executor *ex, const tr_plan_step *step,
+                             const tr_comm_op *op, tr_error *err);
 // ---- run_copy.c
 tr_status tr__run_copy(tr_work *work, const tr_plan_step *step);
 tr_status tr__run_file(tr_work *work, const tr_plan_step *step);

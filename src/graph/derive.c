@@ -201,7 +201,7 @@ static void derive(tr_walk *w, uint32_t recomputed) {
             need_node(w, tr__walk_info(w, (tr_value)v)->node);
         }
     }
-    if (!tr__walk_part_weights(w)) {
+    if (!tr__walk_part_weights(w) || !tr__walk_hide_exchanges(w)) {
         tr_graph_fail(w->graph, TR_MEMORY, "no memory to derive a unit's backward");
     }
 }

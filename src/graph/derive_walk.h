@@ -1,6 +1,7 @@
 // What the parts of the derivation share: derive (the walk as a whole), derive_rules
 // (one node's rules), derive_values (gradients' storage, values made available),
-// derive_weights (gradients of weights that come later).
+// derive_weights (gradients of weights that come later), derive_exchanges (those that
+// are computed while ranks exchange).
 #ifndef TR_GRAPH_DERIVE_WALK_H
 #define TR_GRAPH_DERIVE_WALK_H
 
@@ -40,8 +41,15 @@ void tr__walk_need(tr_walk *w, tr_value value, int segment);
 // Does a call that comes later read the gradient that lies there? Then no other call
 // may change it.
 bool tr__walk_held(const tr_walk *w, tr_value storage);
+// Makes the call gradients of parameters, and nothing else? Or does it make again what
+// the backward needs? (Neither reads the micro-batch's data, or is an exchange.)
+bool tr__walk_makes_weights(const tr_walk *w, const tr_call *call);
+bool tr__walk_recomputes(const tr_walk *w, const tr_call *call);
 // Puts gradients of weights behind all other calls. false: no memory.
 bool tr__walk_part_weights(tr_walk *w);
+// Puts gradients of weights behind the exchange of their input's gradient. false: no
+// memory.
+bool tr__walk_hide_exchanges(tr_walk *w);
 
 // Emits the backward of node `index`.
 void tr__walk_node(tr_walk *w, size_t index);

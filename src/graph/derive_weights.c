@@ -22,8 +22,7 @@ static bool is_of_param(const tr_walk *w, tr_value value) {
     return info->kind == TR_VALUE_GRAD && values[info->index].kind == TR_VALUE_PARAM;
 }
 
-// Makes the call gradients of parameters, and nothing else?
-static bool makes_weights(const tr_walk *w, const tr_call *call) {
+bool tr__walk_makes_weights(const tr_walk *w, const tr_call *call) {
     bool some = false;
     for (int i = 0; i < call->out_count; i++) {
         if (call->out[i] != TR_NO_VALUE && !is_of_param(w, call->out[i])) {
@@ -39,7 +38,7 @@ bool tr__walk_held(const tr_walk *w, tr_value storage) {
     for (size_t i = 0; i < out->backward_count && w->weights_later; i++) {
         const tr_call *call = &out->backward[i];
         for (int k = 0; k < call->in_count; k++) {
-            if (call->in[k] == storage && makes_weights(w, call)) {
+            if (call->in[k] == storage && tr__walk_makes_weights(w, call)) {
                 return true;
             }
         }
@@ -65,14 +64,14 @@ static bool is_read_sooner(const tr_derivation *out, size_t index) {
     return false;
 }
 
-static bool recomputes(const tr_walk *w, const tr_call *call) {
+bool tr__walk_recomputes(const tr_walk *w, const tr_call *call) {
     bool all = true;
     for (int i = 0; i < call->out_count; i++) {
         tr_value value = call->out[i];
         all = all && (value == TR_NO_VALUE ||
                       ((size_t)value < w->forward_count && w->out->recomputed[value]));
     }
-    return all && !reads_data(w, call);
+    return all && !(call->op->flags & TR_OP_EXCHANGE) && !reads_data(w, call);
 }
 
 // ---- the order
@@ -107,8 +106,8 @@ bool tr__walk_part_weights(tr_walk *w) {
     }
     for (size_t i = out->backward_count; w->weights_later && hands_on && i-- > 0;) {
         tr_call *call = &out->backward[i];
-        call->weights =
-            makes_weights(w, call) || (recomputes(w, call) && !is_read_sooner(out, i));
+        call->weights = tr__walk_makes_weights(w, call) ||
+                        (tr__walk_recomputes(w, call) && !is_read_sooner(out, i));
     }
     return !w->weights_later || !hands_on || part(out);
 }

@@ -82,6 +82,7 @@ static const struct {
     {tr__pass_pipeline, STAGES},
     {tr__pass_accumulate, SUMS},
     {tr__pass_recompute, RECOMPUTATION},
+    {tr__pass_alternate, ALWAYS},
     {tr__pass_exchange, EXCHANGES},
     {tr__pass_micro_norm, ALWAYS},
     {tr__pass_communicate, ALWAYS},

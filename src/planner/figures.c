@@ -71,9 +71,9 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool ag
                 tr__unit_cost(p, TR_VARIANT_BACKWARD),
     };
     for (int i = 0; i < tr__unit_pieces(p, TR_VARIANT_BACKWARD); i++) {
-        out->backward_workspace =
-            tr__max_i64(out->backward_workspace,
-                        tr__unit_piece(p, TR_VARIANT_BACKWARD, i)->temp_bytes);
+        const tr_program *piece = tr__unit_piece(p, TR_VARIANT_BACKWARD, i);
+        out->backward_workspace = tr__max_i64(out->backward_workspace,
+                                              piece->temp_bytes + piece->carried_bytes);
     }
     for (int i = 0; i < 2; i++) {
         tr_variant forward = again ? TR_VARIANT_SAVES_NOTHING : TR_VARIANT_FORWARD;

@@ -1,7 +1,7 @@
 // The backward that is derived from a unit's forward, call by call.
 #include "base/memory.h"
 #include "graph/batch_center.h"
-#include "graph/describe.h"
+#include "graph/derived_unit.h"
 #include "ops/flat/copy/copy.h"
 #include "ops/nn/relu/relu.h"
 
@@ -12,67 +12,6 @@
 
 #include <cmocka.h>
 
-enum { WIDTH = 6 };
-
-static const tr_init zeros = {TR_INIT_CONSTANT, 0, 0};
-static const tr_tensor_desc rows = {TR_F32, {2, {TR_BATCH, WIDTH}}};
-static const tr_batch_tensors batch = {
-    2,
-    {{"features", TR_ROLE_INPUT, {TR_F32, TR_SHAPE1_INIT(WIDTH)}},
-     {"labels", TR_ROLE_TARGET, {TR_I32, {0}}}}};
-
-typedef void (*builder)(tr_graph *graph);
-
-// A unit that is given `given` tensors [B, WIDTH], and its derivation.
-typedef struct derived_unit {
-    tr_graph *graph;
-    tr_derivation derived;
-    tr_error err;
-    tr_status status;
-    char text[TEST_TEXT];
-} derived_unit;
-
-static void make_as_asked(derived_unit *unit, builder build, int given,
-                          tr_derive_request request) {
-    tr_tensor_desc descs[] = {rows, rows, rows};
-    *unit = (derived_unit){.status = TR_MEMORY};
-    unit->graph = tr__graph_create(descs, given, &batch, TR_F32);
-    if (!unit->graph) {
-        return;
-    }
-    build(unit->graph);
-    unit->status = tr_graph_status(unit->graph, &unit->err);
-    if (unit->status == TR_OK) {
-        unit->status = tr__derive(unit->graph, request, &unit->derived, &unit->err);
-    }
-}
-
-static void make(derived_unit *unit, builder build, int given) {
-    make_as_asked(
-        unit, build, given,
-        (tr_derive_request){.recomputed = TR_RECOMPUTE_NORM | TR_RECOMPUTE_ACTIVATION});
-}
-
-static void clear(derived_unit *unit) {
-    tr__derivation_clear(&unit->derived);
-    tr__graph_destroy(unit->graph);
-}
-
-static void assert_backward(builder build, int given, const char *calls,
-                            const char *saved, const char *recomputed, bool in_place) {
-    derived_unit unit;
-    make(&unit, build, given);
-    assert_string_equal(unit.err.message, "");
-    assert_string_equal(test_describe(unit.graph, &unit.derived, unit.text), calls);
-    assert_string_equal(test_describe_values(unit.graph, unit.derived.saved, unit.text),
-                        saved);
-    assert_string_equal(
-        test_describe_values(unit.graph, unit.derived.recomputed, unit.text),
-        recomputed);
-    assert_int_equal(unit.derived.in_place, in_place);
-    clear(&unit);
-}
-
 static void assert_refused(builder build, int given, tr_status status,
                            const char *words) {
     derived_unit unit;
@@ -80,27 +19,6 @@ static void assert_refused(builder build, int given, tr_status status,
     assert_int_equal(unit.status, status);
     assert_non_null(strstr(unit.err.message, words));
     clear(&unit);
-}
-
-static tr_value x0(tr_graph *g) {
-    return tr_graph_input(g, 0);
-}
-
-static tr_value weight(tr_graph *g, const char *name) {
-    return tr_graph_param(g, name, TR_SHAPE2(WIDTH, WIDTH), zeros);
-}
-
-static tr_value vector(tr_graph *g, const char *name) {
-    return tr_graph_param(g, name, TR_SHAPE1(WIDTH), zeros);
-}
-
-static tr_value project(tr_graph *g, tr_value x, const char *name) {
-    return tr_linear(g, TR_LINEAR_OUT_IN, x, weight(g, name), TR_NO_VALUE);
-}
-
-static tr_value norm(tr_graph *g, tr_value x, const char *name_a, const char *name_b) {
-    tr_value a = vector(g, name_a), b = vector(g, name_b);
-    return tr_layer_norm(g, x, a, b, 1e-5f);
 }
 
 // ---- chains and sums

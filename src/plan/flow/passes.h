@@ -33,6 +33,8 @@ tr_status tr__pass_hand_out(tr_plan *plan, tr_error *err);
 tr_status tr__pass_pipeline(tr_plan *plan, tr_error *err);
 // Units whose activations are dropped and recomputed before their backward.
 tr_status tr__pass_recompute(tr_plan *plan, tr_error *err);
+// Some micro-batches of a wave compute while another one exchanges inside of a unit.
+tr_status tr__pass_alternate(tr_plan *plan, tr_error *err);
 // Between two pieces of a unit's program, ranks sum what the first has made.
 tr_status tr__pass_exchange(tr_plan *plan, tr_error *err);
 // Sums that are not f32: each micro-batch's gradients are accumulated into them.

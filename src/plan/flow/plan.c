@@ -90,8 +90,7 @@ tr_comm_room tr__plan_room(const tr_plan *plan) {
         .node_ranks = r->node_ranks,
         .by_nodes = r->hierarchical && tr__mesh_has_nodes(&r->mesh, r->node_ranks),
         .pipeline = r->mesh.size[TR_AXIS_PIPELINE] > 1,
-        .tensor = tr__tensor_stream(plan) == TR_STREAM_TENSOR &&
-                  r->mesh.size[TR_AXIS_TENSOR] > 1,
+        .tensor = !r->peers && r->mesh.size[TR_AXIS_TENSOR] > 1,
         .chunks = r->reduced_at_once,
         .ferries = !r->peers && tr__backend_is_apart(tr__backend(r->backend))};
 }

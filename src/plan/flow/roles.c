@@ -18,6 +18,7 @@ const char *tr__operand_role_name(tr_operand_role role) {
         "wave_part",
         "wave_grad",
         "wave_grad_part",
+        "carried",
         "temp",
         "packed",
         "packed_backward",
@@ -55,6 +56,8 @@ static tr_operand_role role_of_block(const tr_program_block *block) {
         return block->part ? TR_OPERAND_WAVE_PART : TR_OPERAND_WAVE;
     case TR_PLACE_WAVE_GRAD:
         return block->part ? TR_OPERAND_WAVE_GRAD_PART : TR_OPERAND_WAVE_GRAD;
+    case TR_PLACE_CARRIED:
+        return TR_OPERAND_CARRIED;
     case TR_PLACE_TEMP:
         return TR_OPERAND_TEMP;
     case TR_PLACE_PACKED:

@@ -16,6 +16,7 @@ typedef enum tr_operand_role {
     TR_OPERAND_WAVE_PART,
     TR_OPERAND_WAVE_GRAD,
     TR_OPERAND_WAVE_GRAD_PART,
+    TR_OPERAND_CARRIED,         // from piece to piece of a program
     TR_OPERAND_TEMP,            // working memory
     TR_OPERAND_PACKED,          // what kernels have packed of parameters: forward ops'
     TR_OPERAND_PACKED_BACKWARD, // and the backward's

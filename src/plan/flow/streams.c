@@ -12,7 +12,7 @@ const tr_stream_row tr__streams[TR_STREAMS] = {
     [TR_STREAM_NVME] = {"nvme", "wait_nvme", true, TR_QUEUE_NEVER},
     [TR_STREAM_HOST] = {"host", "wait_host", true, TR_QUEUE_NEVER},
     [TR_STREAM_COPY_OUT] = {"copy out", "wait_copy_out", true, TR_QUEUE_ALWAYS},
-    [TR_STREAM_TENSOR] = {"tensor", "wait_tensor", true, TR_QUEUE_NEVER},
+    [TR_STREAM_TENSOR] = {"tensor", "wait_tensor", true, TR_QUEUE_OF_PEERS},
 };
 
 const char *tr__stream_name(tr_stream stream) {
@@ -26,8 +26,11 @@ bool tr__stream_is_beside(tr_stream stream) {
 bool tr__plan_has_queue(const tr_plan *plan, tr_stream stream) {
     tr_queue_kind queue = tr__streams[stream].queue;
     return plan->request.discrete &&
-           (queue == TR_QUEUE_ALWAYS ||
-            (queue == TR_QUEUE_OF_PEERS && plan->request.peers));
+           (queue == TR_QUEUE_ALWAYS || tr__plan_by_devices(plan, stream));
+}
+
+bool tr__plan_by_devices(const tr_plan *plan, tr_stream stream) {
+    return plan->request.peers && tr__streams[stream].queue == TR_QUEUE_OF_PEERS;
 }
 
 bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream) {
@@ -63,8 +66,4 @@ tr_comm_channel tr__stream_channel(tr_stream stream) {
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space) {
     bool host = space == TR_SPACE_HOST && plan->request.peers;
     return host ? TR_STREAM_DATA : TR_STREAM_COMM;
-}
-
-tr_stream tr__tensor_stream(const tr_plan *plan) {
-    return plan->request.peers ? TR_STREAM_COMM : TR_STREAM_TENSOR;
 }

@@ -17,8 +17,10 @@
 // beside what follows, until a step waits for them. Steps of the compute stream do so,
 // too, where the device is discrete (tr_plan_request); else they are done when the next
 // step is issued. Where the ranks' devices exchange by themselves
-// (tr_plan_request.peers), the communication stream is theirs, and what lies on the
-// host is exchanged in the data stream.
+// (tr_plan_request.peers), the communication stream and the tensor stream are theirs,
+// and what lies on the host is exchanged in the data stream. The tensor stream is one
+// of its own so that parameters which are gathered ahead hold up nothing that computing
+// waits for.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,
@@ -53,6 +55,8 @@ const char *tr__stream_name(tr_stream stream);
 bool tr__stream_is_beside(tr_stream stream);
 // The same in this plan.
 bool tr__plan_is_beside(const tr_plan *plan, tr_stream stream);
+// Do the ranks' devices make by themselves what is exchanged on it?
+bool tr__plan_by_devices(const tr_plan *plan, tr_stream stream);
 // Is it a queue of the device in this plan?
 bool tr__plan_has_queue(const tr_plan *plan, tr_stream stream);
 // Both streams are queues of a discrete device: the one waits for the other there,
@@ -67,9 +71,5 @@ bool tr__stream_exchanges(tr_stream stream);
 tr_comm_channel tr__stream_channel(tr_stream stream);
 // On which stream ranks exchange what lies in the space.
 tr_stream tr__exchange_stream(const tr_plan *plan, tr_space space);
-// On which they exchange inside of units: what computing waits for is not held up by
-// parameters that are gathered ahead. Devices that exchange by themselves have one
-// queue for both: they could wait for each other in a circle.
-tr_stream tr__tensor_stream(const tr_plan *plan);
 
 #endif

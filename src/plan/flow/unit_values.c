@@ -104,12 +104,9 @@ static int64_t wave_bytes(const maker *m) {
     return m->unit->wave_bytes * tr__wave_parts(m->plan, m->kind);
 }
 
-// The pieces of a segment share it. They all name the whole of it.
 static int32_t workspace(maker *m, int64_t bytes) {
     int32_t none = -1;
-    bool alone = m->program->begins && m->program->ends;
-    return use(m, alone ? &none : at(m, m->values->work, m->step->unit),
-               TR_LEDGER_workspace, bytes);
+    return use(m, &none, TR_LEDGER_workspace, bytes);
 }
 
 static int32_t packed_value(maker *m, bool backward) {
@@ -141,6 +138,9 @@ static int32_t passing_value(maker *m, const tr_program_block *block) {
         return use(m, &v->wave[unit], TR_LEDGER_activations, wave_bytes(m));
     case TR_PLACE_WAVE_GRAD:
         return use(m, &v->wave_grad[unit], TR_LEDGER_activations, wave_bytes(m));
+    case TR_PLACE_CARRIED:
+        return use(m, at(m, v->carried, unit), TR_LEDGER_workspace,
+                   m->program->carried_bytes);
     case TR_PLACE_TEMP:
         return workspace(m, block->of.end);
     default:
@@ -215,7 +215,7 @@ tr_status tr__unit_launch(tr_plan *plan, tr_sequence_kind kind,
     m.step = step;
     m.program = program;
     if (program->begins) {
-        *at(&m, m.values->work, step->unit) = -1;
+        *at(&m, m.values->carried, step->unit) = -1;
     }
     step->payload = (tr_payload){.operand = plan->operand_count, .program = program};
     step->shape = TR_STEP_IS_LAUNCH;
@@ -258,7 +258,7 @@ tr_status tr__unit_values_make(tr_plan *plan, tr_sequence_kind kind, tr_error *e
     v->gradient = take(&next, (units + 1) * micros);
     v->saved = take(&next, units * micros);
     v->held = take(&next, units * micros);
-    v->work = take(&next, units * micros);
+    v->carried = take(&next, units * micros);
     v->wave = take(&next, units);
     v->wave_grad = take(&next, units);
     v->packed = take(&next, 2 * units);

@@ -24,7 +24,7 @@ typedef struct tr_unit_values {
     int64_t micros;
     int32_t *boundary, *gradient; // [units + 1][micros] before the unit
     int32_t *saved, *held;        // [units][micros]
-    int32_t *work;                // the same, of the pieces that are at work there
+    int32_t *carried;             // the same, of the pieces that are at work there
     int32_t *wave, *wave_grad;    // [units]
     int32_t *packed;              // [units][2] of the forward's ops, the backward's
     int32_t *param, *grad;        // [flats]

@@ -31,7 +31,7 @@ static void put_exchange(tr_editor *editor, const tr_plan_step *step,
                                   .group = program->exchange};
     tr_region all = summed_by(editor->plan, step, at);
     tr_plan_step put = *step;
-    put.stream = tr__tensor_stream(editor->plan);
+    put.stream = TR_STREAM_TENSOR;
     put.guard = TR_GUARD_ALWAYS; // other ranks wait for both halves
     if (!(at->desc.op->flags & TR_OP_GATHERS)) {
         tr__make_reduced(editor, put, exchange, all);

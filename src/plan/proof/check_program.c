@@ -28,33 +28,11 @@ typedef struct walk {
 } walk;
 
 static tr_status wrong(const walk *w, const char *what, const region *r) {
-    static const char *const names[TR_PLACE_COUNT] = {
-        [TR_PLACE_NONE] = "nowhere",
-        [TR_PLACE_PARAM] = "the parameters",
-        [TR_PLACE_PARAM_GRAD] = "the gradients",
-        [TR_PLACE_DATA] = "the data",
-        [TR_PLACE_INPUT] = "the input",
-        [TR_PLACE_OUTPUT] = "the output",
-        [TR_PLACE_INPUT_GRAD] = "the input's gradient",
-        [TR_PLACE_OUTPUT_GRAD] = "the output's gradient",
-        [TR_PLACE_SAVED] = "the saved",
-        [TR_PLACE_HELD] = "the held",
-        [TR_PLACE_WAVE] = "the wave tensors",
-        [TR_PLACE_WAVE_GRAD] = "the wave tensors' gradients",
-        [TR_PLACE_TEMP] = "the temporaries",
-        [TR_PLACE_SUMS] = "the sums",
-        [TR_PLACE_STATE] = "the states",
-        [TR_PLACE_LOGITS] = "the logits",
-        [TR_PLACE_CACHE] = "the cache",
-        [TR_PLACE_PACKED] = "the packed parameters",
-        [TR_PLACE_PACKED_BACKWARD] = "the backward's packed parameters",
-        [TR_PLACE_FIRST_BAD] = "what was first not finite",
-    };
     return tr_fail(w->err, TR_INTERNAL,
                    "plan: unit %s, instruction %zu (%s): [%lld, +%lld) of %s %s",
                    w->unit->kind, (size_t)(w->at - w->program->instructions),
                    w->at->desc.op->name, (long long)r->offset, (long long)r->bytes,
-                   names[r->place], what);
+                   tr__check_place_name(r->place), what);
 }
 
 static bool overlap(const region *x, const region *y) {
@@ -104,6 +82,8 @@ static int64_t place_bytes(const walk *w, tr_place place) {
     case TR_PLACE_WAVE:
     case TR_PLACE_WAVE_GRAD:
         return unit->wave_bytes;
+    case TR_PLACE_CARRIED:
+        return w->program->carried_bytes;
     case TR_PLACE_TEMP:
         return w->program->temp_bytes;
     case TR_PLACE_SUMS:
@@ -423,8 +403,9 @@ static tr_status run_program(walk *w, const tr_program *program) {
         w->at = &program->instructions[i];
         status = run_instruction(w);
     }
+    forget(w, TR_PLACE_TEMP);
     if (program->ends) {
-        forget(w, TR_PLACE_TEMP);
+        forget(w, TR_PLACE_CARRIED);
     }
     return status;
 }

@@ -142,6 +142,10 @@ static void say_unit(const words *w) {
     case TR_MEANS_SAVED:
         say_micro(w, "the saved activations");
         return;
+    case TR_MEANS_CARRIED:
+        snprintf(w->text, w->size, "what pieces of %s carry, of micro-batch %lld",
+                 unit_name(w), (long long)w->of->index);
+        return;
     case TR_MEANS_WAVE:
         say_wave(w, "wave tensors");
         return;

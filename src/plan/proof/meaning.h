@@ -10,8 +10,6 @@
 typedef enum tr_meaning_kind {
     TR_MEANS_NOTHING, // nobody has written it, or it has been let go
     TR_MEANS_SCRATCH, // what one step alone works with
-    TR_MEANS_WORK,    // what pieces of a program work with. of: unit, index:
-                      // micro-batch, terms: pieces done
     TR_MEANS_DROPPED, // what an interrupted step has left
     TR_MEANS_ZEROS,
     TR_MEANS_DATA, // index: micro-batch
@@ -21,9 +19,13 @@ typedef enum tr_meaning_kind {
     TR_MEANS_INPUT_GRADIENT, // the same
     TR_MEANS_SAVED,          // the same
     TR_MEANS_HELD,           // the same, of what a backward keeps
-    TR_MEANS_WAVE,           // of: unit, index: first micro-batch, terms: how many
-    TR_MEANS_MERGED_WAVE,    // of: unit, index: first micro-batch
-    TR_MEANS_WAVE_GRADIENT,  // as of WAVE
+    // A tensor that pieces of a program hand each other. of: unit, index: micro-batch,
+    // terms: the first of these pieces, as one of the unit's programs, version: which
+    // of the unit's values it is
+    TR_MEANS_CARRIED,
+    TR_MEANS_WAVE,          // of: unit, index: first micro-batch, terms: how many
+    TR_MEANS_MERGED_WAVE,   // of: unit, index: first micro-batch
+    TR_MEANS_WAVE_GRADIENT, // as of WAVE
     TR_MEANS_MERGED_WAVE_GRADIENT,
     // This rank's parts of wave tensors on their way to other ranks; those of all
     // ranks. of: unit, index: segment, terms: 1: of their gradients

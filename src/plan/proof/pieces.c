@@ -50,6 +50,19 @@ void tr__piece_turn(tr_proof *p) {
     *open = (tr_open_pieces){.done = program->ends ? 0 : number + 1, .step = p->index};
 }
 
+bool tr__piece_is_next(const tr_proof *p, int64_t done) {
+    const tr_plan_step *step = p->step;
+    const tr_unit_program *unit = tr__proof_unit(p);
+    const tr_program *program = tr__proof_program(p);
+    if (step->micro <= done || p->walked.open_count == 0) {
+        return step->micro == done;
+    }
+    int64_t before = step->unit * p->plan->request.accumulation_steps + step->micro - 1;
+    int32_t left = p->walked.open[before].done; // in the same role
+    return left > number_of(unit, program) &&
+           left < unit->first_of[program->variant + 1];
+}
+
 // ---- exchanges
 
 // What ranks sum, where the last piece has left it.
@@ -217,26 +230,5 @@ void tr__unit_fill(tr_proof *p, tr_bytes bytes, tr_meaning means,
         tr__bytes_write(p, bytes, &means);
     } else {
         tr__bytes_change(p, bytes, &before, &means);
-    }
-}
-
-void tr__unit_work(tr_proof *p) {
-    const tr_program *program = tr__proof_program(p);
-    const tr_plan_step *step = p->step;
-    int first =
-        tr__segment_pieces(tr__proof_unit(p), program->variant, program->segment).first;
-    tr_meaning work = {.kind = TR_MEANS_WORK, .of = step->unit, .index = step->micro};
-    tr_meaning before = work;
-    tr_bytes bytes =
-        tr__role_bytes(p, TR_OPERAND_TEMP, program->temp_bytes, TR_SPACE_DEVICE);
-    before.terms = (program->piece - first) / 2; // exchanges are every other one
-    work.terms = before.terms + 1;
-    if (program->ends) {
-        work = (tr_meaning){.kind = TR_MEANS_SCRATCH};
-    }
-    if (program->begins) {
-        tr__bytes_write(p, bytes, &work);
-    } else {
-        tr__bytes_change(p, bytes, &before, &work);
     }
 }

@@ -152,9 +152,9 @@ static applied rule_of_exchange(const tr_proof *p) {
                 : exchange->part == TR_PART_GRAD     ? tr__rule_reduce
                                                      : NULL;
     bool peers = p->plan->request.peers;
-    tr_stream of_ranks = peers && on_host   ? TR_STREAM_DATA
-                         : inside && !peers ? TR_STREAM_TENSOR
-                                            : TR_STREAM_COMM;
+    tr_stream of_ranks = peers && on_host ? TR_STREAM_DATA
+                         : inside         ? TR_STREAM_TENSOR
+                                          : TR_STREAM_COMM;
     return (applied){its, its == tr__rule_message ? tr__message_stream(p) : of_ranks};
 }
 

@@ -56,7 +56,7 @@ static void take_turn(tr_proof *p) {
     bool twice = tr__proof_trains(p) && p->plan->request.passes > 1;
     if (is_second(p)) {
         int64_t *again = &p->walked.again[step->unit];
-        if (step->micro != *again) {
+        if (!tr__piece_is_next(p, *again)) {
             tr__proof_wrong(p, "comes again when %lld micro-batches have come again",
                             (long long)*again);
         }

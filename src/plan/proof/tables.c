@@ -24,7 +24,7 @@ static bool is_block(tr_place place) {
 
 static bool is_same(const tr_touch *a, const tr_touch *b) {
     return a->place == b->place && a->flat == b->flat && a->first == b->first &&
-           a->end == b->end;
+           a->end == b->end && a->value == b->value;
 }
 
 // What the program has made itself it need not find; what it makes twice is one result.
@@ -45,6 +45,7 @@ static void note(builder *b, const tr_operand *operand, int64_t bytes, tr_touch 
     touch.place = operand->place;
     touch.flat = operand->flat;
     touch.block = operand->block;
+    touch.value = operand->place == TR_PLACE_CARRIED ? operand->value : TR_NO_VALUE;
     touch.first = operand->offset;
     touch.end = operand->offset + bytes;
     if (is_block(operand->place) || is_known(to, &touch) || b->failed) {
@@ -83,6 +84,16 @@ static void note_instruction(builder *b, const tr_instruction *at) {
          (tr_touch){.result = true, .adds_later = true});
 }
 
+// What ranks have summed of a block is a result of the piece that waits for it; among
+// what pieces carry it is there to be read.
+static void note_received(builder *b, const tr_program *program) {
+    for (size_t i = 0; i < program->received_count; i++) {
+        const tr_received *received = &program->received[i];
+        bool carried = received->operand.place == TR_PLACE_CARRIED;
+        note(b, &received->operand, received->bytes, (tr_touch){.result = !carried});
+    }
+}
+
 static void add_program(builder *b, const tr_program *program) {
     tr_proof_tables *out = b->out;
     if (b->failed || !tr__grow((void **)&out->touches, &out->touches_capacity,
@@ -92,11 +103,10 @@ static void add_program(builder *b, const tr_program *program) {
     }
     b->touches = &out->touches[out->touches_count++];
     *b->touches = (tr_touches){.program = program};
+    note_received(b, program);
     for (size_t i = 0; i < program->count && !b->failed; i++) {
         note_instruction(b, &program->instructions[i]);
     }
-    // What ranks have summed is a result of the piece that goes on with it.
-    note(b, &program->received, program->received_bytes, (tr_touch){.result = true});
 }
 
 static void add_programs(builder *b, const tr_unit_program *unit) {

@@ -10,6 +10,7 @@ typedef struct tr_touch {
     int flat;           // of the unit
     int block;          // of the program
     int64_t first, end; // bytes of its block
+    tr_value value;     // of what pieces carry; TR_NO_VALUE: of other blocks
     bool result;
     bool padding;    // it is the zeros behind a gradient
     bool adds;       // always

@@ -55,6 +55,7 @@ tr_bytes tr__unit_block(tr_proof *p, tr_place place, int64_t bytes) {
         [TR_PLACE_OUTPUT_GRAD] = TR_OPERAND_OUTPUT_GRAD,
         [TR_PLACE_SAVED] = TR_OPERAND_SAVED,
         [TR_PLACE_HELD] = TR_OPERAND_HELD,
+        [TR_PLACE_CARRIED] = TR_OPERAND_CARRIED,
         [TR_PLACE_PACKED] = TR_OPERAND_PACKED,
         [TR_PLACE_PACKED_BACKWARD] = TR_OPERAND_PACKED_BACKWARD,
     };
@@ -151,6 +152,34 @@ static void touch_packed(tr_proof *p, const tr_touch *touch) {
     }
 }
 
+// A tensor, as the piece of the unit leaves it.
+static tr_meaning carried_meaning(const tr_proof *p, const tr_program *piece,
+                                  tr_value value) {
+    const tr_unit_program *unit = tr__proof_unit(p);
+    tr_piece_range pieces = tr__segment_pieces(unit, piece->variant, piece->segment);
+    return (tr_meaning){.kind = TR_MEANS_CARRIED,
+                        .of = p->step->unit,
+                        .index = p->step->micro,
+                        .terms = unit->first_of[piece->variant] + pieces.first,
+                        .version = value};
+}
+
+// Exactly what it reads and leaves: ranks may be exchanging the rest meanwhile. That an
+// exchange is over follows from the clock.
+static void touch_carried(tr_proof *p, const tr_touch *touch) {
+    const tr_program *program = tr__proof_program(p);
+    tr_meaning carried = carried_meaning(p, program, touch->value);
+    tr_bytes bytes = tr__unit_block(p, TR_PLACE_CARRIED, program->carried_bytes);
+    bytes = (tr_bytes){bytes.buffer, touch->first, touch->end};
+    if (!touch->result) {
+        tr__bytes_read(p, bytes, &carried);
+    } else if (touch->adds) {
+        tr__bytes_change(p, bytes, &carried, &carried);
+    } else {
+        tr__bytes_write(p, bytes, &carried);
+    }
+}
+
 static void touch(tr_proof *p, const tr_touch *touch) {
     const tr_meaning logits = {.kind = TR_MEANS_LOGITS};
     switch (touch->place) {
@@ -160,6 +189,9 @@ static void touch(tr_proof *p, const tr_touch *touch) {
     case TR_PLACE_WAVE:
     case TR_PLACE_WAVE_GRAD:
         tr__wave_touch(p, touch, tr__touch_adds(p, touch));
+        break;
+    case TR_PLACE_CARRIED:
+        touch_carried(p, touch);
         break;
     case TR_PLACE_SUMS:
         touch_loss(p, touch);
@@ -250,7 +282,7 @@ void tr__unit_run(tr_proof *p) {
             }
         }
     }
-    tr__unit_work(p);
+    tr__role_work(p, program->temp_bytes);
 }
 
 // Is it the unit's program of the step's segment, and of this sequence?
@@ -283,7 +315,7 @@ bool tr__unit_has_program(tr_proof *p) {
 void tr__unit_turn(tr_proof *p, int64_t *done, int segment, int before) {
     const tr_program *program = tr__proof_program(p);
     int64_t *here = tr__proof_done(p, done, segment);
-    if (*here != p->step->micro) {
+    if (!tr__piece_is_next(p, *here)) {
         tr__proof_wrong(p, "comes when %lld micro-batches have been there",
                         (long long)*here);
     } else if (before >= 0 && *tr__proof_done(p, done, before) <= p->step->micro) {

@@ -86,8 +86,9 @@ int32_t tr__touch_buffer(const tr_proof *p, const tr_touch *touch);
 bool tr__touch_adds(const tr_proof *p, const tr_touch *touch);
 // Is it the turn of its piece? The pieces of a segment follow each other.
 void tr__piece_turn(tr_proof *p);
-// The memory that the pieces of a segment work in.
-void tr__unit_work(tr_proof *p);
+// Has the micro-batch before left this piece, or all of the segment? `done`: how many
+// have left that.
+bool tr__piece_is_next(const tr_proof *p, int64_t done);
 // What its program does, but to blocks and to gradients of parameters.
 void tr__unit_run(tr_proof *p);
 

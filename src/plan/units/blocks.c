@@ -25,7 +25,7 @@ static int place_rank(tr_place place) {
         [TR_PLACE_DATA] = 11,       [TR_PLACE_SUMS] = 12,
         [TR_PLACE_STATE] = 13,      [TR_PLACE_LOGITS] = 14,
         [TR_PLACE_CACHE] = 15,      [TR_PLACE_FIRST_BAD] = 16,
-        [TR_PLACE_HELD] = 2,
+        [TR_PLACE_HELD] = 2,        [TR_PLACE_CARRIED] = 10,
     };
     return ranks[place];
 }
@@ -93,7 +93,9 @@ static void add_blocks(finder *f) {
         }
         add_block(f, &at->packed, true);
     }
-    add_block(f, &program->received, false);
+    for (size_t i = 0; i < program->received_count; i++) {
+        add_block(f, &program->received[i].operand, false);
+    }
     if (program->temp_bytes > 0) {
         add_block(f, temporaries(), true);
     }
@@ -205,7 +207,9 @@ static void number_operands(tr_program *program) {
         }
         number(program, &at->packed, true);
     }
-    number(program, &program->received, false);
+    for (size_t i = 0; i < program->received_count; i++) {
+        number(program, &program->received[i].operand, false);
+    }
 }
 
 bool tr__program_blocks(tr_program *program) {
@@ -220,15 +224,16 @@ bool tr__program_blocks(tr_program *program) {
     }
     // What is exchanged and kept counts as a result of the piece that goes on with it:
     // who takes it away waits for that.
-    bool kept = program->received.place == TR_PLACE_SAVED;
-    note_tensor(&f, &program->received, program->received_bytes,
-                (tr_step_operand){.mode = kept ? TR_ACCESS_ADD : TR_ACCESS_READ});
-    if (program->temp_bytes > 0) { // which pieces behind the first find there
-        note(
-            &f, find_block(program, temporaries(), true),
-            (tr_step_operand){.buffer = -1,
-                              .mode = program->begins ? TR_ACCESS_WRITE : TR_ACCESS_ADD,
-                              .end = program->temp_bytes});
+    for (size_t i = 0; i < program->received_count; i++) {
+        const tr_received *received = &program->received[i];
+        bool kept = received->operand.place == TR_PLACE_SAVED;
+        note_tensor(&f, &received->operand, received->bytes,
+                    (tr_step_operand){.mode = kept ? TR_ACCESS_ADD : TR_ACCESS_READ});
+    }
+    if (program->temp_bytes > 0) {
+        note(&f, find_block(program, temporaries(), true),
+             (tr_step_operand){
+                 .buffer = -1, .mode = TR_ACCESS_WRITE, .end = program->temp_bytes});
     }
     return !f.failed;
 }

@@ -90,7 +90,7 @@ static size_t find_shared(tr_draft *d, const tr_instruction *at, bool weights) {
     size_t count = d->program->count, first = weights ? d->program->weights_at : 0;
     for (size_t i = 1; first + i <= count && at->kernel->shares; i++) {
         const tr_instruction *before = at - i;
-        if (before->exchange || writes_to(before, &at->in[0])) {
+        if (before->exchange || before[1].takes || writes_to(before, &at->in[0])) {
             return 0;
         }
         if (before->desc.leaves && before->in[0].value == at->in[0].value &&
@@ -134,6 +134,7 @@ static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *cal
         to->out[i] = tr__value_place(c, d, call->out[i]);
     }
     tr__instruction_pad(c, call, to);
+    to->takes = call->weights ? 0 : tr__draft_takes(d, to);
     to->shared = find_shared(d, to, call->weights);
     to->desc.finds = to->shared > 0;
     to->desc.leaves = !to->desc.finds && leaves(c, to->kernel, &to->desc, call, left);
@@ -171,28 +172,14 @@ static tr_status draft_begin(tr_compiler *c, tr_draft *d, size_t calls) {
     return TR_OK;
 }
 
-// Sizes the temporaries, lays them out, and turns their numbers into offsets.
+// Sizes the temporaries, and lays them out.
 static tr_status draft_end(tr_compiler *c, tr_draft *d) {
-    tr_program *program = d->program;
     for (size_t v = 0; v < c->graph->value_count; v++) {
         if (d->temp_of[v] >= 0) {
             d->temps[d->temp_of[v]].bytes = tr__value_bytes(c, (tr_value)v);
         }
     }
-    tr_status status =
-        tr__offsets_assign(d->temps, d->temp_count, &program->temp_bytes, c->err);
-    for (size_t i = 0; i < program->count && status == TR_OK; i++) {
-        tr_instruction *to = &program->instructions[i];
-        to->workspace = d->temps[to->workspace].offset;
-        for (int k = 0; k < TR_OP_IN_MAX + TR_OP_OUT_MAX; k++) {
-            tr_operand *operand =
-                k < TR_OP_IN_MAX ? &to->in[k] : &to->out[k - TR_OP_IN_MAX];
-            if (operand->place == TR_PLACE_TEMP) {
-                operand->offset = d->temps[operand->offset].offset;
-            }
-        }
-    }
-    return status;
+    return tr__draft_lay_out(c, d);
 }
 
 tr_status tr__program_compile(tr_compiler *c, tr_variant variant, const tr_call *calls,

@@ -1,8 +1,9 @@
 // What the parts of the compiler of unit programs share: sizes (of values), describe
 // (what a call asks of a kernel), padding (zeros behind parameters), layouts (layout of
 // values in blocks), in_place (values that share a place), places (which block a value
-// lies in), compile_program (one program, instruction by instruction), unit (all
-// programs of a unit), pieces (that cuts them where ranks exchange).
+// lies in), compile_program (one program, instruction by instruction), temporaries
+// (their layout), unit (all programs of a unit), pieces (that cuts them where ranks
+// exchange).
 #ifndef TR_PLAN_UNITS_COMPILER_H
 #define TR_PLAN_UNITS_COMPILER_H
 
@@ -39,6 +40,7 @@ typedef struct tr_draft {
     int *temp_of;       // [values] index in `temps`, -1: none yet
     tr_interval *temps; // values, then one workspace for each instruction
     size_t temp_count;
+    size_t untaken; // exchanges before this instruction are done (tr_instruction.takes)
 } tr_draft;
 
 // ---- sizes.c: of values, and offsets in the blocks that programs share
@@ -102,8 +104,21 @@ int64_t tr__draft_workspace(tr_draft *d, size_t bytes);
 // The draft's next instruction is complete.
 void tr__draft_take(tr_draft *d);
 
+// ---- temporaries.c
+
+// How many of the exchanges that nobody has waited for the draft's next instruction,
+// whose operands have their places, has to wait for.
+int tr__draft_takes(tr_draft *d, const tr_instruction *next);
+// Lays out what the draft's pieces carry and, in another block, what each works with
+// alone, and turns the numbers of temporaries into offsets.
+tr_status tr__draft_lay_out(tr_compiler *c, tr_draft *d);
+
 // ---- pieces.c
 
+// Where the piece ends that begins with instruction `first` of [first, last), and what
+// ranks sum behind it: NULL: nothing.
+const tr_instruction *tr__piece_end(const tr_program *whole, size_t first, size_t last,
+                                    size_t *end);
 // Makes the unit's programs of the whole ones. false: no memory.
 bool tr__unit_cut(tr_compiler *c);
 

@@ -1,8 +1,8 @@
 // Cuts programs into pieces where ranks exchange inside of a unit: behind the
-// instruction that makes what is summed, and what checks it. The exchange is a piece of
-// its own, and the piece behind it goes on with the sum. All these pieces of a program
-// work in one block of temporaries. Gradients of weights that come later are a piece
-// that works in another.
+// instruction that makes what is summed, and what checks it, and before the one that
+// reads the sum. The exchange is a piece of its own; what lies between the two is one
+// that goes on beside it. Gradients of weights that come later are a piece by
+// themselves.
 #include "plan/units/compiler.h"
 
 #include "base/checked.h"
@@ -10,30 +10,34 @@
 
 #include <string.h>
 
-// What the instructions behind `first` make that ranks sum, and where the piece that
-// begins there ends; NULL: it is the last one.
-static const tr_instruction *next_exchange(const tr_program *whole, size_t first,
-                                           size_t *end) {
-    size_t i = first, last = whole->weights_at;
-    while (i < last && !whole->instructions[i].exchange) {
-        i++;
-    }
-    const tr_instruction *summed = i < last ? &whole->instructions[i++] : NULL;
-    while (i < last && whole->instructions[i].out[0].place == TR_PLACE_FIRST_BAD) {
-        i++;
+static bool has_weights(const tr_program *whole) {
+    return whole->weights_at < whole->count;
+}
+
+static bool is_check(const tr_instruction *at) {
+    return at->out[0].place == TR_PLACE_FIRST_BAD;
+}
+
+// It ends behind what ranks sum, and before what has to wait for such a sum.
+const tr_instruction *tr__piece_end(const tr_program *whole, size_t first, size_t last,
+                                    size_t *end) {
+    size_t i = first;
+    const tr_instruction *summed = NULL;
+    for (; i < last && !(i > first && whole->instructions[i].takes); i++) {
+        if (summed && !is_check(&whole->instructions[i])) {
+            break;
+        }
+        summed = whole->instructions[i].exchange ? &whole->instructions[i] : summed;
     }
     *end = i;
     return summed;
 }
 
-static bool has_weights(const tr_program *whole) {
-    return whole->weights_at < whole->count;
-}
-
+// Exchanges are pieces, too, and behind the last of them one goes on.
 static int count_pieces(const tr_program *whole) {
     int count = 1 + has_weights(whole);
-    for (size_t first = 0; next_exchange(whole, first, &first);) {
-        count += 2;
+    for (size_t first = 0; first < whole->weights_at;) {
+        count += 1 + (tr__piece_end(whole, first, whole->weights_at, &first) != NULL);
     }
     return count;
 }
@@ -75,6 +79,7 @@ static void add_cost(tr_program *piece, const tr_instruction *at) {
 
 // Instructions [first, end) of the program, whose kernels' states become the piece's.
 static bool cut(const tr_program *whole, size_t first, size_t end, tr_program *piece) {
+    piece->temp_bytes = temp_bytes(whole, first, end);
     piece->count = end - first;
     piece->instructions = tr__calloc(piece->count, sizeof *piece->instructions);
     if (!piece->instructions) {
@@ -102,7 +107,6 @@ static bool make_exchange(const tr_instruction *summed, tr_program *piece) {
     to->state = NULL;
     to->in[0] = to->out[0];
     to->packed = (tr_operand){.place = TR_PLACE_NONE};
-    piece->temp_bytes = summed->out[0].place == TR_PLACE_TEMP ? piece->temp_bytes : 0;
     return tr__program_blocks(piece);
 }
 
@@ -114,39 +118,56 @@ static tr_program *begin_piece(tr_unit_program *unit, const tr_program *whole,
                           .segment = whole->segment,
                           .piece = at - unit->first_of[whole->variant],
                           .begins = number == 0,
-                          .temp_bytes = whole->temp_bytes};
+                          .carried_bytes = whole->carried_bytes};
     return piece;
 }
 
 static bool cut_weights(tr_unit_program *unit, const tr_program *whole) {
     tr_program *piece = begin_piece(unit, whole, 0);
     piece->ends = piece->weights = true;
-    piece->received = (tr_operand){.place = TR_PLACE_NONE};
-    piece->temp_bytes = temp_bytes(whole, whole->weights_at, whole->count);
     return cut(whole, whole->weights_at, whole->count, piece);
 }
 
+// The exchanges that the piece waits for: `count` of them, the first at `*from` or
+// behind it.
+static bool receive(const tr_program *whole, size_t *from, int count,
+                    tr_program *piece) {
+    piece->received = tr__calloc((size_t)count, sizeof *piece->received);
+    for (; piece->received && piece->received_count < (size_t)count; ++*from) {
+        const tr_instruction *at = &whole->instructions[*from];
+        if (at->exchange) {
+            piece->received[piece->received_count++] =
+                (tr_received){at->out[0], tr_tensor_bytes(at->desc.out[0])};
+        }
+    }
+    return piece->received != NULL;
+}
+
+static int count_exchanges(const tr_program *whole, size_t first, size_t end) {
+    int count = 0;
+    for (size_t i = first; i < end; i++) {
+        count += whole->instructions[i].exchange != 0;
+    }
+    return count;
+}
+
+// The last piece waits for all exchanges that are left, and may do nothing else.
 static bool cut_program(tr_unit_program *unit, tr_program *whole) {
     const tr_instruction *summed = NULL;
-    bool good = true;
-    size_t first = 0, end = 0;
-    int number = 0;
-    if (has_weights(whole)) { // which have temporaries of their own
-        whole->temp_bytes = temp_bytes(whole, 0, whole->weights_at);
-    }
-    do {
+    bool good = true, ends = false;
+    size_t first = 0, end = 0, untaken = 0, last = whole->weights_at;
+    for (int number = 0; good && !ends; first = end) {
         tr_program *piece = begin_piece(unit, whole, number++);
-        piece->received =
-            summed ? summed->out[0] : (tr_operand){.place = TR_PLACE_NONE};
-        piece->received_bytes = summed ? tr_tensor_bytes(summed->desc.out[0]) : 0;
-        summed = next_exchange(whole, first, &end);
-        piece->ends = !summed;
-        good = cut(whole, first, end, piece);
-        first = end;
+        summed = tr__piece_end(whole, first, last, &end);
+        ends = piece->ends = end == last && !summed;
+        int takes = ends          ? count_exchanges(whole, untaken, last)
+                    : first < end ? whole->instructions[first].takes
+                                  : 0;
+        good = receive(whole, &untaken, takes, piece) && cut(whole, first, end, piece);
         if (summed && good) {
             good = make_exchange(summed, begin_piece(unit, whole, number++));
         }
-    } while (summed && good);
+    }
     return good && (!has_weights(whole) || cut_weights(unit, whole));
 }
 

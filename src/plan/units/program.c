@@ -13,6 +13,7 @@ void tr__program_clear(tr_program *program) {
     tr__free(program->instructions);
     tr__free(program->blocks);
     tr__free(program->accesses);
+    tr__free(program->received);
     *program = (tr_program){0};
 }
 

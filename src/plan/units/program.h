@@ -24,7 +24,8 @@ typedef enum tr_place {
     TR_PLACE_HELD,        // kept by a backward for the gradients of weights, later
     TR_PLACE_WAVE,        // one for all micro-batches of the wave
     TR_PLACE_WAVE_GRAD,   //
-    TR_PLACE_TEMP,        // within one program, workspaces included
+    TR_PLACE_CARRIED,     // from piece to piece of a program, while ranks exchange
+    TR_PLACE_TEMP,        // within one piece, workspaces included
     TR_PLACE_SUMS,        // the loss's
     TR_PLACE_STATE,       // the unit's states
     TR_PLACE_LOGITS,      // inference: the logits
@@ -80,6 +81,9 @@ typedef struct tr_instruction {
     uint32_t accumulate; // always
     uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
     tr_axes exchange;    // between which ranks result 0 is summed behind it; 0: none
+    // So many exchanges, the oldest of those that nobody has waited for, are done when
+    // it begins; not 0: a piece begins with it.
+    int takes;
 } tr_instruction;
 
 // What an instruction is asked to do where it is launched alone, without another that
@@ -119,6 +123,12 @@ typedef enum tr_variant {
     TR_VARIANTS
 } tr_variant;
 
+// What ranks have exchanged before a piece begins.
+typedef struct tr_received {
+    tr_operand operand;
+    int64_t bytes;
+} tr_received;
+
 // A piece of what a role does. Its own pieces are numbered by segment and, within a
 // segment, in the order in which they run.
 typedef struct tr_program {
@@ -132,9 +142,10 @@ typedef struct tr_program {
     // Not 0: it is an exchange. Its only instruction names what is summed, where it
     // lies, over the ranks on these axes.
     tr_axes exchange;
-    // Behind an exchange: what it has summed; TR_PLACE_NONE: the piece follows none.
-    tr_operand received;
-    int64_t received_bytes;
+    // What the piece waits for: exchanges of its segment, in their order. (What it
+    // does not wait for goes on beside it.)
+    tr_received *received;
+    size_t received_count;
     tr_instruction *instructions;
     size_t count;
     size_t weights_at; // before it is cut: where they begin; `count`: there are none
@@ -143,6 +154,7 @@ typedef struct tr_program {
     tr_program_access *accesses;
     size_t access_count;
     int64_t temp_bytes;
+    int64_t carried_bytes; // of all its pieces together
     tr_cost cost;
 } tr_program;
 

@@ -79,12 +79,15 @@ static void check_waits(const tr_plan *plan) {
     int64_t waits = 0;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
-        bool follows = tr__plan_follows(plan, step->stream, TR_STREAM_COMM);
-        assert_true(step->wait[TR_STREAM_COMM] == 0 || follows);
+        for (int k = 0; k < 2; k++) {
+            tr_stream awaited = k == 0 ? TR_STREAM_COMM : TR_STREAM_TENSOR;
+            bool follows = tr__plan_follows(plan, step->stream, awaited);
+            assert_true(step->wait[awaited] == 0 || follows);
+            waits += step->wait[awaited] > 0;
+        }
         assert_false(step->label.verb == TR_VERB_reduce &&
                      tr__step_operand(plan, step, TR_EXCHANGE_RECEIVE)->mode ==
                          TR_ACCESS_ADD);
-        waits += step->wait[TR_STREAM_COMM] > 0;
     }
     assert_true(waits > 0);
 }
@@ -135,6 +138,14 @@ static const example examples[] = {
     {"goldens/mlp-lamb", {STAGE "1", MICRO "1", OFFLOAD}},
     {"resnets/cifar", {STAGE "1", MICRO "2"}},
     {"goldens/gpt2", {STAGE "3", MICRO "1", WAVE "2", ZERO "overlap_comm=false"}},
+    // Ranks exchange inside of units, beside what data ranks exchange; with four ranks
+    // there are two of each.
+    {"goldens/gpt2", {STAGE "2", MICRO "1", WAVE "2", "tensor_parallel.size=2"}},
+    {
+        "goldens/gpt2",
+        {STAGE "1", MICRO "1", WAVE "1", "tensor_parallel.size=2",
+         "tensor_parallel.sequence=true"},
+    },
     // Last: sums of 16 bits round by the order of their terms, which is the CPU's
     // unless devices exchange by themselves.
     {"goldens/mlp", {STAGE "2", MICRO "1", "data_types.grad_accum_dtype=bf16"}},
