@@ -141,7 +141,7 @@ static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
         call.accumulate |= (uint32_t)accumulate << i;
         call.first |= (uint32_t)first << i;
     }
-    tr__walk_emit(w, &call);
+    tr__walk_emit_rule(w, &call);
 }
 
 static bool has_gradient(tr_walk *w, const tr_call *node) {

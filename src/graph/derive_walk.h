@@ -15,6 +15,7 @@ typedef struct tr_walk {
     bool *consumed;       // [forward] its gradient has been passed on
     tr_value *storage;    // [forward] where its gradient lies, TR_NO_VALUE: none yet
     bool weights_later;   // as asked for, where the unit allows it
+    bool params_come;     // as asked for
 } tr_walk;
 
 tr_value_info *tr__walk_info(tr_walk *w, tr_value value);
@@ -25,6 +26,8 @@ bool tr__walk_collected(tr_walk *w, tr_value value);
 
 // Appends a call to the backward.
 void tr__walk_emit(tr_walk *w, const tr_call *call);
+// One that makes gradients: those of weights apart from others, where they come later.
+void tr__walk_emit_rule(tr_walk *w, const tr_call *call);
 void tr__walk_copy(tr_walk *w, tr_value from, tr_value to, bool accumulate, bool first,
                    int segment);
 
@@ -40,6 +43,8 @@ void tr__walk_need(tr_walk *w, tr_value value, int segment);
 // Does a call that comes later read the gradient that lies there? Then no other call
 // may change it.
 bool tr__walk_held(const tr_walk *w, tr_value storage);
+// Does a call that makes gradients of weights read the micro-batch's data?
+bool tr__walk_weights_read_data(const tr_walk *w);
 // Puts gradients of weights behind all other calls. false: no memory.
 bool tr__walk_part_weights(tr_walk *w);
 

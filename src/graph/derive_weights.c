@@ -34,6 +34,63 @@ static bool makes_weights(const tr_walk *w, const tr_call *call) {
     return some && !(call->op->flags & TR_OP_EXCHANGE) && !reads_data(w, call);
 }
 
+// ---- calls that make both
+
+// Does the call make something beside gradients of parameters?
+static bool makes_others(const tr_walk *w, const tr_call *call) {
+    bool others = false;
+    for (int i = 0; i < call->out_count; i++) {
+        others =
+            others || (call->out[i] != TR_NO_VALUE && !is_of_param(w, call->out[i]));
+    }
+    return others;
+}
+
+bool tr__walk_weights_read_data(const tr_walk *w) {
+    const tr_derivation *out = w->out;
+    for (size_t i = 0; i < out->backward_count; i++) {
+        const tr_call *call = &out->backward[i];
+        bool some = false;
+        for (int k = 0; k < call->out_count; k++) {
+            some =
+                some || (call->out[k] != TR_NO_VALUE && is_of_param(w, call->out[k]));
+        }
+        if (some && !makes_others(w, call) && reads_data(w, call)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Somewhere else, as gradients of parameters are made.
+static tr_value beside(tr_walk *w, tr_value gradient) {
+    tr_tensor_desc desc = tr__walk_info(w, gradient)->desc;
+    return tr__graph_value(w->graph,
+                           (tr_value_info){.desc = desc, .kind = TR_VALUE_TEMP});
+}
+
+// Gradients of parameters that a call makes beside another one's (the gains of a norm)
+// wait for the rest of the unit's, and are added with these. So all that is made of a
+// unit's parameters on a micro-batch is made at one time.
+void tr__walk_emit_rule(tr_walk *w, const tr_call *call) {
+    tr_call sooner = *call;
+    bool apart = w->weights_later && makes_others(w, call);
+    for (int i = 0; apart && i < call->out_count; i++) {
+        if (call->out[i] != TR_NO_VALUE && is_of_param(w, call->out[i])) {
+            sooner.out[i] = beside(w, call->out[i]);
+            sooner.accumulate &= ~(UINT32_C(1) << i);
+            sooner.first &= ~(UINT32_C(1) << i);
+        }
+    }
+    tr__walk_emit(w, &sooner);
+    for (int i = 0; i < call->out_count; i++) {
+        if (sooner.out[i] != call->out[i]) {
+            tr__walk_copy(w, sooner.out[i], call->out[i], call->accumulate >> i & 1,
+                          call->first >> i & 1, call->segment);
+        }
+    }
+}
+
 bool tr__walk_held(const tr_walk *w, tr_value storage) {
     const tr_derivation *out = w->out;
     for (size_t i = 0; i < out->backward_count && w->weights_later; i++) {
@@ -65,6 +122,17 @@ static bool is_read_sooner(const tr_derivation *out, size_t index) {
     return false;
 }
 
+// Parameters that come for a visit alone would have to come once more.
+static bool reads_brought(const tr_walk *w, const tr_call *call) {
+    bool reads = false;
+    for (int i = 0; i < call->in_count && w->params_come; i++) {
+        tr_value value = call->in[i];
+        reads = reads || (value != TR_NO_VALUE &&
+                          w->graph->values[value].kind == TR_VALUE_PARAM);
+    }
+    return reads;
+}
+
 static bool recomputes(const tr_walk *w, const tr_call *call) {
     bool all = true;
     for (int i = 0; i < call->out_count; i++) {
@@ -72,7 +140,7 @@ static bool recomputes(const tr_walk *w, const tr_call *call) {
         all = all && (value == TR_NO_VALUE ||
                       ((size_t)value < w->forward_count && w->out->recomputed[value]));
     }
-    return all && !reads_data(w, call);
+    return all && !reads_data(w, call) && !reads_brought(w, call);
 }
 
 // ---- the order
@@ -100,15 +168,11 @@ static bool part(tr_derivation *out) {
 
 bool tr__walk_part_weights(tr_walk *w) {
     tr_derivation *out = w->out;
-    bool hands_on = false; // else nobody waits for the rest
     out->weights = out->backward_count;
-    for (int i = 0; i < w->graph->input_count; i++) {
-        hands_on = hands_on || out->input_grad[i] != TR_NO_VALUE;
-    }
-    for (size_t i = out->backward_count; w->weights_later && hands_on && i-- > 0;) {
+    for (size_t i = out->backward_count; w->weights_later && i-- > 0;) {
         tr_call *call = &out->backward[i];
         call->weights =
             makes_weights(w, call) || (recomputes(w, call) && !is_read_sooner(out, i));
     }
-    return !w->weights_later || !hands_on || part(out);
+    return !w->weights_later || part(out);
 }
