@@ -8,7 +8,7 @@ static tr_status start(const tr_work *work, const tr_plan_step *step,
                        const tr_comm_op *op) {
     const tr_executor *ex = work->ex;
     if (ex->queue[step->stream]) {
-        return tr__peers_exchange(ex, step->payload.exchange.group, op, work->err);
+        return tr__peers_exchange(ex, step, op, work->err);
     }
     int64_t ticket = tr__comm_start(ex->comm, op);
     return step->stream == TR_STREAM_DATA

@@ -213,7 +213,7 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
     reads(&m, exchange.in_place ? tr__own_part(plan, &exchange, recv) : send);
     add_operand(&m, recv, adds ? TR_ACCESS_ADD : TR_ACCESS_WRITE, adds);
     tr_region staging = staging_of(plan, step.stream);
-    bool by_devices = plan->request.peers && step.stream == TR_STREAM_COMM;
+    bool by_devices = tr__plan_has_queue(plan, step.stream);
     if (!by_devices && staging.first < staging.end) {
         writes(&m, staging);
     }

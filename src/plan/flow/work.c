@@ -130,10 +130,6 @@ static bool rounds(const tr_exchange *e) {
     return e->kind == TR_COMM_REDUCE && e->type != TR_COMM_I64;
 }
 
-static bool is_by_devices(const tr_plan *plan, const tr_plan_step *step) {
-    return plan->request.peers && step->stream == TR_STREAM_COMM;
-}
-
 // Members that could exchange on their node first (tr_comm_op.near); 1: none.
 static int64_t near_of(const tr_plan_request *r, const tr_exchange *e) {
     if (!r->hierarchical || tr__exchange_is_pair(e) || (r->reproducible && rounds(e))) {
@@ -164,7 +160,7 @@ bool tr__step_transfer(const tr_plan *plan, const tr_plan_step *step,
         .near = 1,
         .algorithm = TR_EXCHANGE_DIRECT,
         .node_ranks = plan->request.node_ranks};
-    if (!is_by_devices(plan, step)) {
+    if (!tr__plan_has_queue(plan, step->stream)) {
         tr__algorithm_choose(&plan->request, rounds(e), near_of(&plan->request, e),
                              out);
     }

@@ -82,7 +82,7 @@ static void work_in_staging(tr_proof *p) {
     tr_bytes own = {.buffer = p->plan->staging};
     tr__comm_channel_staging(&room, tr__stream_channel(p->step->stream), &own.first,
                              &own.end);
-    if (!p->plan->request.peers || p->step->stream != TR_STREAM_COMM) {
+    if (!p->plan->request.peers || p->step->stream == TR_STREAM_DATA) {
         tr__bytes_work(p, own);
     }
 }
