@@ -26,8 +26,6 @@ bool tr__walk_collected(tr_walk *w, tr_value value);
 
 // Appends a call to the backward.
 void tr__walk_emit(tr_walk *w, const tr_call *call);
-// One that makes gradients: those of weights apart from others, where they come later.
-void tr__walk_emit_rule(tr_walk *w, const tr_call *call);
 void tr__walk_copy(tr_walk *w, tr_value from, tr_value to, bool accumulate, bool first,
                    int segment);
 
@@ -43,6 +41,9 @@ void tr__walk_need(tr_walk *w, tr_value value, int segment);
 // Does a call that comes later read the gradient that lies there? Then no other call
 // may change it.
 bool tr__walk_held(const tr_walk *w, tr_value storage);
+// Is it the gradient of a parameter? Does the call make anything else?
+bool tr__walk_is_of_param(const tr_walk *w, tr_value value);
+bool tr__walk_makes_others(const tr_walk *w, const tr_call *call);
 // Does a call that makes gradients of weights read the micro-batch's data?
 bool tr__walk_weights_read_data(const tr_walk *w);
 // Puts gradients of weights behind all other calls. false: no memory.

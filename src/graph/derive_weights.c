@@ -17,7 +17,7 @@ static bool reads_data(const tr_walk *w, const tr_call *call) {
     return reads;
 }
 
-static bool is_of_param(const tr_walk *w, tr_value value) {
+bool tr__walk_is_of_param(const tr_walk *w, tr_value value) {
     const tr_value_info *values = w->graph->values, *info = &values[value];
     return info->kind == TR_VALUE_GRAD && values[info->index].kind == TR_VALUE_PARAM;
 }
@@ -26,7 +26,7 @@ static bool is_of_param(const tr_walk *w, tr_value value) {
 static bool makes_weights(const tr_walk *w, const tr_call *call) {
     bool some = false;
     for (int i = 0; i < call->out_count; i++) {
-        if (call->out[i] != TR_NO_VALUE && !is_of_param(w, call->out[i])) {
+        if (call->out[i] != TR_NO_VALUE && !tr__walk_is_of_param(w, call->out[i])) {
             return false;
         }
         some = some || call->out[i] != TR_NO_VALUE;
@@ -37,11 +37,11 @@ static bool makes_weights(const tr_walk *w, const tr_call *call) {
 // ---- calls that make both
 
 // Does the call make something beside gradients of parameters?
-static bool makes_others(const tr_walk *w, const tr_call *call) {
+bool tr__walk_makes_others(const tr_walk *w, const tr_call *call) {
     bool others = false;
     for (int i = 0; i < call->out_count; i++) {
-        others =
-            others || (call->out[i] != TR_NO_VALUE && !is_of_param(w, call->out[i]));
+        others = others || (call->out[i] != TR_NO_VALUE &&
+                            !tr__walk_is_of_param(w, call->out[i]));
     }
     return others;
 }
@@ -52,43 +52,14 @@ bool tr__walk_weights_read_data(const tr_walk *w) {
         const tr_call *call = &out->backward[i];
         bool some = false;
         for (int k = 0; k < call->out_count; k++) {
-            some =
-                some || (call->out[k] != TR_NO_VALUE && is_of_param(w, call->out[k]));
+            some = some || (call->out[k] != TR_NO_VALUE &&
+                            tr__walk_is_of_param(w, call->out[k]));
         }
-        if (some && !makes_others(w, call) && reads_data(w, call)) {
+        if (some && !tr__walk_makes_others(w, call) && reads_data(w, call)) {
             return true;
         }
     }
     return false;
-}
-
-// Somewhere else, as gradients of parameters are made.
-static tr_value beside(tr_walk *w, tr_value gradient) {
-    tr_tensor_desc desc = tr__walk_info(w, gradient)->desc;
-    return tr__graph_value(w->graph,
-                           (tr_value_info){.desc = desc, .kind = TR_VALUE_TEMP});
-}
-
-// Gradients of parameters that a call makes beside another one's (the gains of a norm)
-// wait for the rest of the unit's, and are added with these. So all that is made of a
-// unit's parameters on a micro-batch is made at one time.
-void tr__walk_emit_rule(tr_walk *w, const tr_call *call) {
-    tr_call sooner = *call;
-    bool apart = w->weights_later && makes_others(w, call);
-    for (int i = 0; apart && i < call->out_count; i++) {
-        if (call->out[i] != TR_NO_VALUE && is_of_param(w, call->out[i])) {
-            sooner.out[i] = beside(w, call->out[i]);
-            sooner.accumulate &= ~(UINT32_C(1) << i);
-            sooner.first &= ~(UINT32_C(1) << i);
-        }
-    }
-    tr__walk_emit(w, &sooner);
-    for (int i = 0; i < call->out_count; i++) {
-        if (sooner.out[i] != call->out[i]) {
-            tr__walk_copy(w, sooner.out[i], call->out[i], call->accumulate >> i & 1,
-                          call->first >> i & 1, call->segment);
-        }
-    }
 }
 
 bool tr__walk_held(const tr_walk *w, tr_value storage) {
