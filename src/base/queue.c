@@ -124,7 +124,8 @@ static tr_task_span *note_on(const tr_queue *queue, int64_t number) {
 
 // Is task `number`, from 0, there, and may it begin? Under the lock.
 static bool is_ready(const tr_queue *queue, int64_t number) {
-    return number < queue->started && tr__pace_begins(number + 1, queue->awaited);
+    return number < queue->started &&
+           (queue->options.counted_on || tr__pace_begins(number + 1, queue->awaited));
 }
 
 bool tr__queue_next(tr_queue *queue, int64_t behind, void *task) {

@@ -20,6 +20,8 @@ typedef struct tr_queue_options {
     int patience;
     tr_status hung_status;
     const char *hung_message; // " for 8 s" follows
+    bool counted_on; // another process waits for a task: this one need not, for it to
+                     // begin (base/pace.h)
 } tr_queue_options;
 
 // When a task was at work: tr__seconds(), from when the thread took it until it was

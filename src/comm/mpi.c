@@ -28,6 +28,7 @@ static void init_queues(tr_world *w) {
                            .patience = HUNG_SECONDS,
                            .hung_status = TR_COMM,
                            .hung_message = "a call of MPI has not returned",
+                           .counted_on = c == TR_COMM_SEND,
                        });
     }
 }

@@ -35,6 +35,22 @@ typedef struct tr_work {
     tr_error *err;
 } tr_work;
 
+// Which ranks exchange, and on which stream: streams share no group, since a group
+// makes one exchange after the other.
+typedef struct tr_peer_key {
+    tr_stream stream; // of a message: the sender's
+    tr_axes axes;
+    int32_t from, to; // of two members; else both 0
+} tr_peer_key;
+
+// A group in which devices exchange by themselves.
+typedef struct tr_peer_group {
+    tr_peer_key key;
+    int64_t first; // its first member's rank
+    int members, member;
+    tr_peers *peers;
+} tr_peer_group;
+
 struct tr_executor {
     const tr_plan *plan;
     const tr_backend *backend;
@@ -53,9 +69,9 @@ struct tr_executor {
     // What the caller of a walk in parts hands over on the device; NULL: he does so on
     // the host.
     tr_device_queue *hand;
-    // The groups in which devices exchange by themselves, by stream and axes: streams
-    // share none, since a group makes one exchange after the other. NULL: none.
-    tr_peers *peers[TR_STREAMS][TR_AXES_SETS];
+    tr_peer_group *peers; // [peer_count] in which devices exchange by themselves
+    int peer_count;
+    size_t peer_room;
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
     tr_micro *micros;   // [g]
@@ -145,8 +161,7 @@ tr_status tr__run_exchange(tr_work *work, const tr_plan_step *step);
 tr_status tr__exchange_ferry(tr_executor *ex, tr_error *err);
 // ---- peers.c
 void tr__peers_leave(tr_executor *ex);
-// Puts an exchange of the group on these axes into the queue of the communication
-// stream. TR_COMM.
+// Puts the step's exchange into the queue of its stream. TR_COMM.
 tr_status tr__peers_exchange(const tr_executor *ex, const tr_plan_step *step,
                              const tr_comm_op *op, tr_error *err);
 // ---- run_copy.c

@@ -191,6 +191,7 @@ static void derive(tr_walk *w, uint32_t recomputed) {
     if (w->graph->err.status != TR_OK) {
         return;
     }
+    w->weights_later = w->weights_later && !tr__walk_weights_read_data(w);
     if (!begin_again(w, recomputed)) {
         tr_graph_fail(w->graph, TR_MEMORY, "no memory to derive a unit's backward");
         return;
@@ -206,12 +207,23 @@ static void derive(tr_walk *w, uint32_t recomputed) {
     }
 }
 
+// Else nobody waits for what the unit's backward makes.
+static bool hands_on(const tr_graph *graph) {
+    bool some = false;
+    for (int i = 0; i < graph->input_count; i++) {
+        some = some || !graph->input_fixed[i];
+    }
+    return some;
+}
+
 tr_status tr__derive(tr_graph *graph, tr_derive_request request, tr_derivation *out,
                      tr_error *err) {
     tr_walk w = {.graph = graph,
                  .out = out,
                  .forward_count = graph->value_count,
-                 .weights_later = request.weights_later && graph->segment_count == 1};
+                 .weights_later = request.weights_later && hands_on(graph) &&
+                                  graph->segment_count == 1,
+                 .params_come = request.params_come};
     *out = (tr_derivation){.forward_values = w.forward_count};
     if (!allocate(&w)) {
         tr_graph_fail(graph, TR_MEMORY, "no memory to derive a unit's backward");

@@ -40,8 +40,11 @@ typedef struct tr_derive_request {
     // The classes of values (tr_recompute_class) that are dropped where that saves
     // memory.
     uint32_t recomputed;
-    // Gradients of weights may come later than those that the unit hands on.
+    // Gradients of weights may come later than those that the unit hands on: all of
+    // them, or none.
     bool weights_later;
+    // Parameters come for a while: those that are computed with are not read later.
+    bool params_come;
 } tr_derive_request;
 
 // Adds the derived values to the graph. Frees nothing on error but its own.

@@ -117,6 +117,35 @@ static bool adds_exchanged(tr_walk *w, const tr_call *node, const tr_rule *rule)
     return tr__walk_collected(w, target) || w->storage[target] != TR_NO_VALUE;
 }
 
+// Somewhere else, as gradients of parameters are made.
+static tr_value beside(tr_walk *w, tr_value gradient) {
+    tr_tensor_desc desc = tr__walk_info(w, gradient)->desc;
+    return tr__graph_value(w->graph,
+                           (tr_value_info){.desc = desc, .kind = TR_VALUE_TEMP});
+}
+
+// Gradients of parameters that a call makes beside another one's (the gains of a norm)
+// wait for the rest of the unit's, and are added with these. So all that is made of a
+// unit's parameters on a micro-batch is made at one time.
+static void emit_rule(tr_walk *w, const tr_call *call) {
+    tr_call sooner = *call;
+    bool apart = w->weights_later && tr__walk_makes_others(w, call);
+    for (int i = 0; apart && i < call->out_count; i++) {
+        if (call->out[i] != TR_NO_VALUE && tr__walk_is_of_param(w, call->out[i])) {
+            sooner.out[i] = beside(w, call->out[i]);
+            sooner.accumulate &= ~(UINT32_C(1) << i);
+            sooner.first &= ~(UINT32_C(1) << i);
+        }
+    }
+    tr__walk_emit(w, &sooner);
+    for (int i = 0; i < call->out_count; i++) {
+        if (sooner.out[i] != call->out[i]) {
+            tr__walk_copy(w, sooner.out[i], call->out[i], call->accumulate >> i & 1,
+                          call->first >> i & 1, call->segment);
+        }
+    }
+}
+
 static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
                        tr_value *temp) {
     tr_call call = {.op = rule->op, .segment = node->segment};
@@ -141,7 +170,7 @@ static void apply_rule(tr_walk *w, const tr_call *node, const tr_rule *rule,
         call.accumulate |= (uint32_t)accumulate << i;
         call.first |= (uint32_t)first << i;
     }
-    tr__walk_emit(w, &call);
+    emit_rule(w, &call);
 }
 
 static bool has_gradient(tr_walk *w, const tr_call *node) {

@@ -16,6 +16,7 @@ typedef struct tr_walk {
     bool *consumed;       // [forward] its gradient has been passed on
     tr_value *storage;    // [forward] where its gradient lies, TR_NO_VALUE: none yet
     bool weights_later;   // as asked for, where the unit allows it
+    bool params_come;     // as asked for
 } tr_walk;
 
 tr_value_info *tr__walk_info(tr_walk *w, tr_value value);
@@ -45,6 +46,11 @@ bool tr__walk_held(const tr_walk *w, tr_value storage);
 // the backward needs? (Neither reads the micro-batch's data, or is an exchange.)
 bool tr__walk_makes_weights(const tr_walk *w, const tr_call *call);
 bool tr__walk_recomputes(const tr_walk *w, const tr_call *call);
+// Is it the gradient of a parameter? Does the call make anything else?
+bool tr__walk_is_of_param(const tr_walk *w, tr_value value);
+bool tr__walk_makes_others(const tr_walk *w, const tr_call *call);
+// Does a call that makes gradients of weights read the micro-batch's data?
+bool tr__walk_weights_read_data(const tr_walk *w);
 // Puts gradients of weights behind all other calls. false: no memory.
 bool tr__walk_part_weights(tr_walk *w);
 // Puts gradients of weights behind the exchange of their input's gradient. false: no

@@ -17,7 +17,7 @@ static bool reads_data(const tr_walk *w, const tr_call *call) {
     return reads;
 }
 
-static bool is_of_param(const tr_walk *w, tr_value value) {
+bool tr__walk_is_of_param(const tr_walk *w, tr_value value) {
     const tr_value_info *values = w->graph->values, *info = &values[value];
     return info->kind == TR_VALUE_GRAD && values[info->index].kind == TR_VALUE_PARAM;
 }
@@ -25,12 +25,40 @@ static bool is_of_param(const tr_walk *w, tr_value value) {
 bool tr__walk_makes_weights(const tr_walk *w, const tr_call *call) {
     bool some = false;
     for (int i = 0; i < call->out_count; i++) {
-        if (call->out[i] != TR_NO_VALUE && !is_of_param(w, call->out[i])) {
+        if (call->out[i] != TR_NO_VALUE && !tr__walk_is_of_param(w, call->out[i])) {
             return false;
         }
         some = some || call->out[i] != TR_NO_VALUE;
     }
     return some && !(call->op->flags & TR_OP_EXCHANGE) && !reads_data(w, call);
+}
+
+// ---- calls that make both
+
+// Does the call make something beside gradients of parameters?
+bool tr__walk_makes_others(const tr_walk *w, const tr_call *call) {
+    bool others = false;
+    for (int i = 0; i < call->out_count; i++) {
+        others = others || (call->out[i] != TR_NO_VALUE &&
+                            !tr__walk_is_of_param(w, call->out[i]));
+    }
+    return others;
+}
+
+bool tr__walk_weights_read_data(const tr_walk *w) {
+    const tr_derivation *out = w->out;
+    for (size_t i = 0; i < out->backward_count; i++) {
+        const tr_call *call = &out->backward[i];
+        bool some = false;
+        for (int k = 0; k < call->out_count; k++) {
+            some = some || (call->out[k] != TR_NO_VALUE &&
+                            tr__walk_is_of_param(w, call->out[k]));
+        }
+        if (some && !tr__walk_makes_others(w, call) && reads_data(w, call)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool tr__walk_held(const tr_walk *w, tr_value storage) {
@@ -62,6 +90,17 @@ static bool is_read_sooner(const tr_derivation *out, size_t index) {
         }
     }
     return false;
+}
+
+// Parameters that come for a visit alone would have to come once more.
+static bool reads_brought(const tr_walk *w, const tr_call *call) {
+    bool reads = false;
+    for (int i = 0; i < call->in_count && w->params_come; i++) {
+        tr_value value = call->in[i];
+        reads = reads || (value != TR_NO_VALUE &&
+                          w->graph->values[value].kind == TR_VALUE_PARAM);
+    }
+    return reads;
 }
 
 bool tr__walk_recomputes(const tr_walk *w, const tr_call *call) {
@@ -99,15 +138,12 @@ static bool part(tr_derivation *out) {
 
 bool tr__walk_part_weights(tr_walk *w) {
     tr_derivation *out = w->out;
-    bool hands_on = false; // else nobody waits for the rest
     out->weights = out->backward_count;
-    for (int i = 0; i < w->graph->input_count; i++) {
-        hands_on = hands_on || out->input_grad[i] != TR_NO_VALUE;
-    }
-    for (size_t i = out->backward_count; w->weights_later && hands_on && i-- > 0;) {
+    for (size_t i = out->backward_count; w->weights_later && i-- > 0;) {
         tr_call *call = &out->backward[i];
         call->weights = tr__walk_makes_weights(w, call) ||
-                        (tr__walk_recomputes(w, call) && !is_read_sooner(out, i));
+                        (tr__walk_recomputes(w, call) && !reads_brought(w, call) &&
+                         !is_read_sooner(out, i));
     }
-    return !w->weights_later || !hands_on || part(out);
+    return !w->weights_later || part(out);
 }

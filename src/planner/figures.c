@@ -299,7 +299,7 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
 // one wave.
 static bool wants_small_waves(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    bool barrier = r->wave > 1 && r->optimizer_placement == TR_SPACE_DEVICE;
+    bool barrier = r->wave > 1;
     return r->mesh.size[TR_AXIS_PIPELINE] > 1 && !barrier;
 }
 

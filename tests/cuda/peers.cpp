@@ -86,17 +86,17 @@ void add_slots(const group *g, tr_comm_type type, void *to, size_t bytes) {
 
 // One piece of a part; false: the group is given up.
 bool do_piece(group *g, const tr_cuda_exchange &p, size_t at, size_t bytes) {
-    bool root = g->member == p.root;
-    if (p.reduces || root) {
+    bool reduces = p.kind == TR_CUDA_REDUCE, root = g->member == p.root;
+    if (p.from && p.kind != TR_CUDA_RECEIVE) {
         memcpy(g->all->slots[g->member], (const char *)p.from + at, bytes);
     }
     if (!meet(g)) {
         return false;
     }
     char *to = (char *)p.to + at;
-    if (p.reduces && root) {
+    if (reduces && root) {
         add_slots(g, p.type, to, bytes);
-    } else if (!p.reduces) {
+    } else if (!reduces && p.kind != TR_CUDA_SEND) {
         memcpy(to, g->all->slots[p.root], bytes);
     }
     return meet(g);

@@ -261,11 +261,11 @@ static int try_unit(uint64_t number) {
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         uint32_t recomputed = (uint32_t)(number * 11 + i * 23) & TR_RECOMPUTE_ALL;
         bool weights_later = (number + i) % 2 == 0;
-        try_cut(&(trial){number, cuts[i], false, {recomputed, weights_later}}, &whole,
-                grad);
+        try_cut(&(trial){number, cuts[i], false, {recomputed, weights_later, false}},
+                &whole, grad);
         recomputed = ~recomputed & TR_RECOMPUTE_ALL;
-        try_cut(&(trial){number, cuts[i], true, {recomputed, !weights_later}}, &whole,
-                grad);
+        try_cut(&(trial){number, cuts[i], true, {recomputed, !weights_later, true}},
+                &whole, grad);
     }
     int segments = graph->segment_count;
     for (size_t v = 0; v < graph->value_count; v++) {

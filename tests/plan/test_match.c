@@ -136,10 +136,6 @@ static void stages_of_several_parts_fit_together(void **state) {
         request.model = model;
         request.pipeline_order = orders[k].order;
         request.virtual_stages = orders[k].least + (int64_t)(i / ORDERS) % parts;
-        if (tr__pipeline_schedule(orders[k].order)->weights_later) { // gradients stay
-            request.stage %= 2;
-            request.optimizer_placement = TR_SPACE_DEVICE;
-        }
         request.accumulation_steps = 1 + (int64_t)(i / 3) % 11;
         request.wave = 1 + (int64_t)(i / 5) % request.accumulation_steps;
         const tr_mesh *mesh = &of[i / ORDERS % OF];

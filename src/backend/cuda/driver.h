@@ -58,14 +58,20 @@ typedef struct tr_cuda_product {
     bool fast;
 } tr_cuda_product;
 
-// One part of an exchange among ranks: the root's elements go to all members, or the
-// sum of all members' goes to the root.
+// One part of an exchange among ranks.
+typedef enum tr_cuda_exchange_kind {
+    TR_CUDA_BROADCAST, // the root's elements go to all members
+    TR_CUDA_REDUCE,    // the sum of all members' goes to the root
+    TR_CUDA_SEND,      // this member's go to the root, which receives from this one
+    TR_CUDA_RECEIVE,
+} tr_cuda_exchange_kind;
+
 typedef struct tr_cuda_exchange {
-    bool reduces;
+    tr_cuda_exchange_kind kind;
     tr_comm_type type;
     int root;         // a member
-    const void *from; // NULL: it is the root that has them, and this is not the root
-    void *to;         // NULL: only the root gets the sum, likewise
+    const void *from; // NULL: this member gives nothing
+    void *to;         // NULL: it gets nothing
     size_t count;     // elements
 } tr_cuda_exchange;
 

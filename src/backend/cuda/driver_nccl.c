@@ -46,6 +46,8 @@ static struct {
     int (*state)(nccl_comm *, int *);
     int (*reduce)(const void *, void *, size_t, int, int, int, nccl_comm *, void *);
     int (*broadcast)(const void *, void *, size_t, int, int, nccl_comm *, void *);
+    int (*send)(const void *, size_t, int, int, nccl_comm *, void *);
+    int (*receive)(void *, size_t, int, int, nccl_comm *, void *);
     int (*group_start)(void);
     int (*group_end)(void);
     const char *(*error_text)(int);
@@ -68,6 +70,8 @@ static void look(void) {
                tr__cuda_symbol(library, "ncclCommGetAsyncError", &nccl.state) &&
                tr__cuda_symbol(library, "ncclReduce", &nccl.reduce) &&
                tr__cuda_symbol(library, "ncclBroadcast", &nccl.broadcast) &&
+               tr__cuda_symbol(library, "ncclSend", &nccl.send) &&
+               tr__cuda_symbol(library, "ncclRecv", &nccl.receive) &&
                tr__cuda_symbol(library, "ncclGroupStart", &nccl.group_start) &&
                tr__cuda_symbol(library, "ncclGroupEnd", &nccl.group_end) &&
                tr__cuda_symbol(library, "ncclGetErrorString", &nccl.error_text);
@@ -130,17 +134,23 @@ static int type_of(tr_comm_type type) {
 
 static int put(const tr_cuda_exchange *p, nccl_comm *comm, void *stream) {
     int type = type_of(p->type);
-    return error_of(
-        p->reduces
-            ? nccl.reduce(p->from, p->to, p->count, type, SUM, p->root, comm, stream)
-            : nccl.broadcast(p->from, p->to, p->count, type, p->root, comm, stream));
+    switch (p->kind) {
+    case TR_CUDA_REDUCE:
+        return nccl.reduce(p->from, p->to, p->count, type, SUM, p->root, comm, stream);
+    case TR_CUDA_SEND:
+        return nccl.send(p->from, p->count, type, p->root, comm, stream);
+    case TR_CUDA_RECEIVE:
+        return nccl.receive(p->to, p->count, type, p->root, comm, stream);
+    default:
+        return nccl.broadcast(p->from, p->to, p->count, type, p->root, comm, stream);
+    }
 }
 
 int tr__nccl_exchange(const tr_cuda_exchange *parts, int count, void *peers,
                       void *stream) {
     int error = error_of(nccl.group_start());
     for (int i = 0; i < count && error == 0; i++) {
-        error = put(&parts[i], peers, stream);
+        error = error_of(put(&parts[i], peers, stream));
     }
     int ended = error_of(nccl.group_end());
     return error ? error : ended;

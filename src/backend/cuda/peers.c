@@ -1,6 +1,6 @@
 // Exchanges among the devices of several ranks, by NCCL. Members' parts may be of
 // several sizes, so each is an operation of its own, with its member as the root; NCCL
-// fuses them.
+// fuses them. Messages between two members are sends and receives.
 #include "backend/cuda/backend.h"
 #include "backend/cuda/driver.h"
 #include "base/memory.h"
@@ -70,13 +70,14 @@ static tr_status look(tr_peers *p, bool *ready, tr_error *err) {
 static tr_cuda_exchange part_of(const tr_peers *p, const tr_comm_op *op, int member) {
     int64_t size = (int64_t)tr__comm_type_bytes(op->type), first, count;
     tr__comm_part(op->count, op->shard, member, &first, &count);
-    tr_cuda_exchange part = {.reduces = op->kind == TR_COMM_REDUCE,
+    tr_cuda_exchange part = {.kind = op->kind == TR_COMM_REDUCE ? TR_CUDA_REDUCE
+                                                                : TR_CUDA_BROADCAST,
                              .type = op->type,
                              .root = member,
                              .count = (size_t)count};
     bool own = member == p->member;
     char *place = (char *)op->recv + first * size;
-    if (part.reduces) {
+    if (part.kind == TR_CUDA_REDUCE) {
         part.from = (const char *)op->send + first * size;
         part.to = own ? op->recv : NULL;
     } else {
@@ -86,10 +87,22 @@ static tr_cuda_exchange part_of(const tr_peers *p, const tr_comm_op *op, int mem
     return part;
 }
 
+// All of it is one member's, which sends it to the other.
+static tr_cuda_exchange message_of(const tr_peers *p, const tr_comm_op *op) {
+    bool sends = op->channel == TR_COMM_SEND;
+    return (tr_cuda_exchange){.kind = sends ? TR_CUDA_SEND : TR_CUDA_RECEIVE,
+                              .type = op->type,
+                              .root = 1 - p->member,
+                              .count = (size_t)op->count,
+                              .from = sends ? op->send : NULL,
+                              .to = sends ? NULL : op->recv};
+}
+
 static void put_in(tr_peers *p, tr_device_queue *queue, const tr_comm_op *op) {
-    int count = 0;
-    for (int m = 0; m < p->members; m++) {
-        tr_cuda_exchange part = part_of(p, op, m);
+    bool message = op->channel == TR_COMM_SEND || op->channel == TR_COMM_RECEIVE;
+    int count = 0, parts = message ? 1 : p->members;
+    for (int m = 0; m < parts; m++) {
+        tr_cuda_exchange part = message ? message_of(p, op) : part_of(p, op, m);
         if (part.count > 0) {
             p->parts[count++] = part;
         }

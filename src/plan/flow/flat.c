@@ -32,22 +32,45 @@ int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
     return tr__round_up(count * tr__sum_bytes(plan), TR_ALIGNMENT);
 }
 
-// Where ranks sum whole steps, what is evicted is the sum.
+static bool has_stages(const tr_plan *plan) {
+    return plan->request.mesh.size[TR_AXIS_PIPELINE] > 1;
+}
+
+// Where ranks sum whole steps, what is evicted is the sum. So it is in a pipeline,
+// since one wave of all micro-batches would leave its stages waiting for each other.
+static bool evicts_sums(const tr_plan *plan) {
+    return tr__data_ranks(&plan->request) > 1 || has_stages(plan);
+}
+
 bool tr__plan_grads_pass(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return tr__plan_stage(plan) >= 2 ||
-           (tr__data_ranks(r) == 1 && r->optimizer_placement != TR_SPACE_DEVICE);
+           (!evicts_sums(plan) && r->optimizer_placement != TR_SPACE_DEVICE);
 }
 
 bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
     return tr__plan_stage(plan) >= 2 ||
-           (tr__data_ranks(&plan->request) == 1 && plan->flats[flat].offloaded);
+           (!evicts_sums(plan) && plan->flats[flat].offloaded);
+}
+
+bool tr__plan_evicts_scopes(const tr_plan *plan) {
+    return tr__plan_grads_pass(plan) && !has_stages(plan) &&
+           plan->request.optimizer_placement != TR_SPACE_DEVICE;
+}
+
+bool tr__flat_evicts_scopes(const tr_plan *plan, int flat) {
+    return tr__plan_evicts_scopes(plan) && plan->flats[flat].offloaded;
+}
+
+bool tr__flat_leaves_by_use(const tr_plan *plan, int flat) {
+    const tr_flat *of = &plan->flats[flat];
+    return of->slice || (of->tied && has_stages(plan));
 }
 
 bool tr__plan_evicts_again(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return plan->hands_out && r->accumulation_steps > r->wave &&
-           r->optimizer_placement != TR_SPACE_DEVICE && tr__plan_grads_pass(plan);
+           tr__plan_evicts_scopes(plan);
 }
 
 bool tr__flat_has_gaps(const tr_plan *plan, int flat) {
@@ -84,5 +107,5 @@ int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave
     if (!tr__flat_grads_pass(plan, flat)) {
         return 0;
     }
-    return plan->flats[flat].slice ? wave * plan->unit_count + unit : wave;
+    return tr__flat_leaves_by_use(plan, flat) ? wave * plan->unit_count + unit : wave;
 }

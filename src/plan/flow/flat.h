@@ -117,6 +117,14 @@ int64_t tr__update_shard(const tr_plan *plan, const tr_flat *flat);
 // the plan's; those of a flat buffer.
 bool tr__plan_grads_pass(const tr_plan *plan);
 bool tr__flat_grads_pass(const tr_plan *plan, int flat);
+// Do they leave the device then, and not only as the step's sums? Some; those of a flat
+// buffer.
+bool tr__plan_evicts_scopes(const tr_plan *plan);
+bool tr__flat_evicts_scopes(const tr_plan *plan, int flat);
+// Does what each unit adds to it leave by itself, where gradients pass? That is so of a
+// slice of a tied tensor, and where a stage of a pipeline may take another wave through
+// one user of the tensor before it takes this one through the next.
+bool tr__flat_leaves_by_use(const tr_plan *plan, int flat);
 // Do floats leave the device more than once in a step, and are added up where they go?
 // Only where a loss outside of the model does not let the wave be the whole batch.
 bool tr__plan_evicts_again(const tr_plan *plan);
@@ -127,10 +135,10 @@ bool tr__flat_has_gaps(const tr_plan *plan, int flat);
 int64_t tr__plan_trained(const tr_plan *plan);
 int64_t tr__plan_staying(const tr_plan *plan);
 // The backward steps of one scope add to one gradient of a flat buffer before it goes
-// to other ranks. A scope is the optimizer step, the wave (stages 2 and 3) or, for a
-// slice of a tied tensor, one unit in the wave. So the whole gradient of a slice is in
-// memory only while one of its users computes, and the ranks' sums take the
-// contribution of each user.
+// to other ranks. A scope is the optimizer step, the wave (stages 2 and 3) or, of what
+// leaves by use, one unit in the wave. So the whole gradient of a slice is in memory
+// only while one of its users computes, and the ranks' sums take the contribution of
+// each user.
 int64_t tr__gradient_scope(const tr_plan *plan, int flat, int unit, int64_t wave);
 
 #endif

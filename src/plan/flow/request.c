@@ -16,16 +16,12 @@ enum { STEPS_MOST = 1 << 24 };
 // What does not know stages yet.
 static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
     int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
-    const char *beside = r->passes > 1 ? "contrastive.passes 2"
-                         : r->peers    ? "NCCL"
-                                       : NULL;
-    if (stages > 1 && beside) {
-        return tr_fail(err, TR_USAGE,
-                       "pipeline.stages is %lld, which is not yet supported beside %s: "
-                       "set it to 1",
-                       (long long)stages, beside);
-    }
-    return TR_OK;
+    return stages > 1 && r->passes > 1
+               ? tr_fail(err, TR_USAGE,
+                         "pipeline.stages is %lld, which is not yet supported beside "
+                         "contrastive.passes 2: set it to 1",
+                         (long long)stages)
+               : TR_OK;
 }
 
 // What does not know parts of tensors yet.

@@ -17,10 +17,10 @@
 // beside what follows, until a step waits for them. Steps of the compute stream do so,
 // too, where the device is discrete (tr_plan_request); else they are done when the next
 // step is issued. Where the ranks' devices exchange by themselves
-// (tr_plan_request.peers), the communication stream and the tensor stream are theirs,
-// and what lies on the host is exchanged in the data stream. The tensor stream is one
-// of its own so that parameters which are gathered ahead hold up nothing that computing
-// waits for.
+// (tr_plan_request.peers), the communication stream, the tensor stream and those of
+// messages are theirs, and what lies on the host is exchanged in the data stream. The
+// tensor stream is one of its own so that parameters which are gathered ahead hold up
+// nothing that computing waits for.
 typedef enum tr_stream {
     TR_STREAM_COMPUTE,
     TR_STREAM_DATA,

@@ -31,8 +31,7 @@ static const char *find_barrier(const tr_plan *plan, bool *own) {
 static bool evicts_sums(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     bool once = !r->reproducible || r->grad_placement == TR_SPACE_NVME;
-    return r->optimizer_placement != TR_SPACE_DEVICE && once &&
-           tr__plan_grads_pass(plan);
+    return once && tr__plan_evicts_scopes(plan);
 }
 
 // Only the last unit waits for other micro-batches, at one place, and the units below
@@ -134,9 +133,7 @@ static tr_status take_one(tr_plan *plan, const char *barrier, tr_error *err) {
                        "gradient_accumulation_steps to 1",
                        barrier);
     }
-    if (several && tr__plan_grads_pass(plan) &&
-        r->optimizer_placement != TR_SPACE_DEVICE &&
-        r->grad_placement == TR_SPACE_NVME) {
+    if (several && tr__plan_evicts_scopes(plan) && r->grad_placement == TR_SPACE_NVME) {
         return tr_fail(
             err, TR_USAGE,
             "gradients go to NVMe once a step, but the loss is computed "

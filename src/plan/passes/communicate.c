@@ -133,8 +133,10 @@ static void bring_all_ahead(walk *w, size_t now) {
 static void take_away(walk *w, size_t v, departure hop) {
     const tr_visit *at = &w->visits.visits[v];
     const tr_plan_unit *unit = &w->plan->units[at->unit];
+    bool scopes = hop == REDUCE || tr__plan_evicts_scopes(w->plan);
+    uint32_t flats = scopes ? at->leave : at->complete;
     for (int k = 0; k < unit->program->flat_count; k++) {
-        if (at->leave >> k & 1) {
+        if (flats >> k & 1) {
             depart[hop](&w->ways, unit->flats[k], &w->left[v]);
         }
     }

@@ -244,6 +244,7 @@ static tr_status compile_units(tr_plan *plan, bool cuts_tied, tr_error *err) {
                                   .recompute = r->recomputed_units > 0 || r->passes > 1,
                                   .target = plan->target,
                                   .real = r->compute,
+                                  .params_come = !tr__plan_params_stay(plan),
                                   .packs = r->accumulation_steps > 1 && !r->fp8.repack,
                                   .plan = r};
     tr_tensor_desc inputs[TR_GRAPH_IO_MAX];

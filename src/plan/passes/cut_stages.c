@@ -89,15 +89,6 @@ static tr_status check_chunks(const tr_plan *plan, tr_error *err) {
                        "many stages at most",
                        (long long)stages, r->model->unit_count);
     }
-    if (tr__weights_come_later(r) && tr__plan_grads_pass(plan)) {
-        return tr_fail(
-            err, TR_USAGE,
-            "pipeline.schedule \"%s\" is not yet supported where gradients "
-            "leave after each wave (zero_optimization.stage %d%s): set "
-            "pipeline.schedule to \"1f1b\"",
-            tr__pipeline_names[r->pipeline_order], r->stage,
-            r->optimizer_placement == TR_SPACE_DEVICE ? "" : ", offload_optimizer");
-    }
     return stages * each > r->model->unit_count
                ? tr_fail(err, TR_USAGE,
                          "pipeline.virtual_stages is %lld on each of %lld stages, and "

@@ -27,10 +27,6 @@ static const double cheap_flops_per_byte = 4000;
 // made in one segment, at once.
 static bool is_simple(const tr_unit_program *unit) {
     uint32_t own = 0;
-    tr_piece_range later = tr__segment_weights(unit, 0);
-    if (later.end > later.first) {
-        return false;
-    }
     for (int s = 0; s < unit->segments; s++) {
         own |= tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD) & 1;
         for (int before = 0; before < s; before++) {
@@ -62,6 +58,8 @@ static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
     return tr__step_runs(step, TR_VARIANT_BACKWARD) && tr__step_ends(step) &&
            step->micro == 0 && plan->flats[unit->flats[0]].measured &&
            counts(plan, unit->flats[0]) &&
+           (tr__run_flats(unit->program, step->payload.program, TR_PLACE_PARAM_GRAD) &
+            1) &&
            tr__unit_gradient(unit->program, step->segment, &next, &count);
 }
 
@@ -104,8 +102,9 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
 // Does the accumulator of a tied tensor ever hold the gradient of a part of the batch?
 // (A stage of a pipeline takes waves that overlap.)
 static bool shows_wave(const tr_plan *plan, const tr_flat *flat) {
+    int f = (int)(flat - plan->flats);
     bool leaves_by_use =
-        flat->slice && tr__flat_grads_pass(plan, (int)(flat - plan->flats));
+        tr__flat_leaves_by_use(plan, f) && tr__flat_grads_pass(plan, f);
     return wave_is_part(plan) && plan->chunks.stages == 1 &&
            !tr__plan_accumulates(plan) && !leaves_by_use && !flat->frozen;
 }

@@ -76,10 +76,16 @@ static void add_forward(writer *w, int u, int segment, int64_t micro) {
                 (tr_plan_step){.unit = u, .segment = segment, .micro = micro});
 }
 
-static void add_backward(writer *w, int u, int segment, int64_t micro) {
-    if (w->plan->request.passes < 2) { // which has another order
-        tr__put_clear_gaps(&w->editor, w->begun, u, segment, micro);
+// (A pass that has another order of waves clears by itself.)
+static void clear_gaps(writer *w, int u, tr_piece_range pieces, int64_t micro) {
+    if (w->plan->request.passes < 2) {
+        tr__put_clear_gaps(&w->editor, w->begun, u, pieces, micro);
     }
+}
+
+static void add_backward(writer *w, int u, int segment, int64_t micro) {
+    const tr_unit_program *unit = w->plan->units[u].program;
+    clear_gaps(w, u, tr__segment_at_once(unit, TR_VARIANT_BACKWARD, segment), micro);
     add_segment(w, TR_VERB_backward, TR_VARIANT_BACKWARD,
                 (tr_plan_step){.unit = u, .segment = segment, .micro = micro});
     if (u == w->lowest && segment == 0) {
@@ -89,8 +95,9 @@ static void add_backward(writer *w, int u, int segment, int64_t micro) {
 
 // Gradients of weights that were put off.
 static void add_weights(writer *w, int u, int64_t micro) {
-    add_pieces(w, TR_VARIANT_BACKWARD,
-               tr__segment_weights(w->plan->units[u].program, 0),
+    tr_piece_range pieces = tr__segment_weights(w->plan->units[u].program, 0);
+    clear_gaps(w, u, pieces, micro);
+    add_pieces(w, TR_VARIANT_BACKWARD, pieces,
                (tr_plan_step){.label = {.verb = TR_VERB_backward, .what = "weights"},
                               .unit = u,
                               .micro = micro});

@@ -353,7 +353,7 @@ static tr_status keep_gradients(tr_plan *plan, tr_flat *flat, tr_error *err) {
     tr_block_size sum = tr__part_row(plan, flat, TR_PART_GRAD)->packing;
     tr_status status = TR_OK;
     flat->sums.buffer = -1;
-    if (!flat->offloaded || !tr__plan_grads_pass(plan)) {
+    if (!flat->offloaded || !tr__plan_evicts_scopes(plan)) {
         status = keep(plan, flat, stage >= SHARDS_GRAD, TR_SPACE_DEVICE,
                       TR_LEDGER_gradients, sum, &flat->sums, err);
     }

@@ -61,12 +61,12 @@ static bool begins(const tr_plan *plan, int64_t *begun, int flat, int unit,
 // Gradients that pass lie where something else lay before: between the parameters'
 // gradients there must be zeros, as there always are where gradients stay. (Where each
 // micro-batch's are accumulated, a pass clears them for each: accumulate.c.)
-void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit, int segment,
-                        int64_t micro) {
+void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit,
+                        tr_piece_range pieces, int64_t micro) {
     const tr_plan *plan = editor->plan;
     const tr_plan_unit *of = &plan->units[unit];
-    uint32_t touched = tr__segment_flats(of->program, TR_VARIANT_BACKWARD, segment,
-                                         TR_PLACE_PARAM_GRAD);
+    uint32_t touched =
+        tr__pieces_flats(of->program, TR_VARIANT_BACKWARD, pieces, TR_PLACE_PARAM_GRAD);
     bool passing = !tr__plan_accumulates(plan);
     for (int f = 0; f < of->program->flat_count && passing; f++) {
         int flat = of->flats[f];

@@ -7,11 +7,11 @@
 // Zeros where a backward makes no gradient of the flat buffer: between the parameters,
 // or, if `whole`, everywhere.
 void tr__put_clear_gradients(tr_editor *editor, int flat, bool whole);
-// Before the backward of a segment of the unit on a micro-batch: zeros between the
-// parameters of each flat buffer whose gradients pass, where the backward is the first
-// of its scope to make them. begun: [flats] 1 + the last scope that was begun.
-void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit, int segment,
-                        int64_t micro);
+// Before these pieces of the unit's backward run on a micro-batch: zeros between the
+// parameters of each flat buffer whose gradients pass, where they are the first of its
+// scope to make them. begun: [flats] 1 + the last scope that was begun.
+void tr__put_clear_gaps(tr_editor *editor, int64_t *begun, int unit,
+                        tr_piece_range pieces, int64_t micro);
 // Squares, by blocks into the statistics: this rank's gradients of a flat buffer, from
 // `at` on; those of all flat buffers that stay on the device. `step` says where and
 // when.

@@ -63,7 +63,9 @@ static void put_pieces(writer *w, tr_variant role, tr_plan_step step) {
 
 static void keep(writer *w, bool backward, int u, int segment, int64_t micro) {
     if (backward) {
-        tr__put_clear_gaps(&w->editor, w->begun, u, segment, micro);
+        tr_piece_range pieces =
+            tr__segment_pieces(w->plan->units[u].program, TR_VARIANT_BACKWARD, segment);
+        tr__put_clear_gaps(&w->editor, w->begun, u, pieces, micro);
     }
     size_t at = *entry(w, backward, u, segment, micro);
     const tr_plan_step *old = &w->editor.old->steps[at - 1];

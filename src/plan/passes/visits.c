@@ -56,6 +56,7 @@ static void find_leaving(const tr_plan *plan, tr_visits *out, int64_t *last) {
             int flat = unit->flats[k];
             int64_t scope = 1 + tr__gradient_scope(plan, flat, at->unit, at->wave);
             if ((at->makes >> k & 1) && last[flat] != scope) {
+                at->complete |= (uint32_t)(last[flat] == 0) << k;
                 last[flat] = scope;
                 at->leave |= UINT32_C(1) << k;
             }

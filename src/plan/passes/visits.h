@@ -13,8 +13,9 @@ typedef struct tr_visit {
     uint32_t makes;  // gradients
     uint32_t fetch;  // parameters to be fetched from where they live, before it
     uint32_t gather; // parameters to be gathered from the other ranks, before it
-    uint32_t
-        leave; // gradients that are handed on after it: no later visit adds to them
+    // Gradients that are handed on after it: no later visit of their scope adds to
+    // them; of these, those to which none of the step does.
+    uint32_t leave, complete;
 } tr_visit;
 
 typedef struct tr_visits {

@@ -69,7 +69,7 @@ static tr_region in_sums(const tr_plan *plan, int flat) {
 static tr_region evicted_from(tr_ways *ways, int flat) {
     const tr_plan *plan = ways->editor.plan;
     int64_t bytes = plan->flats[flat].grad.count * tr__sum_bytes(plan);
-    if (!tr__flat_grads_pass(plan, flat)) {
+    if (!tr__flat_evicts_scopes(plan, flat)) {
         return in_sums(plan, flat);
     }
     return tr__region(tr__data_ranks(&plan->request) > 1 ? ways->of[flat].reduced
@@ -101,7 +101,7 @@ static void put_squares_before(tr_ways *ways, int flat) {
     tr_region own =
         tr__region_of_flat(&of->sums, of->first, of->own, tr__sum_bytes(plan));
     tr_location at = tr__location(own);
-    if (tr__flat_grads_pass(plan, flat)) {
+    if (tr__flat_evicts_scopes(plan, flat)) {
         at = (tr_location){tr__data_ranks(&plan->request) > 1
                                ? ways->of[flat].reduced
                                : tr__ways_made(ways, flat),
@@ -138,9 +138,8 @@ static int32_t put_addition(tr_ways *ways, int flat, int32_t from) {
 
 bool tr__adds_evicted(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
-    return r->optimizer_placement != TR_SPACE_DEVICE && r->discrete &&
-           (r->sums == TR_I64 || tr__plan_evicts_again(plan)) &&
-           !tr__part_is_on_nvme(plan, TR_PART_GRAD) && tr__plan_grads_pass(plan);
+    return r->discrete && (r->sums == TR_I64 || tr__plan_evicts_again(plan)) &&
+           !tr__part_is_on_nvme(plan, TR_PART_GRAD) && tr__plan_evicts_scopes(plan);
 }
 
 // The first of a step's gradients are copied, the others are added to them: integers,

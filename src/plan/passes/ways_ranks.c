@@ -94,7 +94,7 @@ static tr_region reduced_to(tr_ways *ways, int flat, bool apart) {
     const tr_flat *of = &plan->flats[flat];
     int64_t element = tr__sum_bytes(plan);
     tr_underway *underway = &ways->of[flat];
-    if (!tr__flat_grads_pass(plan, flat) || !(of->offloaded || apart)) {
+    if (!tr__flat_evicts_scopes(plan, flat) && !apart) {
         return tr__region_of_flat(&of->sums, of->first, of->own, element);
     }
     underway->reduced =
@@ -153,8 +153,8 @@ static int32_t put_gather_gradients(tr_ways *ways, int flat) {
 void tr__hop_reduce(tr_ways *ways, int flat, tr_issued *issued) {
     const tr_plan *plan = ways->editor.plan;
     tr_underway *underway = &ways->of[flat];
-    bool apart =
-        plan->request.peers && underway->has_reduced && !plan->flats[flat].offloaded;
+    bool apart = plan->request.peers && underway->has_reduced &&
+                 !tr__flat_evicts_scopes(plan, flat);
     int32_t id = put_reduce(ways, flat, apart);
     underway->has_reduced = true;
     issued->of[TR_STREAM_COMM] = apart ? put_addition(ways, flat)

@@ -78,7 +78,7 @@ static tr_status check_gradients(const tr_plan *plan, const tr_flat *flat,
     if (!is_whole(plan, flat, &flat->grad, element)) {
         return wrong(flat, "gradients have no room where the update reads them", err);
     }
-    bool stay = !flat->offloaded || !tr__plan_grads_pass(plan);
+    bool stay = !flat->offloaded || !tr__plan_evicts_scopes(plan);
     bool good =
         stay ? is_whole(plan, flat, &flat->sums, element) : flat->sums.buffer < 0;
     return good ? TR_OK : wrong(flat, "sums of gradients have no room", err);

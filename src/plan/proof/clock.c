@@ -7,7 +7,8 @@
 // step, and its clock is everybody's. Of a discrete device, the compute stream and the
 // copy streams are queues that wait for each other themselves, while the thread goes
 // on: what such a wait brings is known to the later steps of that queue alone. So are
-// the communication stream and the tensor stream where devices exchange by themselves.
+// the communication stream, the tensor stream and those of messages where devices
+// exchange by themselves.
 #include "plan/proof/proof.h"
 
 static const tr_stream beside[TR_BESIDE_STREAMS] = {
@@ -18,7 +19,8 @@ static const tr_stream beside[TR_BESIDE_STREAMS] = {
 // Does the stream wait for itself?
 static bool is_queue(const tr_proof *p, tr_stream stream) {
     bool peers = p->plan->request.peers &&
-                 (stream == TR_STREAM_COMM || stream == TR_STREAM_TENSOR);
+                 (stream == TR_STREAM_COMM || stream == TR_STREAM_TENSOR ||
+                  stream == TR_STREAM_SEND || stream == TR_STREAM_RECEIVE);
     return p->plan->request.discrete &&
            (stream == TR_STREAM_COMPUTE || stream == TR_STREAM_COPY ||
             stream == TR_STREAM_COPY_OUT || peers);

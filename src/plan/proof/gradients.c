@@ -46,7 +46,8 @@ int64_t tr__scopes_of(const tr_proof *p, int32_t flat) {
     if (!tr__flat_grads_pass(p->plan, flat)) {
         return 1;
     }
-    return waves * (f->slice ? users_of(p, f->first_param) : 1);
+    return waves *
+           (tr__flat_leaves_by_use(p->plan, flat) ? users_of(p, f->first_param) : 1);
 }
 
 tr_scope tr__scope_find(const tr_proof *p, int32_t flat, int64_t at) {
@@ -56,10 +57,11 @@ tr_scope tr__scope_find(const tr_proof *p, int32_t flat, int64_t at) {
     if (!tr__flat_grads_pass(p->plan, flat)) {
         return (tr_scope){0, all, -1};
     }
-    int64_t users = f->slice ? tr__max_i64(users_of(p, f->first_param), 1) : 1;
+    bool by_use = tr__flat_leaves_by_use(p->plan, flat);
+    int64_t users = by_use ? tr__max_i64(users_of(p, f->first_param), 1) : 1;
     int64_t first = at / users * r->wave;
     return (tr_scope){first, tr__min_i64(first + r->wave, all),
-                      f->slice ? user_of(p, f->first_param, at % users) : -1};
+                      by_use ? user_of(p, f->first_param, at % users) : -1};
 }
 
 // The sum of a parameter's gradient, complete in the scope on this rank.
@@ -129,6 +131,37 @@ void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t fi
             at.param < 0 ? zeros : sum_in(p, (size_t)at.param, in, kept->base);
         tr__bytes_read(p, tr__run_bytes(kept, &at), &want);
     }
+}
+
+// The scope whose gradient is there. Stages take waves that overlap, so of what leaves
+// by use another wave's may come first. (No scope comes twice: each backward adds to it
+// once.) *scope: the one that is due, and stays so where there is no other.
+static void find_scope(tr_proof *p, int32_t flat, const tr_kept *kept,
+                       tr_scope *scope) {
+    const tr_flat *f = &p->plan->flats[flat];
+    const tr_plan_param *param = &p->plan->params[f->first_param];
+    tr_element_run all = {param->offset, param->count, (int64_t)f->first_param};
+    tr_meaning found;
+    tr__bytes_look(p, tr__run_bytes(kept, &all), &found);
+    int64_t users = tr__max_i64(users_of(p, f->first_param), 1);
+    int64_t first = found.index / p->plan->request.wave * users; // of its wave's scopes
+    for (int64_t k = first; k >= 0 && k < first + users; k++) {
+        tr_scope other = tr__scope_find(p, flat, k);
+        tr_meaning sum = sum_in(p, f->first_param, other, kept->base);
+        if (sum.sum == found.sum && sum.terms == found.terms) {
+            *scope = other;
+        }
+    }
+}
+
+void tr__gradient_scoped(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                         int64_t count, int64_t at) {
+    tr_scope scope = tr__scope_find(p, flat, at);
+    bool overlap = p->plan->chunks.stages > 1 && count > 0;
+    if (overlap && tr__flat_leaves_by_use(p->plan, flat)) {
+        find_scope(p, flat, kept, &scope);
+    }
+    tr__gradient_own(p, flat, kept, first, count, scope);
 }
 
 void tr__gradient_as(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,

@@ -38,6 +38,9 @@ tr_bytes tr__run_bytes(const tr_kept *kept, const tr_element_run *run);
 // Elements [first, first + count) are complete in the scope, of this rank alone.
 void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                       int64_t count, tr_scope in);
+// The same in scope number `at`, or another where their order is not the waves'.
+void tr__gradient_scoped(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
+                         int64_t count, int64_t at);
 // They mean this, and between the parameters are zeros.
 void tr__gradient_as(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                      int64_t count, const tr_meaning *means);

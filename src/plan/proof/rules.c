@@ -75,7 +75,8 @@ static applied rule_of_addition(const tr_proof *p) {
     if (desc->in[0].dtype != desc->out[0].dtype) {
         return (applied){tr__rule_accumulate, TR_STREAM_COMPUTE};
     }
-    bool reduced = p->plan->request.peers && home == TR_STREAM_COMPUTE;
+    bool stays = tr__proof_flat(p) && !tr__flat_evicts_scopes(p->plan, p->step->unit);
+    bool reduced = p->plan->request.peers && stays;
     return (applied){tr__rule_add, reduced ? TR_STREAM_COMM : home};
 }
 

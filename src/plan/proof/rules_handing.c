@@ -17,7 +17,7 @@ void tr__rule_reduce(tr_proof *p) {
     tr_kept from = passes ? tr__gradient_passing(p, TR_OPERAND_INPUT, 0, f->count,
                                                  f->count, element)
                           : tr__kept_sums(p, flat);
-    tr__gradient_own(p, flat, &from, 0, f->count, tr__scope_find(p, flat, at));
+    tr__gradient_scoped(p, flat, &from, 0, f->count, at);
     tr__exchange_work(p, TR_ON_DATA);
     if (passes) {
         tr__bytes_forget(p, tr__kept_bytes(p, &from, 0, f->count));
@@ -73,9 +73,14 @@ static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
     const tr_flat *f = &p->plan->flats[flat];
     int64_t element = tr__sum_bytes(p->plan), at = p->walked.evicted[flat];
     bool ranks = tr__data_ranks(&p->plan->request) > 1;
-    if (!tr__flat_grads_pass(p->plan, flat)) {
+    if (!tr__flat_evicts_scopes(p->plan, flat)) {
         tr_kept sums = tr__kept_sums(p, flat);
-        tr_meaning total = tr__gradient_total(p, flat, 1, sums.base);
+        tr_meaning total =
+            tr__gradient_total(p, flat, tr__scopes_of(p, flat), sums.base);
+        if (!ranks) {
+            tr__gradient_own(p, flat, &sums, first, count, tr__scope_find(p, flat, 0));
+            return;
+        }
         if (tr__plan_stage(p->plan) == 0 && p->walked.brought[flat] == 0 && count > 0 &&
             !p->stopped) {
             tr__proof_wrong(p, "takes the gradient of %s before all ranks have it",
@@ -94,7 +99,7 @@ static void read_leaving(tr_proof *p, int64_t first, int64_t count) {
     if (ranks) {
         tr__gradient_as(p, flat, &from, first, count, &handed);
     } else {
-        tr__gradient_own(p, flat, &from, first, count, tr__scope_find(p, flat, at));
+        tr__gradient_scoped(p, flat, &from, first, count, at);
     }
 }
 
@@ -112,6 +117,11 @@ void tr__rule_gradient_squares(tr_proof *p) {
     }
 }
 
+// How often gradients leave the device in a step.
+static int64_t scopes_leaving(const tr_proof *p, int32_t flat) {
+    return tr__flat_evicts_scopes(p->plan, flat) ? tr__scopes_of(p, flat) : 1;
+}
+
 // Gradients of the next scope come to where the update is. *to: where; the scopes that
 // are there already. -1: an error.
 static int64_t begin_handing(tr_proof *p, tr_kept *to) {
@@ -121,12 +131,12 @@ static int64_t begin_handing(tr_proof *p, tr_kept *to) {
     int32_t flat = p->step->unit;
     int64_t at = p->walked.evicted[flat];
     *to = tr__kept_part(p, flat, TR_PART_GRAD);
-    if (!p->plan->flats[flat].offloaded || at >= tr__scopes_of(p, flat)) {
+    if (!p->plan->flats[flat].offloaded || at >= scopes_leaving(p, flat)) {
         tr__proof_wrong(p, "is there too often");
         return -1;
     }
     read_leaving(p, to->first, to->count);
-    if (tr__flat_grads_pass(p->plan, flat)) {
+    if (tr__flat_evicts_scopes(p->plan, flat)) {
         tr__bytes_forget(p, (tr_bytes){tr__role_buffer(p, TR_OPERAND_INPUT), 0,
                                        to->count * tr__sum_bytes(p->plan)});
     }
@@ -198,7 +208,10 @@ void tr__rule_evict(tr_proof *p) {
         int64_t room = p->plan->buffers[to.buffer].bytes;
         to.buffer = tr__role_bytes(p, TR_OPERAND_OUTPUT, room, TR_SPACE_HOST).buffer;
     }
-    tr_meaning total = tr__gradient_total(p, p->step->unit, 1, to.base);
+    // The first scope of them, or all.
+    bool first = tr__flat_evicts_scopes(p->plan, p->step->unit);
+    int64_t scopes = first ? 1 : tr__scopes_of(p, p->step->unit);
+    tr_meaning total = tr__gradient_total(p, p->step->unit, scopes, to.base);
     tr__gradient_leave(p, p->step->unit, &to, to.first, to.count, NULL, &total);
 }
 

@@ -82,9 +82,7 @@ static void work_in_staging(tr_proof *p) {
     tr_bytes own = {.buffer = p->plan->staging};
     tr__comm_channel_staging(&room, tr__stream_channel(p->step->stream), &own.first,
                              &own.end);
-    tr_stream stream = p->step->stream;
-    bool device = stream == TR_STREAM_COMM || stream == TR_STREAM_TENSOR;
-    if (!p->plan->request.peers || !device) {
+    if (!p->plan->request.peers || p->step->stream == TR_STREAM_DATA) {
         tr__bytes_work(p, own);
     }
 }

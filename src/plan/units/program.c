@@ -111,8 +111,8 @@ tr_piece_range tr__segment_weights(const tr_unit_program *unit, int segment) {
     return range;
 }
 
-static uint32_t flats_of(const tr_unit_program *unit, tr_variant role,
-                         tr_piece_range pieces, tr_place place) {
+uint32_t tr__pieces_flats(const tr_unit_program *unit, tr_variant role,
+                          tr_piece_range pieces, tr_place place) {
     uint32_t flats = 0;
     for (int i = pieces.first; i < pieces.end; i++) {
         flats |= tr__program_flats(tr__unit_piece(unit, role, i), place);
@@ -122,7 +122,7 @@ static uint32_t flats_of(const tr_unit_program *unit, tr_variant role,
 
 uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
                            tr_place place) {
-    return flats_of(unit, role, tr__segment_pieces(unit, role, segment), place);
+    return tr__pieces_flats(unit, role, tr__segment_pieces(unit, role, segment), place);
 }
 
 uint32_t tr__run_flats(const tr_unit_program *unit, const tr_program *program,
@@ -131,7 +131,7 @@ uint32_t tr__run_flats(const tr_unit_program *unit, const tr_program *program,
         program->weights
             ? tr__segment_weights(unit, program->segment)
             : tr__segment_at_once(unit, program->variant, program->segment);
-    return flats_of(unit, program->variant, pieces, place);
+    return tr__pieces_flats(unit, program->variant, pieces, place);
 }
 
 bool tr__unit_exchanges(const tr_unit_program *unit) {

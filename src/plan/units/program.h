@@ -210,6 +210,7 @@ typedef struct tr_compile_request {
     bool fp8;                     // and whether the unit multiplies in 8 bits
     tr_quantization quantization; // how frozen weights of linear layers are kept
     bool weights_later;           // gradients of weights may come later
+    bool params_come;             // parameters are there for a while
     bool finite;                  // results of a training are checked (finite.h)
     bool packs;                   // kernels keep what they make of parameters
     const tr_plan_request *plan;  // says what is frozen, and has the model
@@ -251,7 +252,10 @@ tr_piece_range tr__segment_at_once(const tr_unit_program *unit, tr_variant role,
 // the unit's flat f.
 uint32_t tr__segment_flats(const tr_unit_program *unit, tr_variant role, int segment,
                            tr_place place);
-// The same of the pieces that follow each other at once, of which the program is one.
+// The same of these pieces; of those that follow each other at once, of which the
+// program is one.
+uint32_t tr__pieces_flats(const tr_unit_program *unit, tr_variant role,
+                          tr_piece_range pieces, tr_place place);
 uint32_t tr__run_flats(const tr_unit_program *unit, const tr_program *program,
                        tr_place place);
 // Do ranks exchange inside of the unit in any of its roles?

@@ -271,10 +271,11 @@ static tr_status compile_unit(tr_compiler *c) {
     size_t forward_values = c->graph->value_count;
     tr_status status = TR_OK;
     if (c->request->train) {
-        status = tr__derive(
-            c->graph,
-            (tr_derive_request){c->request->recomputed, c->request->weights_later},
-            &c->unit->derived, c->err);
+        status = tr__derive(c->graph,
+                            (tr_derive_request){c->request->recomputed,
+                                                c->request->weights_later,
+                                                c->request->params_come},
+                            &c->unit->derived, c->err);
     }
     c->unit->segments = c->graph->segment_count;
     c->unit->cache_room = c->graph->cache_room;

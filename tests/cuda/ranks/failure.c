@@ -1,7 +1,8 @@
 // failure MODE RANK, run on ranks: that rank's device fails while all train, or the
 // rank is killed. In the modes "peers", "peers-later" and "peers-kill" devices exchange
 // by themselves, and an exchange fails on the rank when it is put in, or when all wait
-// for it, or the rank is killed. check_failure.sh looks at how they end.
+// for it, or the rank is killed; in those that begin with "stages" they are stages of a
+// pipeline. check_failure.sh looks at how they end.
 #include "comm/comm.h"
 #include "cuda/device.h"
 #include "train/engine.h"
@@ -15,15 +16,19 @@
 
 enum { STEPS_BEFORE = 2, STEPS_MOST = 1000 };
 
+static bool by_themselves(const char *mode) {
+    return strncmp(mode, "peers", 5) == 0 || strncmp(mode, "stages", 6) == 0;
+}
+
 static void strike(const char *mode) {
     printf("struck %d\n", (int)getpid());
     fflush(stdout);
     if (strstr(mode, "kill")) {
         raise(SIGKILL);
     }
-    test_device_fail(strcmp(mode, "copy") == 0        ? TEST_COPY
-                     : strncmp(mode, "peers", 5) == 0 ? TEST_EXCHANGE
-                                                      : TEST_LAUNCH,
+    test_device_fail(strcmp(mode, "copy") == 0 ? TEST_COPY
+                     : by_themselves(mode)     ? TEST_EXCHANGE
+                                               : TEST_LAUNCH,
                      1, !strstr(mode, "later"));
 }
 
@@ -41,11 +46,13 @@ static tr_status train(tr_engine *engine, const char *mode, bool is_victim,
 }
 
 static tr_status run(tr_comm *comm, const char *mode, bool is_victim, tr_error *err) {
-    static const char *const set[] = {"device=cuda", "zero_optimization.stage=3",
-                                      "steps=1001", "train_micro_batch_size_per_gpu=1"};
+    bool stages = strncmp(mode, "stages", 6) == 0;
+    const char *const set[] = {"device=cuda", "zero_optimization.stage=3", "steps=1001",
+                               "train_micro_batch_size_per_gpu=1",
+                               stages ? "pipeline.stages=3" : "pipeline.stages=1"};
     run_options options = {.file = "run.json",
                            .set = set,
-                           .set_count = 4,
+                           .set_count = 5,
                            .comm = comm,
                            .resume = "never"};
     tr_run *opened = NULL;
@@ -68,11 +75,14 @@ static tr_status run(tr_comm *comm, const char *mode, bool is_victim, tr_error *
 int main(int argc, char **argv) {
     tr_comm *comm = NULL;
     tr_error err = {0};
-    if (argc < 3 || chdir(TR_TEST_DATA "/goldens/mlp") != 0 ||
+    bool stages = argc > 1 && strncmp(argv[1], "stages", 6) == 0;
+    if (argc < 3 ||
+        chdir(stages ? TR_TEST_DATA "/goldens/gpt2" : TR_TEST_DATA "/goldens/mlp") !=
+            0 ||
         tr_comm_open(&comm, &err) != TR_OK) {
         return 1;
     }
-    if (strstr(argv[1], "peers")) {
+    if (by_themselves(argv[1])) {
         test_device_set_peers(true);
         test_device_set_count(tr_comm_ranks(comm));
     }

@@ -77,6 +77,14 @@ static const way ways[] = {
       "pipeline.virtual_stages=2", NULL},
      true,
      true},
+    {{"train_micro_batch_size_per_gpu=1", "pipeline.schedule=zero_bubble",
+      "zero_optimization.stage=2", NULL},
+     true,
+     false},
+    {{"train_micro_batch_size_per_gpu=1", "pipeline.schedule=v",
+      "pipeline.virtual_stages=2", "zero_optimization.stage=3"},
+     true,
+     true},
 };
 
 static bool runs_more(void) {

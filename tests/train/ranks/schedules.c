@@ -9,6 +9,9 @@
 #define OFFLOADED                                                                      \
     ", \"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": "     \
     "\"cpu\"}}"
+#define PARAMETERS_AWAY                                                                \
+    ", \"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": "         \
+    "\"cpu\"}}"
 
 static void stages_change_no_bit(void **state) {
     static const char reproducible[] =
@@ -71,6 +74,13 @@ static void schedules_change_no_bit(void **state) {
         {2, SCHEDULE("zero_bubble", 1), REPRODUCIBLE(", \"wave\": 2") ZERO_ALONE(1)},
         {4, SCHEDULE("v", 2), REPRODUCIBLE("")},
         {2, SCHEDULE("v", 2), REPRODUCIBLE(", \"wave\": 3") RECOMPUTED},
+        {4, SCHEDULE("zero_bubble", 1), REPRODUCIBLE("") ZERO_ALONE(2)},
+        {2, SCHEDULE("zero_bubble", 1), REPRODUCIBLE("") ZERO_ALONE(3) RECOMPUTED},
+        {4, SCHEDULE("zero_bubble", 1), REPRODUCIBLE("") OFFLOADED},
+        {4, SCHEDULE("v", 2), REPRODUCIBLE("") ZERO_ALONE(2)},
+        {2, SCHEDULE("v", 2), REPRODUCIBLE(", \"wave\": 2") ZERO_ALONE(3)},
+        {2, SCHEDULE("v", 2), REPRODUCIBLE("") OFFLOADED},
+        {4, SCHEDULE("zero_bubble", 1), REPRODUCIBLE("") PARAMETERS_AWAY},
     };
     samples data;
     char text[TEXT_MAX];
@@ -101,10 +111,55 @@ static void schedules_change_no_bit(void **state) {
     samples_free(&data);
 }
 
+// Without reproducible mode, too: what leaves a stage is added up in the order in which
+// it would be there, wave by wave or not.
+static void the_states_place_changes_no_bit(void **state) {
+#define FILES ", \"memory\": {\"nvme\": {\"path\": \"/tmp\", \"gradients\": true}}"
+#define STATES(stage, place)                                                           \
+    ONE_THREAD ", \"zero_optimization\": {\"stage\": " #stage                          \
+               ", \"offload_optimizer\": {\"device\": \"" place "\"}}"
+    static const char *const places[][3] = {
+        {STATES(1, "none"), STATES(1, "cpu")},
+        {STATES(2, "none"), STATES(2, "cpu"), STATES(2, "nvme") FILES},
+        {STATES(3, "none"), STATES(3, "cpu")}};
+    static const char *const schedules[] = {"", SCHEDULE("zero_bubble", 1),
+                                            SCHEDULE("v", 2)};
+    enum { PLACES = 3, SCHEDULES = 3 };
+    samples data;
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    for (size_t m = 0; m < MESHES; m++) {
+        if (!is_of_all(&meshes[m]) || meshes[m].size[TR_AXIS_TENSOR] > 1 ||
+            meshes[m].size[TR_AXIS_PIPELINE] == 1) {
+            continue;
+        }
+        for (size_t i = 0; i < SCHEDULES * PLACES; i++) {
+            char text[TEXT_MAX];
+            outcome end[PLACES];
+            schedule = schedules[i / PLACES];
+            const char *const *at = places[i % PLACES];
+            for (int k = 0; k < PLACES && at[k]; k++) {
+                write_run_of(text, deep, 1, &meshes[m], "unused", ADAM, at[k]);
+                run_options options = options_of(text, &data, world, "never");
+                take_steps(&options, STEPS, false, &end[k]);
+                assert_memory_equal(end[0].loss, end[k].loss, sizeof end[k].loss);
+                snapshot_assert_same(&end[0].end, &end[k].end);
+            }
+            for (int k = 0; k < PLACES && at[k]; k++) {
+                free_outcome(&end[k]);
+            }
+        }
+    }
+    schedule = "";
+    samples_free(&data);
+}
+
 static int run(const char *which) {
     (void)which;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stages_change_no_bit),
-                                       cmocka_unit_test(schedules_change_no_bit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_change_no_bit),
+        cmocka_unit_test(schedules_change_no_bit),
+        cmocka_unit_test(the_states_place_changes_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
