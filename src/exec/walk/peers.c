@@ -84,24 +84,6 @@ static bool find_groups(tr_executor *ex) {
     return good;
 }
 
-// Those of any rank: stages of a pipeline have other exchanges, and all ranks join
-// together. all: [ranks].
-static tr_status find_groups(const tr_executor *ex, groups *all, groups *found,
-                             tr_error *err) {
-    groups own = {0};
-    *found = (groups){0};
-    find_own(ex->plan, &own);
-    tr_status status = tr__comm_all_gather(ex->comm, &own, sizeof own, all, err);
-    for (int r = 0; r < tr_comm_ranks(ex->comm) && status == TR_OK; r++) {
-        for (int s = 0; s < TR_STREAMS; s++) {
-            for (tr_axes axes = 1; axes < TR_AXES_SETS; axes++) {
-                found->used[s][axes] = found->used[s][axes] || all[r].used[s][axes];
-            }
-        }
-    }
-    return status;
-}
-
 // Until all members have come, and the queue has what was put in; or never will.
 static tr_status await_ready(const tr_executor *ex, tr_peers *peers, tr_error *err) {
     static const double most = 1e-3; // seconds
