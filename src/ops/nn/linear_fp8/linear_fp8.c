@@ -94,6 +94,10 @@ static tr_status infer(const tr_op_node *node, const tr_op *as, tr_tensor_desc *
     tr_op_node plain = *node;
     int most = tr__fp8_plain_inputs(node->op);
     plain.in_count = node->in_count < most ? node->in_count : most;
+    if (node->in_count > most + TR_FP8_FACTORS) {
+        return tr_fail(err, TR_USAGE, "%s: %d operands, and it has %d at most",
+                       node->op->name, node->in_count, most + TR_FP8_FACTORS);
+    }
     tr_status status = as->infer(&plain, out, out_count, err);
     *out_count = 1;
     for (int i = 0; i < TR_FP8_FACTORS && status == TR_OK; i++) {
