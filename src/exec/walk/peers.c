@@ -115,24 +115,6 @@ typedef struct invitations {
     invitation *own, *all; // [most], [ranks][most]
 } invitations;
 
-// How many groups a rank has at most.
-static tr_status count_most(const tr_executor *ex, int64_t *most, tr_error *err) {
-    size_t ranks = (size_t)tr_comm_ranks(ex->comm);
-    int64_t own = ex->peer_count, *all = tr__calloc(ranks, sizeof *all);
-    tr_error mine = {0};
-    tr_status status =
-        all ? TR_OK : tr_fail(&mine, TR_MEMORY, "no memory for the ranks' GPUs");
-    status = tr__agree(ex->comm, status, &mine, err);
-    if (status == TR_OK) {
-        status = tr__comm_all_gather(ex->comm, &own, sizeof own, all, err);
-    }
-    for (size_t i = 0; i < ranks && status == TR_OK; i++) {
-        *most = *most > all[i] ? *most : all[i];
-    }
-    tr__free(all);
-    return status;
-}
-
 static tr_status write_own(const tr_executor *ex, invitations *of, tr_error *err) {
     tr_status status = TR_OK;
     for (int i = 0; i < ex->peer_count && status == TR_OK; i++) {
@@ -184,7 +166,8 @@ static tr_status join_all(tr_executor *ex, tr_error *err) {
                            ? TR_OK
                            : tr_fail(&mine, TR_MEMORY, "no memory for the ranks' GPUs");
     status = tr__agree(ex->comm, status, &mine, err);
-    status = status == TR_OK ? count_most(ex, &of.most, err) : status;
+    status = status == TR_OK ? tr_comm_most(ex->comm, ex->peer_count, &of.most, err)
+                             : status;
     status = status == TR_OK ? invite(ex, &of, err) : status;
     if (status == TR_OK) {
         for (int i = 0; i < ex->peer_count && status == TR_OK; i++) {
