@@ -22,19 +22,6 @@ bool tr__walk_is_of_param(const tr_walk *w, tr_value value) {
     return info->kind == TR_VALUE_GRAD && values[info->index].kind == TR_VALUE_PARAM;
 }
 
-bool tr__walk_makes_weights(const tr_walk *w, const tr_call *call) {
-    bool some = false;
-    for (int i = 0; i < call->out_count; i++) {
-        if (call->out[i] != TR_NO_VALUE && !tr__walk_is_of_param(w, call->out[i])) {
-            return false;
-        }
-        some = some || call->out[i] != TR_NO_VALUE;
-    }
-    return some && !(call->op->flags & TR_OP_EXCHANGE) && !reads_data(w, call);
-}
-
-// ---- calls that make both
-
 // Does the call make something beside gradients of parameters?
 bool tr__walk_makes_others(const tr_walk *w, const tr_call *call) {
     bool others = false;
@@ -45,20 +32,26 @@ bool tr__walk_makes_others(const tr_walk *w, const tr_call *call) {
     return others;
 }
 
-bool tr__walk_weights_read_data(const tr_walk *w) {
-    const tr_derivation *out = w->out;
-    for (size_t i = 0; i < out->backward_count; i++) {
-        const tr_call *call = &out->backward[i];
-        bool some = false;
-        for (int k = 0; k < call->out_count; k++) {
-            some = some || (call->out[k] != TR_NO_VALUE &&
-                            tr__walk_is_of_param(w, call->out[k]));
-        }
-        if (some && !tr__walk_makes_others(w, call) && reads_data(w, call)) {
-            return true;
-        }
+static bool makes_params_alone(const tr_walk *w, const tr_call *call) {
+    bool some = false;
+    for (int i = 0; i < call->out_count; i++) {
+        some = some || call->out[i] != TR_NO_VALUE;
     }
-    return false;
+    return some && !tr__walk_makes_others(w, call);
+}
+
+bool tr__walk_makes_weights(const tr_walk *w, const tr_call *call) {
+    return makes_params_alone(w, call) && !(call->op->flags & TR_OP_EXCHANGE) &&
+           !reads_data(w, call);
+}
+
+bool tr__walk_weights_read_data(const tr_walk *w) {
+    bool some = false;
+    for (size_t i = 0; i < w->out->backward_count; i++) {
+        const tr_call *call = &w->out->backward[i];
+        some = some || (makes_params_alone(w, call) && reads_data(w, call));
+    }
+    return some;
 }
 
 bool tr__walk_held(const tr_walk *w, tr_value storage) {
