@@ -34,6 +34,15 @@ TR_DEVICE static inline uint32_t tr__larger_bits(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
+// The bits of the largest absolute value of x [count], one after the other.
+static inline uint32_t tr__largest_bits(const float *x, int64_t count) {
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        largest = tr__larger_bits(largest, tr__f32_bits(x[i]) & 0x7FFFFFFF);
+    }
+    return largest;
+}
+
 // Elements of x that are there.
 static inline int64_t tr__largest_there(const tr_op_desc *desc,
                                         const tr_launch *launch) {

@@ -6,15 +6,6 @@
 
 // ---- references
 
-// Of x: [there]
-static uint32_t largest_bits(const float *x, int64_t there) {
-    uint32_t largest = 0;
-    for (int64_t i = 0; i < there; i++) {
-        largest = tr__larger_bits(largest, tr__f32_bits(x[i]) & 0x7FFFFFFF);
-    }
-    return largest;
-}
-
 // x, to: [count]
 static void round_factor(tr_fp8 format, const float *x, int64_t count, uint32_t largest,
                          float *to) {
@@ -39,7 +30,8 @@ static void launch_rounded(const tr_op_desc *desc, void *state,
         uint32_t largest =
             tr__fp8_factor_is_told(desc, i)
                 ? tr__fp8_factor_told(desc, launch, i)
-                : largest_bits(launch->in[i], tr__fp8_factor_there(desc, i, launch));
+                : tr__largest_bits(launch->in[i],
+                                   tr__fp8_factor_there(desc, i, launch));
         round_factor(tr__fp8_factor_format(desc, i), launch->in[i],
                      tr__fp8_factor_count(desc, i), largest, copy);
         same.in[i] = copy;
