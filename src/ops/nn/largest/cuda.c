@@ -1,21 +1,16 @@
 #include "ops/nn/largest/cuda.h"
 
 #include "backend/cuda/kernels.h"
-#include "base/checked.h"
 #include "ops/flat/copy/cuda.h"
 #include "ops/nn/largest/largest.h"
-#include "ops/nn/linear_fp8/cuda.h"
+#include "ops/nn/linear_fp8/cuda_search.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_largest[];
-extern tr_cuda_function tr__cuda_function_copy, tr__cuda_function_fp8_largest,
-    tr__cuda_function_gather_largest;
+extern tr_cuda_function tr__cuda_function_copy, tr__cuda_function_gather_largest;
 
-// The blocks that search; each reads 8 vectors a thread or more, if there are.
 static int64_t parts_of(const tr_op_desc *desc) {
-    const int64_t least = 8 * TR_CUDA_VECTOR * TR_CUDA_FP8_SEARCHING;
-    int64_t parts = tr__ceil_div(tr_shape_count(desc->in[0].shape), least);
-    return tr__min_i64(parts, TR_CUDA_FP8_PARTS);
+    return tr__cuda_fp8_parts(tr_shape_count(desc->in[0].shape));
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
@@ -32,10 +27,9 @@ static size_t packed(const tr_op_desc *desc, const void *state) {
 
 static void search(const tr_launch *launch, const void *x, tr_dtype real, int64_t count,
                    int64_t blocks, void *to) {
-    tr_cuda_fp8_largest_args args = {
+    const tr_cuda_fp8_largest_args args = {
         .x = x, .count = count, .parts = to, .real = (int32_t)real};
-    tr__cuda_launch(launch, &tr__cuda_function_fp8_largest,
-                    tr__cuda_blocks(blocks, TR_CUDA_FP8_SEARCHING), &args, sizeof args);
+    tr__cuda_fp8_search(launch, &args, blocks);
 }
 
 // What blocks have found is searched by one: bits of absolute values are those of

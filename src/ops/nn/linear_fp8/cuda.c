@@ -1,6 +1,6 @@
 // Both factors become codes of 8 bits in the workspace, with rows along the sum of the
 // product, as a GPU's products of 8 bits want them (sm_89 and sm_90 have no others).
-#include "ops/nn/linear_fp8/cuda.h"
+#include "ops/nn/linear_fp8/cuda_search.h"
 
 #include "backend/backend.h"
 #include "backend/cuda/driver.h"
@@ -114,22 +114,29 @@ static uint8_t *codes_across(const tr_op_desc *desc, const tr_launch *launch,
     return codes_along(desc, launch, factor) + tr__round_up(c.bytes, TR_FP8_ALIGNMENT);
 }
 
-// The blocks that search a factor; each reads 8 vectors a thread or more, if there are.
-static int64_t parts_of(const tr_op_desc *desc, int factor) {
+// Each reads 8 vectors a thread or more, if there are.
+int64_t tr__cuda_fp8_parts(int64_t count) {
     const int64_t least = 8 * TR_CUDA_VECTOR * TR_CUDA_FP8_SEARCHING;
-    int64_t parts = tr__ceil_div(tr__fp8_factor_count(desc, factor), least);
-    return tr__min_i64(parts, TR_CUDA_FP8_PARTS);
+    return tr__min_i64(tr__ceil_div(count, least), TR_CUDA_FP8_PARTS);
+}
+
+void tr__cuda_fp8_search(const tr_launch *launch, const tr_cuda_fp8_largest_args *args,
+                         int64_t blocks) {
+    tr__cuda_launch(launch, &tr__cuda_function_fp8_largest,
+                    tr__cuda_blocks(blocks, TR_CUDA_FP8_SEARCHING), args, sizeof *args);
+}
+
+static int64_t parts_of(const tr_op_desc *desc, int factor) {
+    return tr__cuda_fp8_parts(tr__fp8_factor_count(desc, factor));
 }
 
 static void find_largest(const tr_op_desc *desc, const tr_launch *launch, int factor) {
-    tr_cuda_fp8_largest_args args = {.x = launch->in[factor],
-                                     .count =
-                                         tr__fp8_factor_there(desc, factor, launch),
-                                     .parts = scale_at(desc, launch, factor)->largest,
-                                     .real = (int32_t)desc->in[factor].dtype};
-    tr__cuda_launch(launch, &tr__cuda_function_fp8_largest,
-                    tr__cuda_blocks(parts_of(desc, factor), TR_CUDA_FP8_SEARCHING),
-                    &args, sizeof args);
+    const tr_cuda_fp8_largest_args args = {
+        .x = launch->in[factor],
+        .count = tr__fp8_factor_there(desc, factor, launch),
+        .parts = scale_at(desc, launch, factor)->largest,
+        .real = (int32_t)desc->in[factor].dtype};
+    tr__cuda_fp8_search(launch, &args, parts_of(desc, factor));
 }
 
 // The values of which the largest is the factor's: what blocks have found, or what
