@@ -4,11 +4,12 @@ MPI or of PyTorch."""
 from __future__ import annotations
 
 import atexit
+import contextlib
+import io
 import sys
 from collections.abc import Sequence
 from ctypes import byref, c_int64, c_void_p
 from types import TracebackType
-from typing import Any
 
 from tranche import _declarations as c
 from tranche import group
@@ -95,9 +96,12 @@ def _watch_the_end() -> None:
 
     def hook(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> Any:
+    ) -> None:
         abandon(error)
-        return before(kind, error, trace)
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            before(kind, error, trace)
+        sys.stderr.write(told.getvalue())  # at once: ranks share what stderr is
 
     sys.excepthook = hook
     atexit.register(_end)

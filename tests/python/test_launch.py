@@ -8,8 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 from common import InFolder, config, needs_mpi, run_program
+
+from tranche import ranks
 
 SCRIPT = """
 import json, pathlib, sys, tranche
@@ -71,6 +74,20 @@ class Launch(InFolder):
         done = self.launch(script)
         self.assertNotIn(done.returncode, (0, 9))
         self.assertIn("ValueError: of rank 1", done.stderr)
+
+    def test_a_traceback_is_written_at_once(self) -> None:
+        """Line by line, those of several ranks would stand in each other's lines."""
+        told = mock.Mock()
+        with mock.patch("sys.excepthook"), mock.patch("atexit.register"):
+            sys.excepthook = sys.__excepthook__
+            ranks._watch_the_end()
+            try:
+                raise ValueError("of this rank")
+            except ValueError as error:
+                with mock.patch("sys.stderr", told):
+                    sys.excepthook(ValueError, error, error.__traceback__)
+        [written] = told.write.call_args_list
+        self.assertRegex(written.args[0], r"(?s)^Traceback.*\nValueError: of this rank\n$")
 
     @needs_mpi
     def test_an_exit_of_one_rank_ends_all(self) -> None:
