@@ -3,6 +3,8 @@
 #ifndef TR_BASE_STRIDE_H
 #define TR_BASE_STRIDE_H
 
+#include "base/device.h"
+
 #include <stdint.h>
 
 typedef struct tr_stride {
@@ -10,16 +12,23 @@ typedef struct tr_stride {
     int64_t run, every; // run 0: the part's elements follow each other in the whole
 } tr_stride;
 
-// Where element `local` of the part is in the whole. *count: elements of the part from
-// there on; becomes those of them that follow each other in the whole, too.
+// Where element `local` of the part is in the whole.
+TR_DEVICE static inline int64_t tr__stride_place(const tr_stride *stride,
+                                                 int64_t local) {
+    return stride->first + (stride->run == 0 ? local
+                                             : local / stride->run * stride->every +
+                                                   local % stride->run);
+}
+
+// The same. *count: elements of the part from there on; becomes those of them that
+// follow each other in the whole, too.
 static inline int64_t tr__stride_at(const tr_stride *stride, int64_t local,
                                     int64_t *count) {
-    if (stride->run == 0) {
-        return stride->first + local;
+    if (stride->run > 0) {
+        int64_t left = stride->run - local % stride->run;
+        *count = *count < left ? *count : left;
     }
-    int64_t in_run = local % stride->run, left = stride->run - in_run;
-    *count = *count < left ? *count : left;
-    return stride->first + local / stride->run * stride->every + in_run;
+    return tr__stride_place(stride, local);
 }
 
 // The same of blocks of so many elements, none of which the part cuts.

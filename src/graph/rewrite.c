@@ -93,6 +93,30 @@ void tr__graph_keep_node(tr_graph *graph, const tr_call *node) {
     graph->nodes[graph->node_count++] = *node;
 }
 
+tr_call *tr__graph_take_nodes(tr_graph *graph, size_t *count) {
+    tr_call *nodes = graph->nodes;
+    *count = graph->node_count;
+    graph->nodes = NULL;
+    graph->node_count = graph->node_capacity = 0;
+    return nodes;
+}
+
+void tr__graph_put_node(tr_graph *graph, const tr_call *like, const tr_op *op,
+                        const void *attr, const tr_value *in, int in_count,
+                        tr_value out) {
+    tr_call node = {.op = op,
+                    .in_count = in_count,
+                    .out_count = 1,
+                    .out = {out},
+                    .segment = like->segment,
+                    .origin = like->origin};
+    memcpy(node.in, in, (size_t)in_count * sizeof *in);
+    if (attr) {
+        memcpy(node.attr, attr, op->attr_bytes);
+    }
+    tr__graph_keep_node(graph, &node);
+}
+
 static void begin_writing(tr_graph *graph, const tr_rewrite_walk *walk,
                           const tr_call *node) {
     uint32_t place = draw_kind(walk->variant) * NODES_MOST + (uint32_t)node->origin;
@@ -129,11 +153,8 @@ void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
 
 // ---- all nodes
 
-// Nodes are written into an empty list; the old one is the caller's.
 static void rewrite_nodes(tr_graph *graph, const tr_rewrite_walk *walk,
                           const tr_call *old, size_t count) {
-    graph->nodes = NULL;
-    graph->node_count = graph->node_capacity = 0;
     for (size_t n = 0; n < count && graph->err.status == TR_OK; n++) {
         tr__graph_rewrite_node(graph, walk, &old[n]);
     }
@@ -156,9 +177,10 @@ void tr__graph_number_nodes(tr_graph *graph) {
 
 tr_status tr__graph_rewrite(tr_graph *graph, const tr_rewrite_walk *walk,
                             tr_error *err) {
-    tr_call *old = graph->nodes;
     if (graph->err.status == TR_OK && any_row(graph, walk)) {
-        rewrite_nodes(graph, walk, old, graph->node_count);
+        size_t count;
+        tr_call *old = tr__graph_take_nodes(graph, &count);
+        rewrite_nodes(graph, walk, old, count);
         tr__graph_number_nodes(graph);
         tr__free(old);
     }
@@ -180,12 +202,11 @@ static void set_apart(tr_graph *graph, size_t first) {
 
 tr_status tr__graph_rewrite_asked(tr_graph *graph, const tr_rewrite_walk *walk,
                                   tr_error *err) {
-    tr_call *nodes = graph->nodes;
-    size_t count = graph->node_count, capacity = graph->node_capacity;
-    size_t values = graph->value_count;
     if (graph->err.status != TR_OK) {
         return tr_graph_status(graph, err);
     }
+    size_t count, capacity = graph->node_capacity, values = graph->value_count;
+    tr_call *nodes = tr__graph_take_nodes(graph, &count);
     rewrite_nodes(graph, walk, nodes, count);
     set_apart(graph, values);
     graph->asked = graph->nodes;

@@ -36,9 +36,16 @@ const tr_rewrite *tr__rewrite_row(const tr_rewrite *own, const tr_op *op,
 // error is the graph's.
 tr_status tr__graph_rewrite(tr_graph *graph, const tr_rewrite_walk *walk,
                             tr_error *err);
+// Takes the nodes out, so that a pass can write them anew, into an empty list. What it
+// returns [*count] is the caller's, to free.
+tr_call *tr__graph_take_nodes(tr_graph *graph, size_t *count);
 // Writes one node behind those of the graph: as it is; or what its row writes, if it
-// has one.
+// has one; or one that is new, of the segment and origin of `like`, which makes `out`
+// from in[in_count]. `attr` is of the op's attr_bytes, or NULL if the op has none.
 void tr__graph_keep_node(tr_graph *graph, const tr_call *node);
+void tr__graph_put_node(tr_graph *graph, const tr_call *like, const tr_op *op,
+                        const void *attr, const tr_value *in, int in_count,
+                        tr_value out);
 void tr__graph_rewrite_node(tr_graph *graph, const tr_rewrite_walk *walk,
                             const tr_call *node);
 // The same for an evaluation beside the training: the graph's nodes stay, and those of

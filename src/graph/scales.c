@@ -43,16 +43,9 @@ static tr_value put(sharing *s, const tr_call *like, const tr_op *op, const void
                     const tr_value *in, int in_count, tr_shape shape) {
     tr_value_info info = {
         .desc = {TR_F32, shape}, .kind = TR_VALUE_NODE, .segment = like->segment};
-    tr_call call = {.op = op,
-                    .in_count = in_count,
-                    .out_count = 1,
-                    .segment = like->segment,
-                    .origin = like->origin};
-    memcpy(call.attr, attr, op->attr_bytes);
-    memcpy(call.in, in, (size_t)in_count * sizeof *in);
-    call.out[0] = tr__graph_value(s->graph, info);
-    tr__graph_keep_node(s->graph, &call);
-    return call.out[0];
+    tr_value out = tr__graph_value(s->graph, info);
+    tr__graph_put_node(s->graph, like, op, attr, in, in_count, out);
+    return out;
 }
 
 static void gather(sharing *s, const tr_call *like, const tr_value *tensors,
@@ -137,25 +130,20 @@ static void write_nodes(sharing *s) {
 
 tr_status tr__graph_share_scales(tr_graph *graph, const tr_rewrite_walk *walk,
                                  tr_error *err) {
-    tr_call *old = graph->nodes;
-    sharing s = {.graph = graph,
-                 .walk = walk,
-                 .old = old,
-                 .count = graph->node_count,
-                 .of = tr__calloc(graph->value_count, sizeof *s.of)};
-    if (graph->err.status != TR_OK || !s.of) {
+    source *of = tr__calloc(graph->value_count, sizeof *of);
+    if (graph->err.status != TR_OK || !of) {
         tr_graph_fail(graph, TR_MEMORY, "no memory for a unit's graph");
-        tr__free(s.of);
+        tr__free(of);
         return tr_graph_status(graph, err);
     }
     for (size_t v = 0; v < graph->value_count; v++) {
-        s.of[v].value = TR_NO_VALUE;
+        of[v].value = TR_NO_VALUE;
     }
-    graph->nodes = NULL;
-    graph->node_count = graph->node_capacity = 0;
-    write_nodes(&s);
+    size_t count;
+    tr_call *old = tr__graph_take_nodes(graph, &count);
+    write_nodes(&(sharing){graph, walk, old, count, of});
     tr__graph_number_nodes(graph);
     tr__free(old);
-    tr__free(s.of);
+    tr__free(of);
     return tr_graph_status(graph, err);
 }

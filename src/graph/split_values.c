@@ -5,8 +5,6 @@
 #include "ops/nn/bias/bias.h"
 #include "ops/nn/token_parts/token_parts.h"
 
-#include <string.h>
-
 tr_value tr__split_value(tr_splitter *s, const tr_call *like, tr_tensor_desc desc) {
     return tr__graph_value(
         s->graph,
@@ -23,28 +21,13 @@ tr_value tr__split_value_part(tr_splitter *s, const tr_call *like,
 }
 
 // A node in the place of `like`.
-static void put(tr_splitter *s, const tr_call *like, const tr_op *op, const void *attr,
-                const tr_value in[2], tr_value out) {
-    tr_call call = {.op = op,
-                    .in_count = in[1] == TR_NO_VALUE ? 1 : 2,
-                    .out_count = 1,
-                    .in = {in[0], in[1]},
-                    .out = {out},
-                    .segment = like->segment,
-                    .origin = like->origin};
-    if (attr) {
-        memcpy(call.attr, attr, op->attr_bytes);
-    }
-    tr__graph_keep_node(s->graph, &call);
-}
-
 static void put_tokens(tr_splitter *s, const tr_call *like, const tr_op *op,
                        bool shared, tr_value in, tr_value out) {
     const tr_token_parts_attr attr = {.axes = s->walk->axes,
                                       .shared = shared,
                                       .ranks = s->walk->ranks,
                                       .rank = s->walk->rank};
-    put(s, like, op, &attr, (tr_value[2]){in, TR_NO_VALUE}, out);
+    tr__graph_put_node(s->graph, like, op, &attr, &in, 1, out);
 }
 
 // Is it there already, and of this segment? What passes from segment to segment is
@@ -80,8 +63,8 @@ tr_value tr__split_all(tr_splitter *s, const tr_call *like, tr_value value,
             put_tokens(s, like, &tr__op_all_gather, shared, value, *made);
         } else {
             const tr_all_reduce_attr attr = {.axes = s->walk->axes};
-            put(s, like, &tr__op_all_reduce_gradient, &attr,
-                (tr_value[2]){value, TR_NO_VALUE}, *made);
+            tr__graph_put_node(s->graph, like, &tr__op_all_reduce_gradient, &attr,
+                               &value, 1, *made);
         }
     }
     return *made;
@@ -89,7 +72,7 @@ tr_value tr__split_all(tr_splitter *s, const tr_call *like, tr_value value,
 
 void tr__split_sum(tr_splitter *s, const tr_call *like, tr_value from, tr_value to) {
     const tr_all_reduce_attr attr = {.axes = s->walk->axes};
-    put(s, like, &tr__op_all_reduce, &attr, (tr_value[2]){from, TR_NO_VALUE}, to);
+    tr__graph_put_node(s->graph, like, &tr__op_all_reduce, &attr, &from, 1, to);
 }
 
 void tr__split_sum_tokens(tr_splitter *s, const tr_call *like, tr_value from,
@@ -101,5 +84,6 @@ void tr__split_sum_tokens(tr_splitter *s, const tr_call *like, tr_value from,
 
 void tr__split_bias(tr_splitter *s, const tr_call *like, tr_value x, tr_value bias,
                     tr_value y) {
-    put(s, like, &tr__op_bias, NULL, (tr_value[2]){x, bias}, y);
+    tr__graph_put_node(s->graph, like, &tr__op_bias, NULL, (tr_value[2]){x, bias}, 2,
+                       y);
 }

@@ -143,10 +143,8 @@ static void cut_values(tr_splitter *s, size_t count) {
 
 void tr__split_write(tr_splitter *s) {
     tr_graph *graph = s->graph;
-    tr_call *old = graph->nodes;
-    size_t count = graph->node_count, values = graph->value_count;
-    graph->nodes = NULL;
-    graph->node_count = graph->node_capacity = 0;
+    size_t count, values = graph->value_count;
+    tr_call *old = tr__graph_take_nodes(graph, &count);
     for (size_t n = 0; n < count && graph->err.status == TR_OK; n++) {
         if (s->is_split[n] || s->by_tokens[n]) {
             write_split(s, &old[n], &s->splits[n]);

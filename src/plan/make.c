@@ -43,7 +43,7 @@ static bool saved_leaves(const tr_plan *plan) {
 }
 
 static bool has_stages(const tr_plan *plan) {
-    return plan->request.mesh.size[TR_AXIS_PIPELINE] > 1;
+    return tr__has_stages(&plan->request);
 }
 
 static bool hands_out(const tr_plan *plan) {

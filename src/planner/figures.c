@@ -300,7 +300,7 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
 static bool wants_small_waves(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     bool barrier = r->wave > 1;
-    return r->mesh.size[TR_AXIS_PIPELINE] > 1 && !barrier;
+    return tr__has_stages(r) && !barrier;
 }
 
 static tr_status read_class(const tr_search *search, const tr_point *point,

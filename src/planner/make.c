@@ -107,7 +107,7 @@ static tr_status walk_short(tr_search *search, const tr_plan_request *r,
 // Is it too long to be unrolled, and do the two that tell of it take fewer waves?
 static bool is_long(const tr_plan_request *r) {
     // In two passes further waves also keep what the loss needs of them.
-    int64_t steps = r->mesh.size[TR_AXIS_PIPELINE] > 1 ? LONG_OF_STAGES : LONG;
+    int64_t steps = tr__has_stages(r) ? LONG_OF_STAGES : LONG;
     int64_t both = 2 * waves_made(r) - waves_together(r);
     return r->passes < 2 && r->accumulation_steps > steps / r->model->unit_count &&
            r->accumulation_steps > both * r->wave;

@@ -32,29 +32,25 @@ int64_t tr__sums_bytes(const tr_plan *plan, int64_t count) {
     return tr__round_up(count * tr__sum_bytes(plan), TR_ALIGNMENT);
 }
 
-static bool has_stages(const tr_plan *plan) {
-    return plan->request.mesh.size[TR_AXIS_PIPELINE] > 1;
-}
-
 // Where ranks sum whole steps, what is evicted is the sum. So it is in a pipeline,
 // since one wave of all micro-batches would leave its stages waiting for each other.
-static bool evicts_sums(const tr_plan *plan) {
-    return tr__data_ranks(&plan->request) > 1 || has_stages(plan);
+static bool evicts_whole_sums(const tr_plan *plan) {
+    return tr__data_ranks(&plan->request) > 1 || tr__has_stages(&plan->request);
 }
 
 bool tr__plan_grads_pass(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return tr__plan_stage(plan) >= 2 ||
-           (!evicts_sums(plan) && r->optimizer_placement != TR_SPACE_DEVICE);
+           (!evicts_whole_sums(plan) && r->optimizer_placement != TR_SPACE_DEVICE);
 }
 
 bool tr__flat_grads_pass(const tr_plan *plan, int flat) {
     return tr__plan_stage(plan) >= 2 ||
-           (!evicts_sums(plan) && plan->flats[flat].offloaded);
+           (!evicts_whole_sums(plan) && plan->flats[flat].offloaded);
 }
 
 bool tr__plan_evicts_scopes(const tr_plan *plan) {
-    return tr__plan_grads_pass(plan) && !has_stages(plan) &&
+    return tr__plan_grads_pass(plan) && !tr__has_stages(&plan->request) &&
            plan->request.optimizer_placement != TR_SPACE_DEVICE;
 }
 
@@ -64,7 +60,7 @@ bool tr__flat_evicts_scopes(const tr_plan *plan, int flat) {
 
 bool tr__flat_leaves_by_use(const tr_plan *plan, int flat) {
     const tr_flat *of = &plan->flats[flat];
-    return of->slice || (of->tied && has_stages(plan));
+    return of->slice || (of->tied && tr__has_stages(&plan->request));
 }
 
 bool tr__plan_evicts_again(const tr_plan *plan) {

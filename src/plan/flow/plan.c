@@ -78,6 +78,10 @@ int64_t tr__data_rank(const tr_plan_request *request) {
     return request->mesh.at[TR_AXIS_DATA];
 }
 
+bool tr__has_stages(const tr_plan_request *request) {
+    return request->mesh.size[TR_AXIS_PIPELINE] > 1;
+}
+
 int64_t tr__plan_nodes(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     return r->node_ranks > 0 ? tr__ceil_div(tr_mesh_ranks(&r->mesh), r->node_ranks) : 1;
@@ -89,7 +93,7 @@ tr_comm_room tr__plan_room(const tr_plan *plan) {
         .ranks = tr_mesh_ranks(&r->mesh),
         .node_ranks = r->node_ranks,
         .by_nodes = r->hierarchical && tr__mesh_has_nodes(&r->mesh, r->node_ranks),
-        .pipeline = r->mesh.size[TR_AXIS_PIPELINE] > 1,
+        .pipeline = tr__has_stages(r),
         .tensor = !r->peers && r->mesh.size[TR_AXIS_TENSOR] > 1,
         .chunks = r->reduced_at_once,
         .ferries = !r->peers && tr__backend_is_apart(tr__backend(r->backend))};

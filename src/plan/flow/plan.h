@@ -169,6 +169,7 @@ int64_t tr__plan_last_stage(const tr_plan *plan);
 // Ranks along the data axis, and which of them this one is.
 int64_t tr__data_ranks(const tr_plan_request *request);
 int64_t tr__data_rank(const tr_plan_request *request);
+bool tr__has_stages(const tr_plan_request *request);
 // The ZeRO stage in effect: with one data rank there is nothing to shard, so it is 0.
 int tr__plan_stage(const tr_plan *plan);
 // Of one model: does everything that outlives a step lie in both at the same places?

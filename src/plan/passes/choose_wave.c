@@ -28,7 +28,7 @@ static const char *find_barrier(const tr_plan *plan, bool *own) {
 // Gradients that are evicted more than once in a step would be added up in another
 // order than those that stay, and residency must not change a bit; only integers have
 // no order. On NVMe nothing is added up.
-static bool evicts_sums(const tr_plan *plan) {
+static bool evicts_once(const tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     bool once = !r->reproducible || r->grad_placement == TR_SPACE_NVME;
     return once && tr__plan_evicts_scopes(plan);
@@ -76,7 +76,7 @@ static bool leaves_twice(const tr_plan *plan) {
 // The wave is of the units below the loss.
 static tr_status take_passes(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
-    if (evicts_sums(plan)) {
+    if (evicts_once(plan)) {
         return tr_fail(
             err, TR_USAGE,
             "contrastive.passes is 2, but gradients go to %s once a step, "
@@ -113,7 +113,7 @@ static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
 static tr_status take_one(tr_plan *plan, const char *barrier, tr_error *err) {
     tr_plan_request *r = &plan->request;
     bool several = r->accumulation_steps > 1;
-    if (r->mesh.size[TR_AXIS_PIPELINE] > 1) {
+    if (tr__has_stages(r)) {
         return tr_fail(err, TR_USAGE,
                        "pipeline.stages is %lld, which is not yet supported where the "
                        "loss is computed outside of the model: set it to 1",
@@ -173,13 +173,13 @@ tr_status tr__pass_choose_wave(tr_plan *plan, tr_error *err) {
         return take_whole(plan, tr__format("unit %s has an op over %s", barrier, over),
                           err);
     }
-    if (evicts_sums(plan) && tr__plan_slices(plan) > 1) {
+    if (evicts_once(plan) && tr__plan_slices(plan) > 1) {
         return tr_fail(err, TR_USAGE,
                        "execution.vocabulary_slices with an offloaded optimizer is not "
                        "yet supported, except in reproducible mode with gradients on "
                        "the host: set it to 1");
     }
-    if (evicts_sums(plan)) {
+    if (evicts_once(plan)) {
         return take_whole(
             plan,
             tr__format("gradients go to %s once a step",

@@ -324,7 +324,7 @@ tr_status tr__plan_write_members(const tr_plan *plan, tr_json_writer *to,
     bool inference = plan->request.inference;
     write_request(plan, to);
     write_ledger(plan, to);
-    if (plan->stages && plan->request.mesh.size[TR_AXIS_PIPELINE] > 1) {
+    if (plan->stages && tr__has_stages(&plan->request)) {
         tr__stages_write(plan, plan->stages, to);
     }
     write_nodes(plan, to);

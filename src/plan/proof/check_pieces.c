@@ -139,8 +139,8 @@ static tr_status check_unit(const tr_plan *plan, const tr_unit_program *unit, fl
         }
         if (!is_in_turn(f, program)) {
             return tr_fail(err, TR_INTERNAL,
-                           "plan: unit %s, program %d: it works on what ranks are "
-                           "exchanging, or waits for what they are not",
+                           "plan: unit %s, program %d: it uses a tensor that ranks "
+                           "still exchange, or waits for one that they do not exchange",
                            unit->kind, i);
         }
     }

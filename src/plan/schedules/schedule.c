@@ -2,6 +2,7 @@
 #include "plan/schedules/schedule.h"
 
 #include "base/checked.h"
+#include "plan/flow/plan.h"
 
 static const tr_pipeline_schedule *const schedules[] = {
     [TR_PIPELINE_1F1B] = &tr__pipeline_1f1b,
@@ -29,7 +30,7 @@ bool tr__weights_come_later(const tr_plan_request *request) {
     const tr_pipeline_schedule *schedule =
         tr__pipeline_schedule(request->pipeline_order);
     return schedule && schedule->weights_later && !request->inference &&
-           request->mesh.size[TR_AXIS_PIPELINE] > 1;
+           tr__has_stages(request);
 }
 
 tr_chunks tr__pipeline_chunks(const tr_plan_request *request) {

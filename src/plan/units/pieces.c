@@ -132,6 +132,9 @@ static bool cut_weights(tr_unit_program *unit, const tr_program *whole) {
 // behind it.
 static bool receive(const tr_program *whole, size_t *from, int count,
                     tr_program *piece) {
+    if (count == 0) {
+        return true;
+    }
     piece->received = tr__calloc((size_t)count, sizeof *piece->received);
     for (; piece->received && piece->received_count < (size_t)count; ++*from) {
         const tr_instruction *at = &whole->instructions[*from];

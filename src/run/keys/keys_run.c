@@ -423,8 +423,8 @@ static const tr_key keys[] = {
      .fallback = "100663296", // TR_PROCESS_BYTES
      .min = 1,
      .max = TR_KEY_BYTES_MAX,
-     .doc = "what one rank's process takes beside the plan: a program of another "
-            "language's takes more, and Python's package measures it"},
+     .doc = "what one rank's process takes beside the plan: a Python process takes "
+            "more, and the Python package measures it"},
     {.path = "memory.nvme.path",
      .idle = tr__idle_no_nvme,
      .why = "nothing lives on NVMe",

@@ -57,7 +57,7 @@ static bool is_mesh_free(const tr_run *run, tr_dimension_name d) {
     const char *stages = key_of(TR_DIMENSION_pipeline_stages),
                *order = key_of(TR_DIMENSION_pipeline_order);
     bool open = given_auto(run, stages),
-         several = open || run->request.mesh.size[TR_AXIS_PIPELINE] > 1,
+         several = open || tr__has_stages(&run->request),
          orders = several && (given_auto(run, order) || (open && !given(run, order)));
     switch (d) {
     case TR_DIMENSION_pipeline_order:

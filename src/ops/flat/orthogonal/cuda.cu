@@ -69,14 +69,9 @@ extern "C" __global__ void tr_cuda_newton_identity(tr_cuda_newton_identity_args 
 }
 TR_CUDA_KERNEL(tr_cuda_newton_identity);
 
-// Where element `i` of a part is in the whole.
-static __device__ int64_t place_of(const tr_cuda_stride &lies, int64_t i) {
-    return lies.first + (lies.run > 0 ? i / lies.run * lies.every + i % lies.run : i);
-}
-
 extern "C" __global__ void tr_cuda_put_part(tr_cuda_put_part_args a) {
     TR_CUDA_LOOP(i, a.count) {
-        a.y[place_of(a.lies, i)] = a.x[i];
+        a.y[tr__stride_place(&a.lies, i)] = a.x[i];
     }
 }
 TR_CUDA_KERNEL(tr_cuda_put_part);
@@ -84,7 +79,7 @@ TR_CUDA_KERNEL(tr_cuda_put_part);
 template <class T> static __device__ void update(const tr_cuda_orthogonal_args &a) {
     const T *o = (const T *)a.o;
     TR_CUDA_LOOP(i, a.count) {
-        int64_t at = place_of(a.lies, a.first + i);
+        int64_t at = tr__stride_place(&a.lies, a.first + i);
         int64_t row = at / a.columns, column = at % a.columns;
         float value = tr_cuda_get(o[a.turned ? column * a.rows + row : at]);
         a.param[i] = a.keep * a.param[i] - a.step * value;

@@ -47,14 +47,18 @@ static inline tr_linear_fp8_attr tr__fp8_attr(const tr_op_desc *desc) {
     return attr;
 }
 
-// The input that tells the largest value of the whole tensor of which the factor is
-// this rank's part. Is there one?
+// The input with the largest value of the whole tensor of which the factor is this
+// rank's part. Is there one, of these inputs [count]?
 static inline int tr__fp8_factor_tells(const tr_op *op, int factor) {
     return tr__fp8_plain_inputs(op) + factor;
 }
+static inline bool tr__fp8_is_told(const tr_op *op, const tr_tensor_desc *in, int count,
+                                   int factor) {
+    int i = tr__fp8_factor_tells(op, factor);
+    return i < count && in[i].dtype != TR_NONE;
+}
 static inline bool tr__fp8_factor_is_told(const tr_op_desc *desc, int factor) {
-    int i = tr__fp8_factor_tells(desc->op, factor);
-    return i < desc->in_count && desc->in[i].dtype != TR_NONE;
+    return tr__fp8_is_told(desc->op, desc->in, desc->in_count, factor);
 }
 
 // Its bits, on the host.

@@ -68,14 +68,17 @@ static const tr_kernel weight_reference = {
 static tr_status told_infer(const tr_op_node *node, int factor, tr_error *err) {
     const tr_linear_fp8_attr *attr = node->attr;
     int i = tr__fp8_factor_tells(node->op, factor);
-    if (i >= node->in_count || node->in[i].dtype == TR_NONE) {
+    if (!tr__fp8_is_told(node->op, node->in, node->in_count, factor)) {
         return TR_OK;
     }
     tr_status status = tr__operand_dtype(node, i, TR_F32, err);
     const tr_shape *told = &node->in[i].shape;
     if (status == TR_OK && (told->rank != 2 || attr->column[factor] >= told->dim[1])) {
-        return tr_fail(err, TR_USAGE, "%s: no column %d tells the largest value of %d",
-                       node->op->name, attr->column[factor], factor);
+        return tr_fail(
+            err, TR_USAGE,
+            "%s: input %d has no column %d, where the largest value of input "
+            "%d should be",
+            node->op->name, i, attr->column[factor], factor);
     }
     return status;
 }
@@ -125,11 +128,11 @@ static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
 
 // ---- the backward
 
-// What tells the largest value of the node's input `input`, x or the weight.
+// The operand with the largest value of the node's input `input`, x or the weight.
 static tr_ref told_of(const tr_op_node *node, int input) {
-    int i = tr__fp8_factor_tells(node->op, input);
-    bool told = i < node->in_count && node->in[i].dtype != TR_NONE;
-    return told ? (tr_ref)TR_IN(i) : (tr_ref)TR_ABSENT;
+    return tr__fp8_is_told(node->op, node->in, node->in_count, input)
+               ? (tr_ref)TR_IN(tr__fp8_factor_tells(node->op, input))
+               : (tr_ref)TR_ABSENT;
 }
 
 // Of the product of dy and the node's input `input`: what tells their largest values.
