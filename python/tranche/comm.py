@@ -3,7 +3,6 @@ torch.distributed's."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from tranche import ranks
@@ -39,9 +38,7 @@ def get_world_size(group: Any = None) -> int:
 
 def get_local_rank() -> int:
     """The number of this process among those of its machine, as its launcher says."""
-    names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-    told = (os.environ.get(name, "") for name in (*names, "SLURM_LOCALID"))
-    return next((int(each) for each in told if each.isdigit()), 0)
+    return ranks.local(0)
 
 
 def barrier(group: Any = None, **_: Any) -> None:

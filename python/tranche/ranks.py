@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Sequence
 from ctypes import byref, c_int64, c_void_p
@@ -70,6 +71,14 @@ def most(number: int) -> int:
     found, error = c_int64(), c.tr_error()
     check(library().tr_comm_most(comm(), number, byref(found), byref(error)), error)
     return found.value
+
+
+def local(otherwise: int) -> int:
+    """The number of this process among those of its machine, as its launcher says, or
+    else this."""
+    names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+    told = (os.environ.get(name, "") for name in (*names, "SLURM_LOCALID"))
+    return next((int(each) for each in told if each.isdigit()), otherwise)
 
 
 def anywhere(here: Sequence[bool]) -> list[bool]:

@@ -229,6 +229,26 @@ class OnStandIn(InFolder):
         engine.destroy()
 
 
+@needs_torch
+class Places(unittest.TestCase):
+    def test_ranks_share_out_the_gpus_of_their_machine(self) -> None:
+        """Rank 2 of four on two machines of four GPUs is the first one there."""
+        patches = (
+            mock.patch.object(torch.cuda, "is_available", lambda: True),
+            mock.patch.object(torch.cuda, "device_count", lambda: 4),
+            mock.patch.object(gpu.ranks, "rank", lambda: 2),
+        )
+        for patch in patches:
+            patch.start()
+            self.addCleanup(patch.stop)
+        module, asked = torch.nn.Linear(2, 2), {**modules.config(8), "device": "cuda"}
+        with mock.patch.dict(os.environ, LOCAL_RANK="0"):
+            self.assertEqual(gpu.device_of(asked, module).index, 0)
+            named = {**asked, "device": "cuda:3"}
+            self.assertEqual(gpu.device_of(named, module).index, 3)
+        self.assertEqual(gpu.device_of(asked, module).index, 2)
+
+
 @unittest.skipUnless(IS_THERE, "the library is not on the stand-in")
 @test_trainer.needs_trainer
 class Trainers(test_trainer.Beside):

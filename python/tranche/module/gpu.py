@@ -86,5 +86,7 @@ def device_of(config: Any, module: torch.nn.Module) -> torch.device:
             "this PyTorch has no GPU: outputs and gradients are copied by way of the host"
         )
         return _HOST
-    number = int(said[5:]) if said.startswith("cuda:") else ranks.rank()
+    if said.startswith("cuda:"):
+        return torch.device("cuda", int(said[5:]))
+    number = ranks.local(ranks.rank())  # as the library shares a machine's GPUs out
     return torch.device("cuda", number % torch.cuda.device_count())
