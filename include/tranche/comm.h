@@ -35,8 +35,9 @@ typedef struct tr_comm_functions {
     // receiver of a message name the same number of bytes. Messages from one rank to
     // another arrive in the order in which they are sent. `to` and `from` are never
     // this rank; they may be the same rank. Called on the thread that calls the
-    // library. An error breaks the comm (tr_comm_abandon). If another rank is gone, the
-    // function must return an error, so that no rank waits forever.
+    // library (but see any_thread), once at a time. An error breaks the comm
+    // (tr_comm_abandon). If another rank is gone, the function must return an error, so
+    // that no rank waits forever.
     tr_status (*exchange)(void *user, int to, const void *out, size_t out_bytes,
                           int from, void *in, size_t in_bytes, tr_error *err);
     // Called once, when this rank or one of its exchanges has failed. From then on, the
@@ -46,13 +47,20 @@ typedef struct tr_comm_functions {
     // Called by tr_comm_close, last. NULL: nothing to do.
     void (*close)(void *user);
     void *user;
+    // 1: `exchange` is called on a thread of the library's, so that ranks exchange
+    // while they compute. `abandon` is called on that thread or on the calling one;
+    // then an exchange of this rank that is waiting has to end with an error, too. If
+    // it has not after two seconds, tr_comm_close leaves the thread as it is, and does
+    // not call `close`. 0: both are called on the thread that calls the library, which
+    // computes nothing meanwhile.
+    int any_thread;
 } tr_comm_functions;
 
 #define TR_COMM_FUNCTIONS_INIT                                                         \
-    { sizeof(tr_comm_functions), 0, 0, NULL, NULL, NULL, NULL }
+    { sizeof(tr_comm_functions), 0, 0, NULL, NULL, NULL, NULL, 0 }
 
 // Makes a comm of the caller's functions; the struct is copied. Results are bit for bit
-// those of ranks with MPI. Every exchange of a step blocks, so nothing overlaps it.
+// those of ranks with MPI.
 // Plans have 8 MiB for the messages of a reduction, and 1 MiB with MPI. What ranks have
 // on GPUs is exchanged by way of the host's memory, slice by slice, and never by NCCL.
 // A process may have any number of such comms, each used by one thread at a time. The

@@ -4,6 +4,7 @@ additions, are the library's, so results have the bits of MPI's ranks."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -89,6 +90,7 @@ class Group:
         made = sized(c.tr_comm_functions)
         made.rank = self._distributed.get_rank()
         made.ranks = self._distributed.get_world_size()
+        made.any_thread = 1
         for name, function in (
             ("exchange", self._exchange),
             ("abandon", self._abandon),
@@ -137,7 +139,12 @@ class Group:
         return send_or_receive(values, other, group=self._group)
 
     def _abandon(self, _: object, error: Any) -> None:
-        """The others wait for messages of this rank: their connections end."""
+        """The others wait for messages of this rank: their connections end. So does an
+        exchange of this rank's that another thread waits in."""
+        group = self._group
+        if group is not None and hasattr(group, "abort"):
+            with contextlib.suppress(RuntimeError):
+                group.abort()
         self._close(None)
 
     def _close(self, _: object) -> None:

@@ -1,59 +1,117 @@
-// Ranks that exchange by functions of the caller's: an operation is done, on the
-// calling thread, when it is started.
+// Ranks that exchange by functions of the caller's: operations are done one after the
+// other, by a thread of the library's where the functions allow that, so that they go
+// on beside computing; else on the calling thread, when they are started.
 #include "comm/callback.h"
 
 #include "base/arguments.h"
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
+
+#include <string.h>
+#include <time.h>
+
+// How long the thread rests at most, and, where ranks have failed, how long the end
+// waits for it: an exchange of its may still wait for another rank. In seconds.
+static const double rest_most = 1;
+enum { JOIN_MOST = 2 };
 
 static tr_callback_comm *of(const tr_comm *comm) {
     return (tr_callback_comm *)(uintptr_t)comm;
+}
+
+static tr_queue *queue_of(const tr_comm *comm, tr_comm_channel channel) {
+    return &of(comm)->channels[channel].queue;
+}
+
+// The thread rests here.
+static tr_queue *rest_of(const tr_comm *comm) {
+    return queue_of(comm, TR_COMM_RANKS);
+}
+
+static void init_queues(tr_callback_comm *own) {
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        tr_callback_channel *channel = &own->channels[c];
+        tr__queue_init(&channel->queue,
+                       &(tr_queue_options){.ring = channel->tasks,
+                                           .size = sizeof *channel->tasks,
+                                           .capacity = TR_COMM_QUEUE,
+                                           .counted_on = true});
+    }
+}
+
+static void release(tr_callback_comm *own) {
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        tr__queue_destroy(&own->channels[c].queue);
+    }
+    tr__comm_release(&own->base);
 }
 
 // ---- the transport
 
 static void abandon(tr_comm *comm, const tr_error *error) {
     tr_callback_comm *own = of(comm);
-    if (own->error.status == TR_OK) {
-        own->error = *error;
+    if (!atomic_exchange(&own->abandoned, true)) {
+        for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+            tr__queue_break(&own->channels[c].queue, error);
+        }
         own->functions.abandon(own->functions.user, error);
     }
 }
 
+// Does the task whose turn it is. false: it has not been started.
+static bool serve(tr_callback_comm *own) {
+    for (int c = 0; c < TR_COMM_CHANNELS; c++) {
+        tr_queue *queue = &own->channels[c].queue;
+        tr_callback_task next;
+        tr_error mine = {0};
+        if (!tr__queue_next(queue, 0, &next) || next.turn != own->done) {
+            continue;
+        }
+        own->done++;
+        if (tr__callback_run(own, &next.task, &mine) != TR_OK) {
+            tr_comm_abandon(&own->base, &mine);
+        }
+        tr__queue_finish(queue);
+        return true;
+    }
+    return false;
+}
+
+static void *serve_all(void *argument) {
+    tr_callback_comm *own = argument;
+    do {
+        tr__queue_rest(rest_of(&own->base), rest_most);
+        while (serve(own)) {
+        }
+    } while (!atomic_load(&own->leaves));
+    return NULL;
+}
+
 static int64_t start(tr_comm *comm, const tr_task *task) {
     tr_callback_comm *own = of(comm);
-    tr_error mine = {0};
     tr_comm_channel channel = task->op.channel;
-    int64_t at = comm->newest[channel]++ - own->watched[channel].from;
-    tr_task_span span = {tr__seconds(), 0};
-    if (own->error.status == TR_OK && tr__callback_run(own, task, &mine) != TR_OK) {
-        tr_comm_abandon(comm, &mine);
-    }
-    span.end = tr__seconds();
-    if (own->watched[channel].spans && at >= 0 && at < own->watched[channel].count) {
-        own->watched[channel].spans[at] = span;
+    const tr_callback_task next = {*task, own->started++};
+    comm->newest[channel] = tr__queue_put(queue_of(comm, channel), &next);
+    if (!own->has_thread) {
+        serve(own);
+    } else if (channel != TR_COMM_RANKS) {
+        tr__queue_poke(rest_of(comm));
     }
     return comm->newest[channel];
 }
 
 static tr_status wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,
                       tr_error *err) {
-    const tr_error *error = &of(comm)->error;
-    (void)channel, (void)ticket;
-    return error->status == TR_OK ? TR_OK
-                                  : tr_fail(err, error->status, "%s", error->message);
+    return tr__queue_wait(queue_of(comm, channel), ticket, err);
 }
 
 static void watch(tr_comm *comm, tr_comm_channel channel, tr_task_span *spans,
                   int64_t count) {
-    tr_callback_comm *own = of(comm);
-    own->watched[channel].spans = spans;
-    own->watched[channel].from = comm->newest[channel];
-    own->watched[channel].count = count;
+    tr__queue_watch(queue_of(comm, channel), spans, count);
 }
 
 static bool is_broken(const tr_comm *comm) {
-    return of(comm)->error.status != TR_OK;
+    return atomic_load(&rest_of(comm)->broken);
 }
 
 // The others hear of it in the statistics of their step.
@@ -65,9 +123,29 @@ static bool speaks(const tr_comm *comm) {
     return comm->rank == 0;
 }
 
-static void close(tr_comm *comm) {
+// Waits for the thread. false: it does not come back.
+static bool join(tr_callback_comm *own) {
+    struct timespec until;
+    if (!own->has_thread) {
+        return true;
+    }
+    atomic_store(&own->leaves, true);
+    tr__queue_poke(rest_of(&own->base));
+    if (!is_broken(&own->base)) {
+        return pthread_join(own->thread, NULL) == 0;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += JOIN_MOST;
+    return pthread_timedjoin_np(own->thread, NULL, &until) == 0;
+}
+
+// A thread that does not come back keeps what it uses.
+static void shut(tr_comm *comm) {
     const tr_comm_functions functions = of(comm)->functions;
-    tr__comm_release(comm);
+    if (!join(of(comm))) {
+        return;
+    }
+    release(of(comm));
     if (functions.close) {
         functions.close(functions.user);
     }
@@ -75,7 +153,7 @@ static void close(tr_comm *comm) {
 
 static void end(tr_comm *comm, int exit_status) {
     (void)exit_status;
-    close(comm);
+    shut(comm);
 }
 
 static const tr_transport callback = {.start = start,
@@ -85,17 +163,27 @@ static const tr_transport callback = {.start = start,
                                       .notice = notice,
                                       .abandon = abandon,
                                       .speaks = speaks,
-                                      .close = close,
+                                      .close = shut,
                                       .end = end,
                                       .chunks = TR_CALLBACK_CHUNKS};
 
 // ---- the beginning
 
+static tr_status start_thread(tr_callback_comm *own, tr_error *err) {
+    int result = tr__thread_start(serve_all, own, &own->thread);
+    own->has_thread = result == 0;
+    return own->has_thread
+               ? TR_OK
+               : tr_fail(err, TR_INTERNAL, "cannot start the communication thread: %s",
+                         strerror(result));
+}
+
 static tr_status check(const tr_comm_functions *functions, tr_comm **out,
                        tr_error *err) {
     static const char name[] = "tr_comm_create_callback";
     static const tr_sized known = {"tr_comm_functions", "TR_COMM_FUNCTIONS_INIT",
-                                   sizeof *functions, 0};
+                                   sizeof *functions,
+                                   offsetof(tr_comm_functions, any_thread)};
     tr_status status = tr__need_sized(functions, &known, name, err);
     status = status == TR_OK ? tr__need(out, name, "out", err) : status;
     if (status != TR_OK) {
@@ -116,13 +204,18 @@ static tr_status check(const tr_comm_functions *functions, tr_comm **out,
                          name);
 }
 
-// No memory on one rank is the others' error, too.
+// An error of one rank is the others', too.
 static tr_status prepare(tr_callback_comm *own, tr_error *err) {
     tr_error mine = {0};
     const tr_comm_functions *f = &own->functions;
     own->base.transport = &callback;
     own->base.rank = f->rank;
-    if (tr__comm_prepare(&own->base, &callback, f->rank, f->ranks, &mine) != TR_OK) {
+    tr_status status =
+        tr__comm_prepare(&own->base, &callback, f->rank, f->ranks, &mine);
+    if (status == TR_OK && f->any_thread) {
+        status = start_thread(own, &mine);
+    }
+    if (status != TR_OK) {
         tr_comm_abandon(&own->base, &mine);
         return tr_fail(err, mine.status, "%s", mine.message);
     }
@@ -143,10 +236,13 @@ tr_status tr_comm_create_callback(const tr_comm_functions *functions, tr_comm **
         functions->abandon(functions->user, &mine);
         return tr_fail(err, TR_MEMORY, "no memory for the ranks");
     }
-    own->functions = *functions;
+    memcpy(&own->functions, functions, functions->size);
+    init_queues(own);
     status = prepare(own, err);
     if (status != TR_OK) {
-        tr__comm_release(&own->base);
+        if (join(own)) {
+            release(own);
+        }
         return status;
     }
     *out = &own->base;

@@ -30,7 +30,9 @@ typedef struct world {
     bool broken;
     tr_comm_algorithm algorithm;
     int ranks;
-    bool ferries;           // messages do not reach the operands
+    bool ferries;    // messages do not reach the operands
+    bool any_thread; // exchanges are the library's thread's
+    pthread_barrier_t meeting;
     int fails_in, fails_at; // this rank's exchange of that number, from 1; 0: none
 } world;
 
@@ -198,15 +200,21 @@ static void run_cases(seat *s, tr_comm *comm) {
     free(o);
 }
 
-static void *run_rank(void *user) {
-    seat *s = user;
-    tr_comm *comm = NULL;
+static tr_comm_functions functions_of(seat *s) {
     tr_comm_functions functions = TR_COMM_FUNCTIONS_INIT;
     functions.rank = s->rank;
     functions.ranks = s->w->ranks;
     functions.exchange = exchange;
     functions.abandon = abandon;
     functions.user = s;
+    functions.any_thread = s->w->any_thread;
+    return functions;
+}
+
+static void *run_rank(void *user) {
+    seat *s = user;
+    tr_comm *comm = NULL;
+    tr_comm_functions functions = functions_of(s);
     if (tr_comm_create_callback(&functions, &comm, &s->err) == TR_OK) {
         const tr_comm_room room = {.ranks = s->w->ranks, .ferries = s->w->ferries};
         boat *own = calloc(1, sizeof *own);
@@ -221,13 +229,13 @@ static void *run_rank(void *user) {
     return NULL;
 }
 
-static void run_world(world *w, seat *seats) {
+static void run_world_of(world *w, seat *seats, void *(*run)(void *)) {
     pthread_t threads[MEMBERS_MAX];
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     for (int r = 0; r < w->ranks; r++) {
         seats[r] = (seat){.w = w, .rank = r};
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &seats[r]), 0);
+        assert_int_equal(pthread_create(&threads[r], NULL, run, &seats[r]), 0);
     }
     for (int r = 0; r < w->ranks; r++) {
         pthread_join(threads[r], NULL);
@@ -236,14 +244,19 @@ static void run_world(world *w, seat *seats) {
     pthread_mutex_destroy(&w->lock);
 }
 
+static void run_world(world *w, seat *seats) {
+    run_world_of(w, seats, run_rank);
+}
+
 static void each_algorithm_adds_in_its_order(void **state) {
     static const int ranks[] = {2, 3, 4, 5, 6, 7, 9};
-    bool ferries = *state != NULL;
+    const world *how = *state;
     for (int a = 0; a < TR_COMM_ALGORITHMS; a++) {
         for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
             world w = {.algorithm = (tr_comm_algorithm)a,
                        .ranks = ranks[i],
-                       .ferries = ferries,
+                       .ferries = how->ferries,
+                       .any_thread = how->any_thread,
                        .fails_in = -1};
             seat seats[MEMBERS_MAX];
             run_world(&w, seats);
@@ -256,10 +269,11 @@ static void each_algorithm_adds_in_its_order(void **state) {
 }
 
 static void a_failure_ends_every_rank(void **state) {
-    (void)state;
+    const world *how = *state;
     for (int a = 0; a < TR_COMM_ALGORITHMS; a++) {
         world w = {.algorithm = (tr_comm_algorithm)a,
                    .ranks = 4,
+                   .any_thread = how->any_thread,
                    .fails_in = 2,
                    .fails_at = 9};
         seat seats[MEMBERS_MAX];
@@ -271,11 +285,107 @@ static void a_failure_ends_every_rank(void **state) {
     }
 }
 
+// ---- exchanges on a thread of the library's
+
+enum { SENT = 3000 };
+
+static tr_comm *open_seat(seat *s) {
+    tr_comm *comm = NULL;
+    tr_comm_functions functions = functions_of(s);
+    return tr_comm_create_callback(&functions, &comm, &s->err) == TR_OK ? comm : NULL;
+}
+
+// Two ranks gather twice, on two channels; rank 0 has started both before rank 1
+// begins, and waits for the later one first.
+static void *gather_twice(void *user) {
+    static float own[2][SENT], whole[2][2][2 * SENT];
+    seat *s = user;
+    tr_comm *comm = open_seat(s);
+    int64_t tickets[2];
+    own[s->rank][0] = value(s->rank, 0);
+    for (int i = 0; i < 2; i++) {
+        const tr_comm_op op = {.kind = TR_COMM_GATHER,
+                               .type = TR_COMM_F32,
+                               .channel = i == 0 ? TR_COMM_TENSOR : TR_COMM_RANKS,
+                               .send = own[s->rank],
+                               .recv = whole[s->rank][i],
+                               .count = 2 * SENT,
+                               .shard = SENT};
+        if (s->rank == 1 && i == 0) {
+            pthread_barrier_wait(&s->w->meeting);
+        }
+        tickets[i] = tr__comm_start(comm, &op);
+    }
+    if (s->rank == 0) { // nobody has answered yet
+        pthread_barrier_wait(&s->w->meeting);
+    }
+    for (int i = 1; i >= 0; i--) {
+        tr__comm_wait(comm, i == 0 ? TR_COMM_TENSOR : TR_COMM_RANKS, tickets[i],
+                      &s->err);
+        s->wrong += whole[s->rank][i][SENT] != value(1, 0);
+    }
+    tr_comm_close(comm);
+    return NULL;
+}
+
+static void exchanges_go_on_beside(void **state) {
+    (void)state;
+    world w = {.ranks = 2, .any_thread = true, .fails_in = -1};
+    seat seats[MEMBERS_MAX];
+    pthread_barrier_init(&w.meeting, NULL, 2);
+    run_world_of(&w, seats, gather_twice);
+    pthread_barrier_destroy(&w.meeting);
+    for (int r = 0; r < 2; r++) {
+        assert_string_equal(seats[r].err.message, "");
+        assert_int_equal(seats[r].wrong, 0);
+    }
+}
+
+// Rank 0 gives up while its thread waits for rank 1, which does not come.
+static void *give_up(void *user) {
+    static float own[SENT], whole[2 * SENT];
+    seat *s = user;
+    tr_comm *comm = open_seat(s);
+    tr_error mine = {0}, told = {0};
+    if (s->rank == 0) {
+        const tr_comm_op op = {.kind = TR_COMM_GATHER,
+                               .type = TR_COMM_F32,
+                               .send = own,
+                               .recv = whole,
+                               .count = 2 * SENT,
+                               .shard = SENT};
+        int64_t ticket = tr__comm_start(comm, &op);
+        tr_fail(&mine, TR_DATA, "the text ends");
+        tr_comm_abandon(comm, &mine);
+        s->wrong += tr__comm_wait(comm, TR_COMM_RANKS, ticket, &told) != TR_DATA;
+        s->wrong += !strstr(told.message, "rank 0: the text ends");
+    }
+    tr_comm_close(comm);
+    return NULL;
+}
+
+static void who_gives_up_ends_its_exchange(void **state) {
+    (void)state;
+    world w = {.ranks = 2, .any_thread = true, .fails_in = -1};
+    seat seats[MEMBERS_MAX];
+    run_world_of(&w, seats, give_up);
+    assert_int_equal(seats[0].wrong, 0);
+}
+
 int main(void) {
+    static world plain, away = {.ferries = true}, beside = {.any_thread = true},
+                        both = {.ferries = true, .any_thread = true};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_algorithm_adds_in_its_order),
-        {"by way of the staging", each_algorithm_adds_in_its_order, NULL, NULL, "away"},
-        cmocka_unit_test(a_failure_ends_every_rank),
+        {"each algorithm adds in its order", each_algorithm_adds_in_its_order, NULL,
+         NULL, &plain},
+        {"by way of the staging", each_algorithm_adds_in_its_order, NULL, NULL, &away},
+        {"on a thread", each_algorithm_adds_in_its_order, NULL, NULL, &beside},
+        {"on a thread, by way of the staging", each_algorithm_adds_in_its_order, NULL,
+         NULL, &both},
+        {"a failure ends every rank", a_failure_ends_every_rank, NULL, NULL, &plain},
+        {"a failure on a thread", a_failure_ends_every_rank, NULL, NULL, &beside},
+        cmocka_unit_test(exchanges_go_on_beside),
+        cmocka_unit_test(who_gives_up_ends_its_exchange),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
