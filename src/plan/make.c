@@ -128,8 +128,8 @@ static tr_status run_passes(tr_plan *plan, tr_error *err) {
     }
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__unit_values_clear(plan, (tr_sequence_kind)s);
+        tr__turns_clear(&plan->turns[s]);
     }
-    tr__turns_clear(&plan->turns);
     return status;
 }
 
