@@ -144,6 +144,7 @@ static void resolve(tr_plan *plan) {
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
     r->threads = plan->host.workers;
+    r->alternating = r->alternating > 0 ? r->alternating : TR_ALTERNATING_MOST;
     r->passes = r->passes > 1 && r->accumulation_steps > 1 && !r->inference ? 2 : 1;
     if (r->reference_kernels) {
         plan->target.level = plan->host.level = -1;

@@ -107,6 +107,12 @@ bool tr__idle_no_tensor_ranks(const void *object) {
     return run->request.mesh.size[TR_AXIS_TENSOR] <= 1;
 }
 
+// A wave that the plan chooses may be one of several micro-batches.
+bool tr__idle_no_turns(const void *object) {
+    const tr_run *run = object;
+    return tr__idle_no_tensor_ranks(object) || run->request.wave == 1;
+}
+
 bool tr__idle_on_host(const void *object) {
     const tr_run *run = object;
     return run->request.backend == TR_BACKEND_HOST;
