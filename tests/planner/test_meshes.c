@@ -259,6 +259,31 @@ static void test_by_hand(void **state) {
     tr_model_destroy(model);
 }
 
+// The more micro-batches take turns the faster it is, and the more of what is
+// recomputed is there at once.
+static void test_alternating(void **state) {
+    (void)state;
+    tr_model *model = wide_model_of(2, 64);
+    tr_machine *slow = machine_with(1e8, 1e-5);
+    tr_planner_request request =
+        request_of(model, slow, 2 * BATCH, 1u << TR_DIMENSION_alternating);
+    request.plan.mesh = (tr_mesh){.size = {1, 4, 1}};
+    request.plan.accumulation_steps = 2 * BATCH;
+    request.plan.wave = BATCH;
+    request.plan.recomputed_units = -1;
+    test_check_budgets(request);
+    tr_planner_option before = {0};
+    for (int64_t most = TR_ALTERNATING_MOST; most > 0; most /= 2) {
+        tr_planner_option choice = choice_of(&request);
+        assert_int_equal(choice.value[TR_DIMENSION_alternating], most);
+        assert_true(choice.seconds > before.seconds);
+        before = choice;
+        request.budget[TR_SPACE_DEVICE] = choice.bytes[TR_SPACE_DEVICE] - 1;
+    }
+    tr_machine_close(slow);
+    tr_model_destroy(model);
+}
+
 // Beside ZeRO stages 2 and 3, with few micro-batches, gradients of weights that come
 // later are worth more than they cost: the schedule is one of those, and no other is as
 // fast.
@@ -376,7 +401,7 @@ int main(void) {
         cmocka_unit_test(test_long_pipelines), cmocka_unit_test(test_links),
         cmocka_unit_test(test_memory),         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_kept),           cmocka_unit_test(test_long),
-        cmocka_unit_test(test_weights_later),
+        cmocka_unit_test(test_alternating),    cmocka_unit_test(test_weights_later),
     };
     return TEST_SANITIZED ? cmocka_run_group_tests(few, NULL, NULL)
                           : cmocka_run_group_tests(tests, NULL, NULL);
