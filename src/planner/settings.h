@@ -60,12 +60,11 @@ typedef struct tr_plan_setting {
     // at most TR_VALUES_MAX, the first the plainest. Returns how many.
     size_t (*values)(const tr_planner_request *request, const tr_point *point,
                      int64_t *values);
-    bool in_class; // what moves and what lives always depends on it
-    bool of_batch; // one of T = m g W, which are read together
-    bool of_mesh;  // so are those of the mesh; chosen only where that is asked for
-    bool agreed;   // the same on all ranks
-    bool fixed;    // stays what it is while a run is at work
-    bool added;    // checkpoints of earlier versions lack it: they have the plainest
+    bool in_class;     // what moves and what lives always depends on it
+    bool of_batch;     // one of T = m g W, which are read together
+    bool of_mesh;      // so are those of the mesh; chosen only where that is asked for
+    bool agreed;       // the same on all ranks
+    bool fixed;        // stays what it is while a run is at work
     bool changes_bits; // of a reproducible run, too: chosen only where it is asked for
     const char *old_keys[TR_OLD_KEYS_MAX]; // switches that mean "cpu"
     const char *also_said_by;              // another key that may say it

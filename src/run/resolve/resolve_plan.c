@@ -45,14 +45,12 @@ static bool get_number(const tr_state *state, const tr_plan_setting *setting,
 }
 
 static bool get_choice(const tr_state *state, unsigned free, int64_t *value) {
-    static const tr_point plain;
     for (int d = 0; d < TR_DIMENSIONS; d++) {
-        const tr_plan_setting *setting = &tr__plan_settings[d];
-        double number = setting->added ? (double)setting->get(&plain) : 0;
+        double number = 0;
         if (!(free >> d & 1)) {
             continue;
         }
-        if (!get_number(state, setting, &number) && !setting->added) {
+        if (!get_number(state, &tr__plan_settings[d], &number)) {
             return false;
         }
         value[d] = (int64_t)number;
