@@ -166,6 +166,8 @@ enum {
 // each channel counts from 1; waits while the queue is full. A broken comm takes it and
 // does nothing.
 int64_t tr__comm_start(tr_comm *comm, const tr_comm_op *op);
+// The same of nothing, in the place of an operation that all its ranks leave out.
+int64_t tr__comm_skip(tr_comm *comm, tr_comm_channel channel);
 // Until that operation, and so all before it of its channel, is done. TR_COMM as said
 // above.
 tr_status tr__comm_wait(tr_comm *comm, tr_comm_channel channel, int64_t ticket,

@@ -71,6 +71,9 @@ typedef struct tr_walk_calls {
     // outputs out, and that tells other ranks of this one: see tr__executor_pause.
     bool in_parts;
     bool own_rows; // data come from the caller, in these pauses, and not from a feed
+    // Only the first so many micro-batches of the sequence are there; 0: all. The
+    // others are left out, on all ranks alike.
+    int64_t micros;
 } tr_walk_calls;
 
 // Walks a sequence: does each step whose guard permits it, and waits for all steps that
@@ -91,7 +94,8 @@ tr_status tr__executor_settle(tr_executor *executor, const tr_run_context *conte
 // Records when the steps of training run, from now on. Borrowed; NULL: records no more.
 void tr__executor_watch(tr_executor *executor, tr_watch *watch);
 
-// The sums of evaluation, double [TR_SUMS], since they were last cleared.
+// The sums of an evaluation by micro-batches of its sequence, double [evaluated]
+// [TR_SUMS] (tr_plan.evaluated), since they were last cleared.
 double *tr__executor_sums(tr_executor *executor);
 
 // The scale of fixed-point sums in the next step.

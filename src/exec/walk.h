@@ -74,8 +74,8 @@ struct tr_executor {
     size_t peer_room;
     tr_watch *watch; // NULL: nobody watches
     tr_feed *feed[2];
-    tr_micro *micros;   // [g]
-    int64_t micro_room; // the largest g so far
+    tr_micro *micros;   // [micro_room]
+    int64_t micro_room; // the most micro-batches that a sequence has had so far
     bool *leave_out;    // [training steps] for a micro-batch without rows
     bool asks_save;     // see tr__executor_ask
     tr_fixed fixed;

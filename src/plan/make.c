@@ -128,8 +128,8 @@ static tr_status run_passes(tr_plan *plan, tr_error *err) {
     }
     for (int s = 0; s < TR_SEQUENCES; s++) {
         tr__unit_values_clear(plan, (tr_sequence_kind)s);
+        tr__turns_clear(&plan->turns[s]);
     }
-    tr__turns_clear(&plan->turns);
     return status;
 }
 
@@ -144,6 +144,7 @@ static void resolve(tr_plan *plan) {
     r->compute = r->compute == TR_NONE ? TR_F32 : r->compute;
     r->sums = r->reproducible ? TR_I64 : r->sums == TR_NONE ? TR_F32 : r->sums;
     r->threads = plan->host.workers;
+    r->alternating = r->alternating > 0 ? r->alternating : TR_ALTERNATING_MOST;
     r->passes = r->passes > 1 && r->accumulation_steps > 1 && !r->inference ? 2 : 1;
     if (r->reference_kernels) {
         plan->target.level = plan->host.level = -1;

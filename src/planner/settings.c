@@ -201,6 +201,20 @@ static void say_wave(const tr_point *p, char *dst, size_t size) {
     snprintf(dst, size, "wave %" PRId64, p->plan.wave);
 }
 
+static int64_t get_alternating(const tr_point *p) {
+    return p->plan.alternating > 0 ? p->plan.alternating : TR_ALTERNATING_MOST;
+}
+
+static void set_alternating(tr_point *p, int64_t value) {
+    p->plan.alternating = (int)value;
+}
+
+static void say_alternating(const tr_point *p, char *dst, size_t size) {
+    if (get_alternating(p) < TR_ALTERNATING_MOST) {
+        snprintf(dst, size, "%" PRId64 " alternating", get_alternating(p));
+    }
+}
+
 static int64_t get_recomputed_ops(const tr_point *p) {
     return p->plan.recomputed_ops ? p->plan.recomputed_ops : TR_RECOMPUTE_DEFAULT;
 }
@@ -362,6 +376,8 @@ const tr_plan_setting tr__plan_settings[TR_PLAN_SETTINGS] = {
                              .in_class = true, .agreed = true, .fixed = true},
     [TR_DIMENSION_wave] = {"execution.wave", TR_COUNT, DIMENSION(wave), .agreed = true,
                            .decided = "chosen by the plan"},
+    [TR_DIMENSION_alternating] = {"execution.alternating", TR_COUNT,
+                                  DIMENSION(alternating), .agreed = true},
     [TR_DIMENSION_recomputed_ops] = {"execution.recompute", TR_CLASSES,
                                      DIMENSION(recomputed_ops)},
     [TR_DIMENSION_boundary_placement] = {CHECKPOINT "cpu_checkpointing", TR_YES,

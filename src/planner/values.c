@@ -130,6 +130,22 @@ size_t tr__values_wave(const tr_planner_request *request, const tr_point *point,
     return count;
 }
 
+// Fewer take less memory. No more take turns than a wave has.
+size_t tr__values_alternating(const tr_planner_request *request, const tr_point *point,
+                              int64_t *values) {
+    const tr_plan_request *r = &point->plan;
+    bool some = r->mesh.size[TR_AXIS_TENSOR] > 1 && r->wave > 1;
+    size_t count = 0;
+    (void)request;
+    values[count++] = TR_ALTERNATING_MOST;
+    for (int64_t n = TR_ALTERNATING_MOST / 2; n > 0 && some; n /= 2) {
+        if (n < r->wave) {
+            values[count++] = n;
+        }
+    }
+    return count;
+}
+
 size_t tr__values_recomputed_ops(const tr_planner_request *request,
                                  const tr_point *point, int64_t *values) {
     for (int i = 0; i < request->recompute_choice_count; i++) {

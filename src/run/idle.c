@@ -107,6 +107,14 @@ bool tr__idle_no_tensor_ranks(const void *object) {
     return run->request.mesh.size[TR_AXIS_TENSOR] <= 1;
 }
 
+// A wave that nobody has chosen is one micro-batch, unless a loss is over all of them.
+bool tr__idle_no_turns(const void *object) {
+    const tr_run *run = object;
+    bool whole = run->own_model && tr__model_group(run->own_model) > 0;
+    bool open = run->request.wave == 0 && !is_chosen(run, TR_DIMENSION_wave) && !whole;
+    return tr__idle_no_tensor_ranks(object) || run->request.wave == 1 || open;
+}
+
 bool tr__idle_on_host(const void *object) {
     const tr_run *run = object;
     return run->request.backend == TR_BACKEND_HOST;

@@ -12,6 +12,7 @@ bool tr__idle_no_scaling(const void *run);
 bool tr__idle_no_noise(const void *run);
 bool tr__idle_no_encoder(const void *run);
 bool tr__idle_no_tensor_ranks(const void *run);
+bool tr__idle_no_turns(const void *run);
 bool tr__idle_on_host(const void *run);
 bool tr__idle_f32_logits(const void *run);
 bool tr__idle_no_embeddings(const void *run);

@@ -9,6 +9,7 @@ enum { WORKS_LOOKED_AT = 64 };
 
 typedef struct maker {
     const tr_plan *plan;
+    const tr_sequence *sequence;
     tr_tape *out;
     struct {
         const tr_program *program;
@@ -136,7 +137,7 @@ static tr_status find_program(maker *m, const tr_plan_step *step,
 }
 
 static tr_status add_step(maker *m, int32_t index) {
-    const tr_plan_step *step = &m->plan->sequences[TR_SEQUENCE_TRAIN].steps[index];
+    const tr_plan_step *step = &m->sequence->steps[index];
     const tr_program *program = tr__payload_program(step);
     tr_tape_step to = {.step = index,
                        .unit = step->unit,
@@ -171,16 +172,16 @@ static tr_status add_step(maker *m, int32_t index) {
     return status;
 }
 
-tr_status tr__tape_make(const tr_plan *plan, const tr_machine *machine, tr_tape *out,
-                        tr_error *err) {
-    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    maker m = {.plan = plan, .out = out, .err = err};
+tr_status tr__tape_make(const tr_plan *plan, tr_sequence_kind kind,
+                        const tr_machine *machine, tr_tape *out, tr_error *err) {
+    const tr_sequence *sequence = &plan->sequences[kind];
+    maker m = {.plan = plan, .sequence = sequence, .out = out, .err = err};
     tr_status status = TR_OK;
     *out = (tr_tape){.stage = plan->request.mesh.at[TR_AXIS_PIPELINE]};
     out->share = tr__machine_share(machine, tr_mesh_ranks(&plan->request.mesh),
                                    plan->ledger.total[TR_SPACE_DEVICE]);
-    for (size_t i = 0; i < train->count && status == TR_OK; i++) {
-        if (train->steps[i].guard != TR_GUARD_AT_ONCE) {
+    for (size_t i = 0; i < sequence->count && status == TR_OK; i++) {
+        if (sequence->steps[i].guard != TR_GUARD_AT_ONCE) {
             status = add_step(&m, (int32_t)i);
         }
     }

@@ -1,4 +1,4 @@
-// What the training step of a plan asks of a machine, step by step: all that a walk of
+// What a sequence of a plan asks of a machine, step by step: all that a walk of
 // it needs, in a part of the plan's bytes. So the stages of a pipeline can be walked
 // together, each with its own plan, of which one at a time is in memory.
 #ifndef TR_SIM_TAPE_H
@@ -47,11 +47,11 @@ typedef struct tr_tape {
     size_t work_count, work_capacity;
 } tr_tape;
 
-// Of the steps of the plan's training that are done when a step makes the update that
-// the one before has deferred to it, and defers its own. The caller clears it, also
-// after an error. TR_MEMORY.
-tr_status tr__tape_make(const tr_plan *plan, const tr_machine *machine, tr_tape *out,
-                        tr_error *err);
+// Of the steps of the plan's sequence; of training, those that are done when a step
+// makes the update that the one before has deferred to it, and defers its own. The
+// caller clears it, also after an error. TR_MEMORY.
+tr_status tr__tape_make(const tr_plan *plan, tr_sequence_kind kind,
+                        const tr_machine *machine, tr_tape *out, tr_error *err);
 void tr__tape_clear(tr_tape *tape);
 // Does the work of `a` need this stage?
 bool tr__tape_needs(const tr_tape_work *a, int64_t stage);

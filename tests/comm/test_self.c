@@ -90,7 +90,9 @@ static void test_gather(void **state) {
     assert_int_equal(tr__comm_start(comm, &op), before + 2);
     assert_memory_equal(all, own, sizeof own);
     assert_int_equal(tr__comm_wait(comm, TR_COMM_RANKS, before + 2, NULL), TR_OK);
-    assert_int_equal(tr__comm_newest(comm, TR_COMM_RANKS), before + 2);
+    assert_int_equal(tr__comm_skip(comm, TR_COMM_RANKS), before + 3);
+    assert_memory_equal(all, own, sizeof own);
+    assert_int_equal(tr__comm_newest(comm, TR_COMM_RANKS), before + 3);
 }
 
 static void test_reduce(void **state) {

@@ -120,12 +120,14 @@ static void the_piece_beside_does_not_wait(void **state) {
 // ---- micro-batches that take turns
 
 // A wave of so many micro-batches, of which no gradient is measured.
-static tr_plan *plan_of_wave(const tr_model *model, int64_t wave, int recomputed) {
+static tr_plan *plan_of_wave(const tr_model *model, int64_t wave, int recomputed,
+                             int alternating) {
     tr_plan_request request = on_ranks(model, false);
     request.accumulation_steps = wave;
     request.train_batch_size = 2 * wave;
     request.wave = wave;
     request.recomputed_units = recomputed;
+    request.alternating = alternating;
     request.measure = TR_MEASURE_NEVER;
     return test_plan(&request);
 }
@@ -162,7 +164,7 @@ static void micro_batches_take_turns(void **state) {
     tr_model *model = test_model_small_gpt2(0);
     (void)state;
     for (size_t i = 0; i < sizeof waves / sizeof *waves; i++) {
-        tr_plan *plan = plan_of_wave(model, waves[i], 0);
+        tr_plan *plan = plan_of_wave(model, waves[i], 0, 0);
         int in_turns = (int)(waves[i] % 4 == 1 ? waves[i] - 1 : waves[i]);
         for (int u = 1; u < 3; u++) {
             int forward = compute_pieces(plan, u, TR_VARIANT_FORWARD) - 1;
@@ -178,28 +180,59 @@ static void micro_batches_take_turns(void **state) {
     tr_model_destroy(model);
 }
 
-// What a unit recomputes is there for one micro-batch at a time.
-static void recomputed_units_take_turns_forward_alone(void **state) {
+// What recomputed units make again is there for each micro-batch that takes turns: as
+// many more bytes for each as the unit saves.
+static void recomputed_units_take_turns(void **state) {
+    static const int alternating[] = {1, 2, 4};
     tr_model *model = test_model_small_gpt2(0);
-    tr_plan *plan = plan_of_wave(model, 4, 3);
+    int64_t least = 0;
     (void)state;
-    assert_int_equal(count_turns(plan, 1, TR_VARIANT_BACKWARD), 0);
-    assert_true(count_turns(plan, 1, TR_VARIANT_SAVES_NOTHING) > 0);
-    tr_plan_destroy(plan);
+    for (size_t i = 0; i < sizeof alternating / sizeof *alternating; i++) {
+        tr_plan *plan = plan_of_wave(model, 4, 3, alternating[i]);
+        bool some = alternating[i] > 1;
+        int again = compute_pieces(plan, 1, TR_VARIANT_RECOMPUTE) - 1,
+            back = compute_pieces(plan, 1, TR_VARIANT_BACKWARD) - 1;
+        int64_t bytes = tr_plan_ledger(plan)->total[TR_SPACE_DEVICE],
+                saved = plan->units[1].program->saved_bytes;
+        assert_true(again > 0 && back > 0);
+        assert_int_equal(count_turns(plan, 1, TR_VARIANT_RECOMPUTE), some * 4 * again);
+        assert_int_equal(count_turns(plan, 1, TR_VARIANT_BACKWARD), some * 4 * back);
+        assert_true(!some || bytes >= least + (alternating[i] - 1) * saved);
+        least = some ? least : bytes;
+        tr_plan_destroy(plan);
+    }
     tr_model_destroy(model);
 }
 
-// The gradient of the first micro-batch is read when it is there alone.
-static void a_measured_micro_batch_goes_alone(void **state) {
+// What a piece makes of the first micro-batch's gradient is read while it is there
+// alone: another that adds to it before that is found.
+static void a_measured_micro_batch_takes_turns(void **state) {
     tr_model *model = test_model_small_gpt2(0);
     tr_plan_request request = on_ranks(model, false);
+    int spoilt = 0;
     (void)state;
     request.accumulation_steps = request.wave = 4;
     request.train_batch_size = 8;
     request.measure = TR_MEASURE_ALWAYS;
     tr_plan *plan = test_plan(&request);
+    tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     int pieces = compute_pieces(plan, 1, TR_VARIANT_BACKWARD) - 1;
-    assert_int_equal(count_turns(plan, 1, TR_VARIANT_BACKWARD), 3 * pieces);
+    assert_int_equal(count_turns(plan, 1, TR_VARIANT_BACKWARD), 4 * pieces);
+    for (size_t i = 0; i + 1 < train->count; i++) {
+        tr_plan_step *step = &train->steps[i], a = step[0], b = step[1];
+        tr_error err = {0};
+        if (a.label.verb != TR_VERB_micro_norm || a.unit != b.unit ||
+            !tr__step_runs(&b, TR_VARIANT_BACKWARD)) {
+            continue;
+        }
+        step[0] = b;
+        step[1] = a;
+        assert_int_equal(tr__plan_check(plan, &err), TR_INTERNAL);
+        step[0] = a;
+        step[1] = b;
+        spoilt++;
+    }
+    assert_true(spoilt > 2);
     tr_plan_destroy(plan);
     tr_model_destroy(model);
 }
@@ -207,7 +240,7 @@ static void a_measured_micro_batch_goes_alone(void **state) {
 // A piece that comes before that of the micro-batch before it adds in another order.
 static void pieces_keep_the_order_of_micro_batches(void **state) {
     tr_model *model = test_model_small_gpt2(0);
-    tr_plan *plan = plan_of_wave(model, 2, 0);
+    tr_plan *plan = plan_of_wave(model, 2, 0, 0);
     tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     int spoilt = 0;
     (void)state;
@@ -344,8 +377,8 @@ int main(void) {
         cmocka_unit_test(with_tokens_cut_the_same),
         cmocka_unit_test(the_piece_beside_does_not_wait),
         cmocka_unit_test(micro_batches_take_turns),
-        cmocka_unit_test(recomputed_units_take_turns_forward_alone),
-        cmocka_unit_test(a_measured_micro_batch_goes_alone),
+        cmocka_unit_test(recomputed_units_take_turns),
+        cmocka_unit_test(a_measured_micro_batch_takes_turns),
         cmocka_unit_test(pieces_keep_the_order_of_micro_batches),
         cmocka_unit_test(what_works_on_an_exchange_is_found),
         cmocka_unit_test(a_piece_in_the_exchanges_buffer_is_found),

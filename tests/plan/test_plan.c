@@ -320,6 +320,9 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r.wave = 4;
     refuse(&r, "execution.wave is 4");
     r = good;
+    r.alternating = 5;
+    refuse(&r, "execution.alternating is 5");
+    r = good;
     r.stage = 4;
     refuse(&r, "zero_optimization.stage is 4");
     r = good;

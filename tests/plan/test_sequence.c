@@ -30,6 +30,7 @@ static tr_plan_request draw_on_mesh(const test_models *models, uint64_t index) {
     r.quantization = TR_QUANTIZED_NOT;
     r.mesh = tr__mesh_of_rank(&mesh, of % tr_mesh_ranks(&mesh));
     r.sequence_parallel = true;
+    r.alternating = (int)(index % (TR_ALTERNATING_MOST + 1));
     return r;
 }
 

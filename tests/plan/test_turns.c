@@ -14,8 +14,9 @@
 
 static int64_t takes[TR_TURN_KINDS * 64];
 
-static void make(tr_pipeline_order order, int64_t stages, int64_t each, int64_t waves,
-                 int64_t stage, tr_turns *out) {
+// Of a training step, or of an evaluation.
+static void make_of(bool evaluates, tr_pipeline_order order, int64_t stages,
+                    int64_t each, int64_t waves, int64_t stage, tr_turns *out) {
     tr_error err;
     const tr_pipeline_schedule *schedule = tr__pipeline_schedule(order);
     int64_t chunks = stages * each;
@@ -28,7 +29,14 @@ static void make(tr_pipeline_order order, int64_t stages, int64_t each, int64_t 
         waves,
         stage,
         takes};
-    assert_int_equal(tr__pipeline_turns(schedule, &at, out, &err), TR_OK);
+    assert_int_equal((evaluates ? tr__pipeline_forwards
+                                : tr__pipeline_turns)(schedule, &at, out, &err),
+                     TR_OK);
+}
+
+static void make(tr_pipeline_order order, int64_t stages, int64_t each, int64_t waves,
+                 int64_t stage, tr_turns *out) {
+    make_of(false, order, stages, each, waves, stage, out);
 }
 
 // "F0 F1 B0 ..."; of several chunks "F0.3": chunk 0, wave 3.
@@ -228,11 +236,47 @@ static void waves_under_way_are_bounded(void **state) {
         for (int64_t s = 0; s < stages; s++) {
             tr_turns turns;
             make(TR_PIPELINE_1F1B, stages, 1, 12, s, &turns);
-            assert_int_equal(tr__turns_under_way(&turns, (int)s), stages - s);
+            assert_int_equal(tr__turns_under_way(&turns, TR_TURN_BACKWARD, (int)s),
+                             stages - s);
             tr__turns_clear(&turns);
             make(TR_PIPELINE_BREADTH_FIRST, stages, 2, 12, s, &turns);
-            assert_int_equal(tr__turns_under_way(&turns, (int)s), 12);
+            assert_int_equal(tr__turns_under_way(&turns, TR_TURN_BACKWARD, (int)s), 12);
             tr__turns_clear(&turns);
+        }
+    }
+}
+
+// Where chunks go round, no stage waits from its first turn to its last; so none does
+// where evaluations follow each other. Where they fold, waves come back once.
+static void evaluations_keep_stages_at_work(void **state) {
+    static const struct {
+        tr_pipeline_order order;
+        int64_t least, most;
+    } all[] = {{TR_PIPELINE_1F1B, 1, 1},
+               {TR_PIPELINE_INTERLEAVED, 2, 4},
+               {TR_PIPELINE_BREADTH_FIRST, 1, 4},
+               {TR_PIPELINE_ZERO_BUBBLE, 1, 1},
+               {TR_PIPELINE_V, 2, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        for (int64_t at = 0; at < 9 * all[i].most; at++) {
+            int64_t stages = at % 9 + 1, each = at / 9 + 1;
+            bool folds = all[i].order == TR_PIPELINE_V;
+            const tr_chunks chunks = {stages, each, folds};
+            int64_t waves = tr__pipeline_evaluated(&chunks);
+            for (int64_t s = 0; s < stages && each >= all[i].least; s++) {
+                tr_turns turns;
+                make_of(true, all[i].order, stages, each, waves, s, &turns);
+                int64_t end = assert_whole(&turns, 1, s),
+                        begin = begin_of(&turns, turns.turn[0]);
+                int64_t waits = folds ? 2 * (stages - 1 - s) : 0;
+                assert_int_equal(begin, s);
+                assert_int_equal(end - begin, each * waves + waits);
+                int last = tr__stage_chunk(&turns.chunks, s, each - 1);
+                assert_true(tr__turns_under_way(&turns, TR_TURN_FORWARD, last) <=
+                            (each > 1 ? 2 * stages : 1));
+                tr__turns_clear(&turns);
+            }
         }
     }
 }
@@ -247,6 +291,7 @@ int main(void) {
         cmocka_unit_test(bubbles_without_weights_are_smaller),
         cmocka_unit_test(activations_are_bounded),
         cmocka_unit_test(waves_under_way_are_bounded),
+        cmocka_unit_test(evaluations_keep_stages_at_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

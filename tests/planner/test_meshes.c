@@ -44,13 +44,14 @@ static tr_machine *machine_with(double bytes, double latency) {
     return machine;
 }
 
-// Of layers, 64 wide: parameters weigh more than what ranks exchange by.
-static tr_model *wide_model_of(int64_t layers) {
+// Of layers, 64 wide, and so many words: with many, parameters weigh more than what
+// ranks exchange by.
+static tr_model *wide_model_of(int64_t layers, int64_t words) {
     tr_gpt2_config config = {.n_layer = layers,
                              .n_embd = 64,
                              .n_head = 4,
                              .n_positions = 8,
-                             .vocab_size = 4000,
+                             .vocab_size = words,
                              .n_inner = 256,
                              .gelu_tanh = true,
                              .layer_norm_epsilon = 1e-5,
@@ -61,7 +62,7 @@ static tr_model *wide_model_of(int64_t layers) {
 }
 
 static tr_model *wide_model(void) {
-    return wide_model_of(4);
+    return wide_model_of(4, 4000);
 }
 
 static tr_planner_request request_of(const tr_model *model, const tr_machine *machine,
@@ -140,7 +141,7 @@ static void test_long_pipelines(void **state) {
         TR_PIPELINE_1F1B, TR_PIPELINE_BREADTH_FIRST, TR_PIPELINE_ZERO_BUBBLE};
     (void)state;
     enum { LAYERS = 46, STAGES = 16, WAVES = 96 };
-    tr_model *model = wide_model_of(LAYERS);
+    tr_model *model = wide_model_of(LAYERS, 4000);
     tr_machine *slow = machine_with(1e8, 1e-5);
     tr_planner_request request = request_of(model, slow, WAVES, 0);
     request.plan.accumulation_steps = WAVES;
@@ -258,6 +259,69 @@ static void test_by_hand(void **state) {
     tr_model_destroy(model);
 }
 
+// The more micro-batches take turns the faster it is, and the more of what is
+// recomputed is there at once.
+static void test_alternating(void **state) {
+    (void)state;
+    tr_model *model = wide_model_of(2, 64);
+    tr_machine *slow = machine_with(1e8, 1e-5);
+    tr_planner_request request =
+        request_of(model, slow, 2 * BATCH, 1u << TR_DIMENSION_alternating);
+    request.plan.mesh = (tr_mesh){.size = {1, 4, 1}};
+    request.plan.accumulation_steps = 2 * BATCH;
+    request.plan.wave = BATCH;
+    request.plan.recomputed_units = -1;
+    test_check_budgets(request);
+    tr_planner_option before = {0};
+    for (int64_t most = TR_ALTERNATING_MOST; most > 0; most /= 2) {
+        tr_planner_option choice = choice_of(&request);
+        assert_int_equal(choice.value[TR_DIMENSION_alternating], most);
+        assert_true(choice.seconds > before.seconds);
+        before = choice;
+        request.budget[TR_SPACE_DEVICE] = choice.bytes[TR_SPACE_DEVICE] - 1;
+    }
+    tr_machine_close(slow);
+    tr_model_destroy(model);
+}
+
+// Beside ZeRO stages 2 and 3, with few micro-batches, gradients of weights that come
+// later are worth more than they cost: the schedule is one of those, and no other is as
+// fast.
+static void test_weights_later(void **state) {
+    enum { ORDER = 1u << TR_DIMENSION_pipeline_order };
+    static const struct {
+        tr_pipeline_order order;
+        int64_t each;
+    } others[] = {{TR_PIPELINE_1F1B, 1},
+                  {TR_PIPELINE_INTERLEAVED, 2},
+                  {TR_PIPELINE_BREADTH_FIRST, 1},
+                  {TR_PIPELINE_BREADTH_FIRST, 2}};
+    (void)state;
+    tr_model *model = wide_model_of(4, 64); // of units that weigh alike
+    tr_machine *fast = machine_with(1e11, 1e-8);
+    for (int64_t each = 1; each <= 2; each++) {
+        for (int stage = 2; stage <= 3; stage++) {
+            tr_planner_request request = request_of(model, fast, 2 * BATCH, ORDER);
+            request.plan.mesh = (tr_mesh){.size = {2, 1, 2}};
+            request.plan.accumulation_steps = BATCH;
+            request.plan.stage = stage;
+            request.plan.virtual_stages = each;
+            tr_planner_option choice = choice_of(&request);
+            assert_int_equal(choice.value[TR_DIMENSION_pipeline_order],
+                             each > 1 ? TR_PIPELINE_V : TR_PIPELINE_ZERO_BUBBLE);
+            request.free = 0;
+            for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+                request.plan.pipeline_order = others[i].order;
+                request.plan.virtual_stages = others[i].each;
+                assert_true(choice_of(&request).seconds > choice.seconds ||
+                            others[i].each != each);
+            }
+        }
+    }
+    tr_machine_close(fast);
+    tr_model_destroy(model);
+}
+
 // Seconds of the point's step, of a plan in full.
 static double in_full(const tr_planner_request *request, const tr_point *point) {
     tr_plan *plan = NULL;
@@ -337,6 +401,7 @@ int main(void) {
         cmocka_unit_test(test_long_pipelines), cmocka_unit_test(test_links),
         cmocka_unit_test(test_memory),         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_kept),           cmocka_unit_test(test_long),
+        cmocka_unit_test(test_alternating),    cmocka_unit_test(test_weights_later),
     };
     return TEST_SANITIZED ? cmocka_run_group_tests(few, NULL, NULL)
                           : cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,72 @@ static void test_spread(void **state) {
     tr_model_destroy(model);
 }
 
+// ---- evaluations
+
+enum { STAGES_MOST = 4 };
+
+// The share of an evaluation's time in which stages wait for each other.
+static double share_waited(tr_plan_request request, const tr_machine *machine,
+                           int64_t *micros) {
+    int64_t stages = request.mesh.size[TR_AXIS_PIPELINE];
+    tr_sim_walk *walks = calloc((size_t)stages, sizeof *walks);
+    tr_tape tapes[STAGES_MOST];
+    tr_error err = {0};
+    double end = 0, waited = 0;
+    for (int64_t s = 0; s < stages; s++) {
+        request.mesh.at[TR_AXIS_PIPELINE] = s;
+        tr_plan *plan = test_plan(&request);
+        *micros = plan->evaluated;
+        assert_int_equal(
+            tr__tape_make(plan, TR_SEQUENCE_EVALUATE, machine, &tapes[s], &err), TR_OK);
+        tr__walk_begin(&walks[s], &tapes[s], false);
+        tr_plan_destroy(plan);
+    }
+    assert_int_equal(tr__walk_stages(walks, (size_t)stages, &err), TR_OK);
+    for (int64_t s = 0; s < stages; s++) {
+        end = walks[s].now > end ? walks[s].now : end;
+    }
+    for (int64_t s = 0; s < stages; s++) {
+        waited += walks[s].result.bubble_seconds + end - walks[s].now;
+        tr__walk_clear(&walks[s]);
+        tr__tape_clear(&tapes[s]);
+    }
+    free(walks);
+    return waited / end / (double)stages;
+}
+
+// N micro-batches that go through v parts of each of p stages: a stage waits for p - 1
+// turns beside its v N. Parts that go there and back make a wave wait for the last one,
+// too.
+static void test_evaluations(void **state) {
+    (void)state;
+    static const struct {
+        tr_pipeline_order order;
+        int64_t each, back;
+    } all[] = {{TR_PIPELINE_1F1B, 1, 1},
+               {TR_PIPELINE_INTERLEAVED, 2, 1},
+               {TR_PIPELINE_INTERLEAVED, 4, 1},
+               {TR_PIPELINE_BREADTH_FIRST, 4, 1},
+               {TR_PIPELINE_V, 2, 2}};
+    tr_model *model = test_model_deep_gpt2(32);
+    tr_machine *machine = arithmetic("");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        for (int64_t stages = 2; stages <= STAGES_MOST; stages *= 2) {
+            tr_plan_request request = staged(model, stages, stages);
+            int64_t micros = 0;
+            request.pipeline_order = all[i].order;
+            request.virtual_stages = all[i].each;
+            double share = share_waited(request, machine, &micros);
+            double waits = (double)(all[i].back * (stages - 1));
+            double wanted = waits / ((double)(all[i].each * micros) + waits);
+            assert_true(micros >= stages);
+            assert_near(share, wanted, 0.15 * wanted);
+        }
+    }
+    tr_machine_close(machine);
+    tr_model_destroy(model);
+}
+
 // ---- what cannot end
 
 // The steps of the tape that exchange with another stage.
@@ -211,7 +277,9 @@ static void test_circle(void **state) {
     for (int64_t s = 0; s < STAGES; s++) {
         request.mesh.at[TR_AXIS_PIPELINE] = s;
         plans[s] = test_plan(&request);
-        assert_int_equal(tr__tape_make(plans[s], machine, &tapes[s], &err), TR_OK);
+        assert_int_equal(
+            tr__tape_make(plans[s], TR_SEQUENCE_TRAIN, machine, &tapes[s], &err),
+            TR_OK);
     }
     for (int spoilt = 0; spoilt < 2; spoilt++) {
         for (size_t s = 0; s < STAGES; s++) {
@@ -239,7 +307,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_stages), cmocka_unit_test(test_unequal_stages),
         cmocka_unit_test(test_latency),      cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_circle),       cmocka_unit_test(test_evaluations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

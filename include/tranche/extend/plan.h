@@ -65,6 +65,8 @@ typedef enum tr_exchange_algorithm {
     TR_EXCHANGE_ALGORITHMS
 } tr_exchange_algorithm;
 
+enum { TR_ALTERNATING_MOST = 4 }; // micro-batches that take turns
+
 // What one rank sends, and at the same time receives, when all ranks do. Messages of b
 // bytes get b / (b + half) of the rate. rate 0: not known.
 typedef struct tr_link_figures {
@@ -94,6 +96,10 @@ typedef struct tr_plan_request {
     // inference.
     bool sequence_parallel;
     int64_t wave; // 1..g; 0: 1, or g if an op needs the whole wave
+    // So many micro-batches of a wave, at most, take turns at a unit inside of which
+    // ranks exchange: while one exchanges, the others compute. What such a unit
+    // recomputes is there for each of them. 1: none do. 0: TR_ALTERNATING_MOST.
+    int alternating;
     // How often the units below the last one run forward, if the last unit alone has an
     // op over all micro-batches of the step. With 2, the first forward keeps only what
     // that op needs. The second one runs wave by wave, before each backward. In other

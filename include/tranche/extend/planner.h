@@ -32,6 +32,7 @@ extern "C" {
     X(vocabulary_slices)                                                               \
     X(passes) /* forwards of a step whose loss is over all micro-batches */            \
     X(wave)                                                                            \
+    X(alternating)        /* micro-batches that take turns where ranks exchange */     \
     X(recomputed_ops)     /* classes of tensors that units recompute */                \
     X(boundary_placement) /* 1: inputs of recomputed units wait on the host */         \
     X(saved_placement)    /* 1: so does what the other units save */                   \

@@ -150,7 +150,7 @@ static void bind_plan(tr_executor *ex, const tr_plan *plan,
 }
 
 static tr_status make_room(tr_executor *ex, const tr_plan *plan, tr_error *err) {
-    int64_t count = plan->request.accumulation_steps;
+    int64_t count = tr__max_i64(plan->request.accumulation_steps, plan->evaluated);
     if (count <= ex->micro_room) {
         return TR_OK;
     }

@@ -91,6 +91,8 @@ tr_status tr__run_wait(const tr_work *work, const tr_plan_step *step) {
 void tr__stream_skip(tr_executor *ex, tr_stream stream) {
     if (ex->queue[stream]) {
         ex->backend->queues->mark(ex->queue[stream]);
+    } else if (is_of_comm(stream)) {
+        tr__comm_skip(ex->comm, tr__stream_channel(stream));
     } else if (stream == TR_STREAM_NVME) {
         tr__copy_engine_start(ex->copy_engine[stream], &(tr_carry){.bytes = 0});
     } else {

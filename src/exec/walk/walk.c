@@ -83,8 +83,8 @@ static void end_watch(const tr_work *work) {
 // A step that is left out waits nevertheless, because later steps count on its waits;
 // and what is left out of a stream carries nothing there, because waits count steps.
 static bool is_skipped(const tr_work *work, const tr_plan_step *step) {
-    return step->stream == TR_STREAM_NVME || work->ex->queue[step->stream] ||
-           work->ex->launcher[step->stream];
+    return step->stream == TR_STREAM_NVME || step->shape == TR_STEP_IS_EXCHANGE ||
+           work->ex->queue[step->stream] || work->ex->launcher[step->stream];
 }
 
 static tr_status leave_out(tr_work *work, const tr_plan_step *step) {
@@ -92,6 +92,12 @@ static tr_status leave_out(tr_work *work, const tr_plan_step *step) {
         tr__stream_skip(work->ex, step->stream);
     }
     return TR_OK;
+}
+
+// Its micro-batch is not there: no other rank does the step either.
+static bool is_of_none(const tr_work *work, const tr_plan_step *step) {
+    return step->of_micro_batch && work->calls.micros > 0 &&
+           step->micro >= work->calls.micros;
 }
 
 // Nothing comes of it: its micro-batch has no rows.
@@ -106,7 +112,7 @@ static tr_status run_step(tr_work *work, int32_t index) {
     const tr_sequence *sequence = sequence_of(work);
     const tr_plan_step *step = &sequence->steps[index];
     bool let = tr__guard_lets(&work->ex->flags, step->guard);
-    bool left_out = !let || is_idle(work, index);
+    bool left_out = !let || is_of_none(work, step) || is_idle(work, index);
     tr_watch *watch = let || is_skipped(work, step) ? watch_of(work) : NULL;
     tr_status status = tr__run_wait(work, step);
     double begin = watch ? tr__seconds() : 0;

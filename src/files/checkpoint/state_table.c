@@ -74,6 +74,7 @@ const tr_state_row tr__state_table[] = {
     NAMED("planner.vocabulary_slices", INTEGER, 1, 16),
     NAMED("planner.passes", INTEGER, 1, 2),
     NAMED("planner.wave", INTEGER, 1, COUNT),
+    NAMED("planner.alternating", INTEGER, 1, 4),
     NAMED("planner.recomputed_ops", INTEGER, 0, 4294967295.0),
     NAMED("planner.boundary_placement", INTEGER, 0, 1),
     NAMED("planner.saved_placement", INTEGER, 0, 1),

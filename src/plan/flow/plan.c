@@ -108,6 +108,12 @@ bool tr__plan_exchanges_inside(const tr_plan *plan) {
     return some;
 }
 
+int64_t tr__plan_micros(const tr_plan *plan, tr_sequence_kind kind) {
+    return kind == TR_SEQUENCE_TRAIN      ? plan->request.accumulation_steps
+           : kind == TR_SEQUENCE_EVALUATE ? plan->evaluated
+                                          : 1;
+}
+
 int tr__plan_stage(const tr_plan *plan) {
     return tr__data_ranks(&plan->request) > 1 ? plan->request.stage : 0;
 }

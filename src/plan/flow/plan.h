@@ -81,7 +81,8 @@ struct tr_plan {
     // [TR_TURN_KINDS][chunks] How long a micro-batch takes in each, by arithmetic, in a
     // unit of no meaning.
     int64_t *chunk_takes;
-    tr_turns turns; // of training; while passes work
+    tr_turns turns[TR_SEQUENCES]; // of training, of an evaluation; while passes work
+    int64_t evaluated;            // micro-batches of the sequence of an evaluation
     // [stages] Of a plan that is proved, and has several stages; else NULL.
     tr_stage_figures *stages;
     tr_flat *flats;
@@ -108,7 +109,7 @@ struct tr_plan {
     int64_t slot_bytes;
     tr_statistics_layout statistics; // of training
     tr_norms_layout norms;           // where request.tensor_norms
-    int sums;                        // buffer: double [TR_SUMS] of evaluation
+    int sums;    // buffer: double [evaluated][TR_SUMS] of evaluation
     int staging; // buffer: what moves between ranks passes through it
     tr_traffic traffic;
     int scratch;  // buffer: of the backend's libraries. No step names it: the compute
@@ -150,6 +151,8 @@ bool tr__plan_exchanges_inside(const tr_plan *plan);
 int64_t tr__plan_nodes(const tr_plan *plan);
 // What plan->staging is for.
 tr_comm_room tr__plan_room(const tr_plan *plan);
+// So many micro-batches has a sequence.
+int64_t tr__plan_micros(const tr_plan *plan, tr_sequence_kind kind);
 // How often a training step goes through its micro-batches (tr_plan_request.passes): up
 // to the loss, through the loss, and on from it; or all at once.
 int64_t tr__plan_rounds(const tr_plan *plan);

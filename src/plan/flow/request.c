@@ -90,7 +90,11 @@ static tr_status check_batch(const tr_plan_request *r, tr_error *err) {
                        (long long)r->wave, (long long)r->accumulation_steps,
                        tr__plural(r->accumulation_steps));
     }
-    return TR_OK;
+    return r->alternating >= 0 && r->alternating <= TR_ALTERNATING_MOST
+               ? TR_OK
+               : tr_fail(err, TR_USAGE,
+                         "execution.alternating is %d; it must be 1 to %d",
+                         r->alternating, (int)TR_ALTERNATING_MOST);
 }
 
 // The steps of a plan are a list: beyond some length it is a mistake.

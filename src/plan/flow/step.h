@@ -180,7 +180,8 @@ typedef struct tr_sequence {
 // share memory.
 typedef enum tr_sequence_kind {
     TR_SEQUENCE_TRAIN,     // one optimizer step
-    TR_SEQUENCE_EVALUATE,  // one micro-batch forward
+    TR_SEQUENCE_EVALUATE,  // micro-batches forward: one, or as many as keep all stages
+                           // of a pipeline at work
     TR_SEQUENCE_INFERENCE, // one micro-batch forward, with logits (inference plans)
     TR_SEQUENCE_SYNC_PARAMETERS, // parameters that every rank keeps are made the same
                                  // on all

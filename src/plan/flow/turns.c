@@ -20,15 +20,14 @@ int64_t tr__pipeline_turn_begin(const tr_turns *turns, tr_pipeline_turn turn) {
     return tr__pipeline_turn_end(turns, turn) - tr__pipeline_turn_takes(turns, turn);
 }
 
-int64_t tr__turns_under_way(const tr_turns *turns, int last) {
+int64_t tr__turns_under_way(const tr_turns *turns, tr_turn_kind ends, int last) {
     int64_t under_way = 0, most = 0;
     for (int64_t i = 0; i < turns->count; i++) {
         const tr_pipeline_turn *turn = &turns->turn[i];
-        bool begins = turn->kind == TR_TURN_FORWARD &&
-                      turn->chunk < turns->chunks.stages; // a stage's first chunk
-        bool ends = turn->kind == TR_TURN_BACKWARD && turn->chunk == last;
-        under_way += begins - ends;
+        under_way += turn->kind == TR_TURN_FORWARD &&
+                     turn->chunk < turns->chunks.stages; // a stage's first chunk
         most = tr__max_i64(most, under_way);
+        under_way -= turn->kind == ends && turn->chunk == last;
     }
     return most;
 }

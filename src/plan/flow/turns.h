@@ -35,9 +35,9 @@ int64_t tr__pipeline_turn_index(const tr_turns *turns, tr_pipeline_turn turn);
 int64_t tr__pipeline_turn_takes(const tr_turns *turns, tr_pipeline_turn turn);
 int64_t tr__pipeline_turn_begin(const tr_turns *turns, tr_pipeline_turn turn);
 int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn);
-// The stage's waves that are forward in its first chunk, and not yet backward in chunk
-// `last` of its own: so many at most.
-int64_t tr__turns_under_way(const tr_turns *turns, int last);
+// The stage's waves that are at work, from its first chunk forward to the end of the
+// turn `ends` in chunk `last` of its own: so many at most.
+int64_t tr__turns_under_way(const tr_turns *turns, tr_turn_kind ends, int last);
 void tr__turns_clear(tr_turns *turns);
 
 #endif

@@ -190,7 +190,8 @@ static int64_t share_of(const maker *m, const tr_program_block *block) {
     case TR_PLACE_DATA:
         return micro % plan->slots[train ? 0 : 1] * plan->slot_bytes;
     case TR_PLACE_SUMS:
-        return train ? own_statistic(plan, plan->statistics.sums + micro * TR_SUMS) : 0;
+        return train ? own_statistic(plan, plan->statistics.sums + micro * TR_SUMS)
+                     : micro * TR_SUMS * (int64_t)sizeof(double);
     case TR_PLACE_FIRST_BAD:
         return own_statistic(plan, TR_STATISTICS_FIRST_BAD);
     default:
@@ -216,6 +217,9 @@ tr_status tr__unit_launch(tr_plan *plan, tr_sequence_kind kind,
     m.program = program;
     if (program->begins) {
         *at(&m, m.values->carried, step->unit) = -1;
+    }
+    if (program->begins && step->segment == 0 && kind == TR_SEQUENCE_EVALUATE) {
+        m.values->wave[step->unit] = -1; // each micro-batch is a wave of its own
     }
     step->payload = (tr_payload){.operand = plan->operand_count, .program = program};
     step->shape = TR_STEP_IS_LAUNCH;
@@ -245,9 +249,8 @@ static int32_t *take(int32_t **next, size_t count) {
 
 tr_status tr__unit_values_make(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
     tr_unit_values *v = &plan->unit_values[kind];
-    bool train = kind == TR_SEQUENCE_TRAIN;
     size_t units = (size_t)plan->unit_count, flats = plan->flat_count;
-    v->micros = train ? plan->request.accumulation_steps : 1;
+    v->micros = tr__plan_micros(plan, kind);
     size_t micros = (size_t)v->micros;
     int32_t *next =
         tr__calloc((5 * units + 2) * micros + 4 * units + 3 * flats + 1, sizeof *next);

@@ -4,20 +4,20 @@
 // The pieces of each are there already, one micro-batch after the other; now come all
 // first pieces, all second ones and so on. Each micro-batch goes through its pieces in
 // their order, and each piece takes one micro-batch after the other, so sums are added
-// up as before. What pieces carry is there for each. What a unit recomputes would be,
-// too, and is much more: such a unit's backward is left as it is, since a recomputation
-// lies between.
+// up as before. What pieces carry is there for each, and so is what a unit recomputes:
+// its recomputation and its backward are one run of pieces.
 //
-// The gradient of the first micro-batch alone may be measured when its backward is done
-// (micro_norm.c): that one has no other beside it.
+// So many take turns at most as the request says. A piece between two exchanges may be
+// short; those of three others hide most of an exchange, and what pieces carry stays
+// little.
+//
+// The gradient of the first micro-batch alone may be measured (micro_norm.c): behind
+// each of its pieces, before that of another adds to it.
 #include "plan/flow/editor.h"
 #include "plan/flow/passes.h"
 
-// So many take turns at most. A piece between two exchanges may be short; those of
-// three others hide most of an exchange, and what pieces carry stays little.
-enum { TOGETHER = 4 };
-
-// Steps [first, end) of the sequence: all pieces of a role on one micro-batch.
+// Steps [first, end) of the sequence: all pieces of a role on one micro-batch; where a
+// unit is recomputed, of that and of the backward behind it.
 typedef struct run {
     size_t first, end;
 } run;
@@ -28,8 +28,8 @@ static bool is_of_role(const tr_plan_step *step, const tr_plan_step *first) {
            step->unit == first->unit && step->micro == first->micro;
 }
 
-// Empty: no run begins with the step.
-static run run_at(const tr_sequence *steps, size_t at) {
+// Empty: none begins with the step.
+static run role_at(const tr_sequence *steps, size_t at) {
     run found = {at, at};
     const tr_plan_step *first = &steps->steps[at];
     bool begins = at < steps->count && first->of_micro_batch &&
@@ -46,17 +46,20 @@ static run run_at(const tr_sequence *steps, size_t at) {
     return found;
 }
 
+static run run_at(const tr_sequence *steps, size_t at) {
+    run found = role_at(steps, at);
+    bool again = found.first < found.end &&
+                 tr__step_runs(&steps->steps[at], TR_VARIANT_RECOMPUTE);
+    found.end = again ? role_at(steps, found.end).end : found.end;
+    return found;
+}
+
 static bool exchanges(const tr_sequence *steps, run pieces) {
     bool some = false;
     for (size_t i = pieces.first; i < pieces.end; i++) {
         some = some || steps->steps[i].payload.program->exchange;
     }
     return some;
-}
-
-static bool may_be_measured(const tr_plan *plan, const tr_plan_step *step) {
-    return tr__step_runs(step, TR_VARIANT_BACKWARD) && step->micro == 0 &&
-           plan->asked != TR_MEASURE_NEVER;
 }
 
 // Is `next` the same of the wave's next micro-batch?
@@ -70,16 +73,15 @@ static bool take_turns(const tr_plan *plan, const tr_sequence *steps, run now,
     like.micro = a->micro;
     int64_t wave = plan->request.wave;
     return is_of_role(&like, a) && b->micro == a->micro + 1 &&
-           b->micro / wave == a->micro / wave && exchanges(steps, now) &&
-           !may_be_measured(plan, a);
+           b->micro / wave == a->micro / wave && exchanges(steps, now);
 }
 
 // Runs that follow each other and take turns: how many.
 static int find_group(const tr_plan *plan, const tr_sequence *steps, size_t at,
-                      run group[TOGETHER]) {
+                      run group[TR_ALTERNATING_MOST]) {
     int count = 1;
     group[0] = run_at(steps, at);
-    while (count < TOGETHER) {
+    while (count < plan->request.alternating) {
         run next = run_at(steps, group[count - 1].end);
         if (!take_turns(plan, steps, group[count - 1], next)) {
             break;
@@ -103,7 +105,7 @@ tr_status tr__pass_alternate(tr_plan *plan, tr_error *err) {
     }
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
     for (size_t i = 0; i < editor.old->count && editor.status == TR_OK;) {
-        run group[TOGETHER];
+        run group[TR_ALTERNATING_MOST];
         int count = find_group(plan, editor.old, i, group);
         if (count > 1) {
             add_in_turns(&editor, group, count);

@@ -66,6 +66,22 @@ static tr_status keep_landing(tr_plan *plan, tr_error *err) {
                : TR_OK;
 }
 
+// How many of a training step are at a time.
+static int64_t waves_at_work(const tr_plan *plan) {
+    int lowest = tr__plan_lowest(plan);
+    return plan->request.inference || lowest < 0
+               ? 1
+               : tr__turns_under_way(&plan->turns[TR_SEQUENCE_TRAIN], TR_TURN_BACKWARD,
+                                     plan->units[lowest].chunk);
+}
+
+static int64_t evaluated_at_work(const tr_plan *plan) {
+    int last = tr__stage_chunk(&plan->chunks, plan->request.mesh.at[TR_AXIS_PIPELINE],
+                               plan->chunks.each - 1);
+    return tr__turns_under_way(&plan->turns[TR_SEQUENCE_EVALUATE], TR_TURN_FORWARD,
+                               last);
+}
+
 static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     tr_space space =
@@ -73,13 +89,9 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     tr_status status = TR_OK;
     plan->slot_bytes =
         tr__batch_offset(&plan->batch, r->micro_batch, plan->batch.count);
-    int lowest = tr__plan_lowest(plan);
-    int64_t waves = r->inference || lowest < 0
-                        ? 1
-                        : tr__turns_under_way(&plan->turns, plan->units[lowest].chunk);
     // The next wave is read while those are at work.
-    plan->slots[0] = (waves + 1) * r->wave;
-    plan->slots[1] = r->inference ? 1 : 2;
+    plan->slots[0] = (waves_at_work(plan) + 1) * r->wave;
+    plan->slots[1] = r->inference ? 1 : evaluated_at_work(plan) + 1;
     for (int i = 0; i < 2 && status == TR_OK; i++) {
         bool there = i == 1 || !r->inference;
         int64_t bytes = 0;
@@ -144,7 +156,8 @@ tr_status tr__pass_kept(tr_plan *plan, tr_error *err) {
     }
     if (status == TR_OK) {
         status =
-            keep(plan, TR_LEDGER_workspace, TR_SUMS * sizeof(double), &plan->sums, err);
+            keep(plan, TR_LEDGER_workspace,
+                 plan->evaluated * TR_SUMS * (int64_t)sizeof(double), &plan->sums, err);
     }
     return status == TR_OK && plan->request.inference
                ? keep(plan, TR_LEDGER_workspace, last->logits_bytes, &plan->logits, err)

@@ -2,9 +2,9 @@
 // scale.
 //
 // The first micro-batch of a rank's step writes its gradients where the others then add
-// theirs. So right after its backward through a segment, the accumulator holds the
-// gradient of that one micro-batch alone, whatever the wave, and reading it is all that
-// a micro_norm step does.
+// theirs. So right after a piece of its backward, the accumulator holds what the piece
+// has made of that one micro-batch's gradient alone, whatever the wave and whoever
+// takes turns with it, and reading it is all that a micro_norm step does.
 //
 // Several units add to a tied tensor, and within a wave each of them adds all of the
 // wave's micro-batches. So the first moment at which the accumulator holds the whole
@@ -23,22 +23,30 @@
 // many operations as this for each byte read (at 30 operations in the time of a byte).
 static const double cheap_flops_per_byte = 4000;
 
+static bool share_gradient(const tr_program *a, const tr_program *b) {
+    const tr_operand *x, *y;
+    int64_t count;
+    for (size_t i = 0; (x = tr__piece_gradient(a, &i, &count)) != NULL;) {
+        for (size_t k = 0; (y = tr__piece_gradient(b, &k, &count)) != NULL;) {
+            if (x->offset == y->offset) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 // Is the unit's own flat buffer measured? Each of its parameters' gradients has to be
-// made in one segment, at once.
+// made by one piece, at once.
 static bool is_simple(const tr_unit_program *unit) {
+    const tr_variant role = TR_VARIANT_BACKWARD;
+    const tr_program *piece;
     uint32_t own = 0;
-    for (int s = 0; s < unit->segments; s++) {
-        own |= tr__segment_flats(unit, TR_VARIANT_BACKWARD, s, TR_PLACE_PARAM_GRAD) & 1;
-        for (int before = 0; before < s; before++) {
-            const tr_operand *a, *b;
-            int64_t count;
-            for (size_t i = 0; (a = tr__unit_gradient(unit, s, &i, &count)) != NULL;) {
-                for (size_t k = 0;
-                     (b = tr__unit_gradient(unit, before, &k, &count)) != NULL;) {
-                    if (a->offset == b->offset) {
-                        return false;
-                    }
-                }
+    for (int i = 0; (piece = tr__unit_piece(unit, role, i)) != NULL; i++) {
+        own |= tr__program_flats(piece, TR_PLACE_PARAM_GRAD) & 1;
+        for (int before = 0; before < i; before++) {
+            if (share_gradient(piece, tr__unit_piece(unit, role, before))) {
+                return false;
             }
         }
     }
@@ -55,12 +63,9 @@ static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
     const tr_plan_unit *unit = &plan->units[step->unit];
     int64_t count;
     size_t next = 0;
-    return tr__step_runs(step, TR_VARIANT_BACKWARD) && tr__step_ends(step) &&
-           step->micro == 0 && plan->flats[unit->flats[0]].measured &&
-           counts(plan, unit->flats[0]) &&
-           (tr__run_flats(unit->program, step->payload.program, TR_PLACE_PARAM_GRAD) &
-            1) &&
-           tr__unit_gradient(unit->program, step->segment, &next, &count);
+    return tr__step_runs(step, TR_VARIANT_BACKWARD) && step->micro == 0 &&
+           plan->flats[unit->flats[0]].measured && counts(plan, unit->flats[0]) &&
+           tr__piece_gradient(step->payload.program, &next, &count);
 }
 
 // Is the first wave of a rank's step less than all of the batch?
@@ -193,32 +198,33 @@ static void measure_tied(tr_editor *editor, int flat) {
     tr__make_one(editor, step, work_of(editor, step.stream, of->count), &op);
 }
 
-static int64_t largest_gradient(const tr_unit_program *unit, int segment) {
+static int64_t largest_gradient(const tr_program *piece) {
     int64_t most = 0, count;
-    for (size_t next = 0; tr__unit_gradient(unit, segment, &next, &count);) {
+    for (size_t next = 0; tr__piece_gradient(piece, &next, &count);) {
         most = tr__max_i64(most, count);
     }
     return most;
 }
 
-// Of the unit's own flat buffer: one parameter after the other.
-// `value`: where the backward has left them.
-static void measure_own(tr_editor *editor, const tr_plan_step *backward,
-                        int32_t value) {
-    const tr_unit_program *unit = editor->plan->units[backward->unit].program;
+// What a piece has made of the unit's own flat buffer: one parameter after the other,
+// where it has left them.
+static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
+    const tr_program *piece = backward->payload.program;
+    int32_t made =
+        tr__step_block(editor->plan, backward, TR_PLACE_PARAM_GRAD, 0, false)->buffer;
     tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm},
                          .subject = TR_OF_UNIT,
                          .unit = backward->unit,
                          .segment = backward->segment,
                          .of_micro_batch = true};
-    int64_t most = largest_gradient(unit, backward->segment), count;
+    int64_t most = largest_gradient(piece), count;
     tr_step_maker m = tr__make_launch(editor, step, work_of(editor, step.stream, most));
     const tr_operand *operand;
-    for (size_t next = 0; (operand = tr__unit_gradient(unit, backward->segment, &next,
-                                                       &count)) != NULL;) {
+    for (size_t next = 0;
+         (operand = tr__piece_gradient(piece, &next, &count)) != NULL;) {
         tr_op_draft op =
             squares(editor->plan, step.stream, count,
-                    (tr_location){value, operand->offset}, TR_STATISTICS_SQUARES);
+                    (tr_location){made, operand->offset}, TR_STATISTICS_SQUARES);
         tr__make_op(&m, &op);
     }
     tr__make_end(&m);
@@ -236,26 +242,12 @@ static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
     }
 }
 
-// Where the pieces of a segment leave gradients of the unit's own flat buffer: *value
-// is what those before the step have named, -1: nothing.
-static void note_gradients(const tr_plan *plan, const tr_plan_step *step,
-                           int32_t *value) {
-    const tr_step_operand *grads =
-        tr__step_block(plan, step, TR_PLACE_PARAM_GRAD, 0, false);
-    *value = tr__step_begins(step) ? -1 : *value;
-    *value = grads ? grads->buffer : *value;
-}
-
 static void add_steps(tr_editor *editor, const size_t *last) {
-    int32_t made = -1;
     for (size_t i = 0; i < editor->old->count; i++) {
         const tr_plan_step *step = &editor->old->steps[i];
         tr__edit_add(editor, *step);
-        if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
-            note_gradients(editor->plan, step, &made);
-        }
         if (is_micro_norm(editor->plan, step)) {
-            measure_own(editor, step, made);
+            measure_own(editor, step);
         }
         if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
             add_tied(editor, last, i);

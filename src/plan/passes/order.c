@@ -228,8 +228,9 @@ static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
     int64_t g = plan->request.accumulation_steps;
     int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
-    for (int64_t i = 0; i < plan->turns.count; i++) {
-        const tr_pipeline_turn *at = &plan->turns.turn[i];
+    const tr_turns *turns = &plan->turns[TR_SEQUENCE_TRAIN];
+    for (int64_t i = 0; i < turns->count; i++) {
+        const tr_pipeline_turn *at = &turns->turn[i];
         w->first = at->wave * wave;
         w->end = tr__min_i64(w->first + wave, g);
         add_turn(w, at->chunk, at->kind);
@@ -305,22 +306,33 @@ static void train_step(writer *w) {
     update_step(w);
 }
 
-// One micro-batch, forward only. For logits the caller has filled the data slot. The
-// effective batch of an op over it is this micro-batch.
-static void forward_only(writer *w, bool logits) {
-    w->saves_nothing = true;
-    w->first = 0;
-    w->end = 1;
-    for (int u = tr__plan_next(w->plan, 0); u < w->plan->unit_count;
-         u = tr__plan_next(w->plan, u + 1)) {
-        if (logits) { // all segments in one program
-            add_forward(w, u, 0, 0);
-        } else {
+// Micro-batches forward alone. The effective batch of an op over it is a micro-batch.
+static void evaluate(writer *w) {
+    const tr_plan *plan = w->plan;
+    const tr_turns *turns = &plan->turns[TR_SEQUENCE_EVALUATE];
+    int top = plan->unit_count - 1; // of this rank
+    while (!tr__plan_runs(plan, top)) {
+        top--;
+    }
+    for (int64_t i = 0; i < turns->count; i++) {
+        const tr_pipeline_turn *at = &turns->turn[i];
+        w->first = at->wave;
+        w->end = at->wave + 1;
+        for (int u = plan->chunk_first[at->chunk]; u < plan->chunk_first[at->chunk + 1];
+             u++) {
             forward_unit(w, u);
         }
+        if (at->chunk == plan->units[top].chunk) {
+            add_unload(w, at->wave);
+        }
     }
-    if (!logits) {
-        add_unload(w, 0);
+}
+
+// One micro-batch, all segments in one program. The caller has filled the data slot.
+static void infer(writer *w) {
+    for (int u = tr__plan_next(w->plan, 0); u < w->plan->unit_count;
+         u = tr__plan_next(w->plan, u + 1)) {
+        add_forward(w, u, 0, 0);
     }
 }
 
@@ -329,8 +341,9 @@ static tr_status write_sequence(writer *w, tr_sequence_kind kind, tr_error *err)
     if (w->editor.status == TR_OK && kind == TR_SEQUENCE_TRAIN) {
         train_step(w);
     } else if (w->editor.status == TR_OK) {
+        w->saves_nothing = true;
         w->lowest = 0;
-        forward_only(w, kind == TR_SEQUENCE_INFERENCE);
+        (kind == TR_SEQUENCE_EVALUATE ? evaluate : infer)(w);
     }
     return tr__edit_end(&w->editor);
 }

@@ -255,27 +255,6 @@ static void write_steps(writer *w) {
 
 // ---- sequences
 
-// Of an evaluation: a micro-batch goes forward, chunk by chunk.
-static tr_status turns_forward(const tr_plan *plan, tr_turns *out, tr_error *err) {
-    size_t chunks = (size_t)tr__chunk_count(&plan->chunks);
-    *out = (tr_turns){.chunks = plan->chunks,
-                      .waves = 1,
-                      .takes = tr__calloc(TR_TURN_KINDS * chunks, sizeof *out->takes),
-                      .turn = tr__calloc(chunks, sizeof *out->turn),
-                      .ends = tr__calloc(TR_TURN_KINDS * chunks, sizeof *out->ends)};
-    if (!out->turn || !out->takes || !out->ends) {
-        return tr_fail(err, TR_MEMORY, "no memory for a pipeline");
-    }
-    for (int c = 0; c < (int)chunks; c++) {
-        out->takes[c] = 1;
-        out->ends[c] = c + 1;
-        if (tr__plan_runs(plan, plan->chunk_first[c])) {
-            out->turn[out->count++] = (tr_pipeline_turn){TR_TURN_FORWARD, c, 0};
-        }
-    }
-    return TR_OK;
-}
-
 static tr_status allocate(writer *w, tr_error *err) {
     size_t turns = (size_t)w->turns->count;
     size_t all =
@@ -294,14 +273,12 @@ static tr_status allocate(writer *w, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status edit(tr_plan *plan, tr_sequence_kind kind, const tr_turns *turns,
-                      tr_error *err) {
-    bool train = kind == TR_SEQUENCE_TRAIN;
+static tr_status edit(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
     writer w = {.editor = tr__edit_begin(plan, kind, err),
-                .turns = turns,
+                .turns = &plan->turns[kind],
                 .turn = -1,
-                .micros = train ? plan->request.accumulation_steps : 1,
-                .wave = train ? plan->request.wave : 1};
+                .micros = tr__plan_micros(plan, kind),
+                .wave = kind == TR_SEQUENCE_TRAIN ? plan->request.wave : 1};
     tr_status status = allocate(&w, err);
     if (status == TR_OK) {
         find_messages(&w);
@@ -315,13 +292,9 @@ static tr_status edit(tr_plan *plan, tr_sequence_kind kind, const tr_turns *turn
 }
 
 tr_status tr__pass_pipeline(tr_plan *plan, tr_error *err) {
-    tr_turns forward = {.turn = NULL};
     if (plan->request.mesh.size[TR_AXIS_PIPELINE] == 1) {
         return TR_OK;
     }
-    tr_status status = edit(plan, TR_SEQUENCE_TRAIN, &plan->turns, err);
-    status = status == TR_OK ? turns_forward(plan, &forward, err) : status;
-    status = status == TR_OK ? edit(plan, TR_SEQUENCE_EVALUATE, &forward, err) : status;
-    tr__turns_clear(&forward);
-    return status;
+    tr_status status = edit(plan, TR_SEQUENCE_TRAIN, err);
+    return status == TR_OK ? edit(plan, TR_SEQUENCE_EVALUATE, err) : status;
 }

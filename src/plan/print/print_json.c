@@ -238,6 +238,7 @@ static void write_request(const tr_plan *plan, tr_json_writer *to) {
                    {"accumulation_steps", r->accumulation_steps},
                    {"passes", r->passes},
                    {"wave", r->wave},
+                   {"alternating", r->alternating},
                    {"stage", r->stage},
                    {"parameters", tr_plan_parameters(plan)},
                    {"trained_parameters", tr_plan_trained(plan)},

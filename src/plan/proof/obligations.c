@@ -1,5 +1,6 @@
 // What must come out of a walk, from request and model alone.
 #include "ops/flat/update/update.h"
+#include "plan/proof/unit.h"
 #include "plan/proof/walks.h"
 #include "plan/units/freeze.h"
 
@@ -34,7 +35,7 @@ static void oblige_rounds(tr_proof *p, int64_t rounds, int64_t micros) {
 
 void tr__oblige_work(tr_proof *p) {
     bool training = p->kind == TR_SEQUENCE_TRAIN;
-    int64_t micros = training ? p->plan->request.accumulation_steps : 1;
+    int64_t micros = p->present;
     for (int u = tr__plan_next(p->plan, 0);
          u < p->plan->unit_count && p->status == TR_OK;
          u = tr__plan_next(p->plan, u + 1)) {
@@ -125,24 +126,38 @@ void tr__oblige_synced(tr_proof *p) {
     }
 }
 
+static void oblige_bytes(tr_proof *p, tr_bytes bytes, const tr_meaning *want,
+                         const char *what) {
+    if (p->status == TR_OK && !tr__bytes_mean(p, bytes, want)) {
+        p->status = tr_fail(p->err, TR_INTERNAL, "plan: %s ends without its %s",
+                            tr__sequence_name(p->kind), what);
+    }
+}
+
+// Of each micro-batch, where it has its share. A stage without a loss leaves zeros, and
+// so do micro-batches that are not there.
+static void oblige_losses(tr_proof *p) {
+    const tr_losses *of = &p->tables.evaluated;
+    const tr_meaning zeros = {.kind = TR_MEANS_ZEROS};
+    for (int64_t j = 0; j < p->plan->evaluated; j++) {
+        const tr_meaning loss = {
+            .kind = TR_MEANS_LOSS, .index = j, .terms = of->terms, .sum = of->sum};
+        bool some = of->terms > 0 && j < p->present;
+        oblige_bytes(p, tr__evaluated_sums(p, j), some ? &loss : &zeros, "loss");
+    }
+}
+
 void tr__oblige_logits(tr_proof *p) {
-    bool loss = p->kind == TR_SEQUENCE_EVALUATE;
+    const tr_meaning logits = {.kind = TR_MEANS_LOGITS};
+    int32_t buffer = p->plan->logits;
     if (p->plan->hands_out) { // the caller has outputs instead
         return;
     }
-    tr_meaning want = {.kind = loss ? TR_MEANS_LOSS : TR_MEANS_LOGITS};
-    int32_t buffer = loss ? p->plan->sums : p->plan->logits;
-    if (loss && p->tables.evaluated.terms == 0) { // of another stage
-        want.kind = TR_MEANS_ZEROS;
-    } else if (loss) {
-        want.terms = p->tables.evaluated.terms;
-        want.sum = p->tables.evaluated.sum;
-    }
-    if (p->status == TR_OK &&
-        !tr__bytes_mean(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes},
-                        &want)) {
-        p->status = tr_fail(p->err, TR_INTERNAL, "plan: %s ends without its %s",
-                            tr__sequence_name(p->kind), loss ? "loss" : "logits");
+    if (p->kind == TR_SEQUENCE_EVALUATE) {
+        oblige_losses(p);
+    } else {
+        oblige_bytes(p, (tr_bytes){buffer, 0, p->plan->buffers[buffer].bytes}, &logits,
+                     "logits");
     }
 }
 

@@ -1,6 +1,7 @@
 // The pieces of a unit's programs, of which exchanges between ranks are some. The
 // pieces of a segment run one after the other on a micro-batch, and ranks sum what the
 // piece before the exchange has left, where it lies.
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/proof/unit.h"
 
@@ -11,9 +12,13 @@ struct tr_open_pieces {
     bool is_summed; // each rank has its part of the sum that comes next
 };
 
+// Micro-batches of the longest sequence.
+static int64_t most_micros(const tr_proof *p) {
+    return tr__max_i64(p->plan->request.accumulation_steps, p->plan->evaluated);
+}
+
 bool tr__pieces_make(tr_proof *p) {
-    size_t units = (size_t)p->plan->unit_count,
-           micros = (size_t)p->plan->request.accumulation_steps;
+    size_t units = (size_t)p->plan->unit_count, micros = (size_t)most_micros(p);
     p->walked.open_count = tr__plan_exchanges_inside(p->plan) ? units * micros : 0;
     p->walked.open = tr__calloc(p->walked.open_count + 1, sizeof *p->walked.open);
     return p->walked.open != NULL;
@@ -27,8 +32,7 @@ void tr__pieces_reset(tr_proof *p) {
 
 static tr_open_pieces *open_of(tr_proof *p) {
     const tr_plan_step *step = p->step;
-    int64_t micros = p->plan->request.accumulation_steps;
-    size_t at = (size_t)(step->unit * micros + step->micro);
+    size_t at = (size_t)(step->unit * most_micros(p) + step->micro);
     return at < p->walked.open_count ? &p->walked.open[at] : NULL;
 }
 
@@ -57,7 +61,7 @@ bool tr__piece_is_next(const tr_proof *p, int64_t done) {
     if (step->micro <= done || p->walked.open_count == 0) {
         return step->micro == done;
     }
-    int64_t before = step->unit * p->plan->request.accumulation_steps + step->micro - 1;
+    int64_t before = step->unit * most_micros(p) + step->micro - 1;
     int32_t left = p->walked.open[before].done; // in the same role
     return left > number_of(unit, program) &&
            left < unit->first_of[program->variant + 1];

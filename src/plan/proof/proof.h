@@ -84,6 +84,9 @@ typedef struct tr_proof {
     const tr_plan_step *step;
     int32_t index; // of the step
     int64_t walk;  // number of it
+    // Micro-batches that are there: an evaluation leaves out the others of its
+    // sequence.
+    int64_t present;
     int32_t version;
     // Of training, where the update begins, behind the decision, and what of it may be
     // deferred to the next step.

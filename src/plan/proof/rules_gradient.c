@@ -28,44 +28,94 @@ void tr__rule_clear_statistics(tr_proof *p) {
     }
 }
 
-// Right after the first micro-batch's backward, and before any other adds to it.
-void tr__rule_micro_norm(tr_proof *p) {
+// Gradients of a segment of the first micro-batch, where a step measures them.
+typedef struct measured {
+    int32_t flat, buffer;
+    int64_t first, base;  // of the bytes that the step reads; of element 0
+    size_t makers, end;   // of the segment
+    tr_meaning_kind kind; // of a gradient
+} measured;
+
+static measured measured_of(const tr_proof *p) {
     const tr_plan_step *step = p->step;
     const tr_proof_tables *t = &p->tables;
+    const tr_step_operand *grads = tr__step_find(p->plan, step, TR_OPERAND_INPUT);
+    size_t segment = (size_t)t->segments[step->unit] + (size_t)step->segment;
+    bool accumulates = tr__plan_accumulates(p->plan);
+    measured m = {.flat = p->plan->units[step->unit].flats[0],
+                  .buffer = grads ? grads->buffer : -1,
+                  .first = grads ? grads->first : -1,
+                  .makers = t->of_segment[segment],
+                  .end = t->of_segment[segment + 1],
+                  .kind = accumulates ? TR_MEANS_GRADIENT : TR_MEANS_SUM};
+    tr_kept kept = tr__kept_sums(p, m.flat);
+    m.base = m.buffer == kept.buffer && !accumulates ? kept.base : 0;
+    return m;
+}
+
+// The gradient that maker `i` makes.
+static tr_bytes gradient_of(const tr_proof *p, const measured *m, size_t i) {
+    const tr_plan_param *param = &p->plan->params[p->tables.makers[i].param];
+    int64_t at = m->base + param->offset * (int64_t)sizeof(float);
+    return (tr_bytes){m->buffer, at, at + param->count * (int64_t)sizeof(float)};
+}
+
+static bool is_of_own(const tr_proof *p, const measured *m, size_t i) {
+    int32_t param = p->tables.makers[i].param;
+    return param >= 0 && p->plan->params[param].flat == m->flat;
+}
+
+// The piece whose gradients the step measures: that of the first of them; -1: none.
+static int32_t find_piece(const tr_proof *p, const measured *m) {
+    int32_t piece = -1;
+    for (size_t i = m->makers; i < m->end && piece < 0; i++) {
+        bool first = is_of_own(p, m, i) && gradient_of(p, m, i).first == m->first;
+        piece = first ? p->tables.makers[i].piece : -1;
+    }
+    return piece;
+}
+
+// What the piece makes of the gradient of a parameter, perhaps in several parts.
+static tr_meaning made_by(const tr_proof *p, const measured *m, int32_t piece,
+                          int32_t param) {
+    const tr_plan_step *step = p->step;
+    tr_meaning made = {
+        .kind = m->kind, .of = param, .version = p->version, .base = m->base};
+    for (size_t i = m->makers; i < m->end; i++) {
+        const tr_maker *maker = &p->tables.makers[i];
+        if (maker->piece == piece && maker->param == param) {
+            made.terms++;
+            made.sum += tr__contribution(step->unit, step->segment, 0);
+        }
+    }
+    return made;
+}
+
+// Right after a piece of the first micro-batch's backward, which alone makes these
+// gradients, and before any other micro-batch adds to them.
+void tr__rule_micro_norm(tr_proof *p) {
+    const tr_plan_step *step = p->step;
     if (!tr__plan_runs(p->plan, step->unit) || step->segment < 0 ||
         step->segment >= p->plan->units[step->unit].program->segments) {
         tr__proof_wrong(p, "is of what the model has not");
         return;
     }
-    int32_t flat = p->plan->units[step->unit].flats[0];
-    const tr_step_operand *grads = tr__step_find(p->plan, step, TR_OPERAND_INPUT);
-    int32_t buffer = grads ? grads->buffer : -1;
-    tr_kept kept = tr__kept_sums(p, flat);
-    bool accumulates = tr__plan_accumulates(p->plan);
-    kept.base = buffer == kept.buffer && !accumulates ? kept.base : 0;
-    size_t segment = (size_t)t->segments[step->unit] + (size_t)step->segment;
-    for (size_t i = t->of_segment[segment]; i < t->of_segment[segment + 1]; i++) {
-        const tr_plan_param *param = &p->plan->params[t->makers[i].param];
-        if (param->flat != flat) {
-            continue;
+    measured m = measured_of(p);
+    int32_t piece = find_piece(p, &m);
+    if (piece < 0) {
+        tr__proof_wrong(p, "measures no gradient that its unit makes");
+        return;
+    }
+    for (size_t i = m.makers; i < m.end; i++) {
+        const tr_maker *maker = &p->tables.makers[i];
+        if (maker->piece == piece && is_of_own(p, &m, i)) {
+            const tr_meaning first = made_by(p, &m, piece, maker->param);
+            tr__bytes_read(p, gradient_of(p, &m, i), &first);
         }
-        tr_meaning first = {.kind = accumulates ? TR_MEANS_GRADIENT : TR_MEANS_SUM,
-                            .of = t->makers[i].param,
-                            .version = p->version,
-                            .base = kept.base};
-        for (size_t k = t->of_segment[segment]; k < t->of_segment[segment + 1]; k++) {
-            bool same = t->makers[k].param == t->makers[i].param; // another piece
-            first.terms += same;
-            first.sum += same ? tr__contribution(step->unit, step->segment, 0) : 0;
-        }
-        int64_t at = kept.base + param->offset * (int64_t)sizeof(float);
-        tr__bytes_read(
-            p, (tr_bytes){buffer, at, at + param->count * (int64_t)sizeof(float)},
-            &first);
     }
     tr__role_kernels(p);
     tr__statistics_add(p, TR_STATISTICS_SQUARES,
-                       tr__contribution(step->unit, step->segment, 0));
+                       tr__contribution(step->unit, step->segment, piece));
 }
 
 // Of a tied tensor, when all its users have been through the first wave, and before it

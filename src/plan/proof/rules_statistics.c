@@ -135,18 +135,19 @@ static void read_first_squares(tr_proof *p) {
     const tr_proof_tables *t = &p->tables;
     tr_meaning want = zeros, tied = zeros;
     bool measures = p->plan->request.measure != TR_MEASURE_NEVER;
-    int32_t unit = -1, segment = -1;
+    const tr_maker *last = NULL;
     for (size_t i = 0; i < t->maker_count && measures; i++) {
         const tr_maker *m = &t->makers[i];
         const tr_flat *flat = &p->plan->flats[p->plan->params[m->param].flat];
         bool own = p->plan->params[m->param].flat == p->plan->units[m->unit].flats[0];
         own = own && tr__owns(&flat->axes, &p->plan->request.mesh);
-        if (flat->measured && own && (m->unit != unit || m->segment != segment)) {
+        bool again = last && m->unit == last->unit && m->segment == last->segment &&
+                     m->piece == last->piece;
+        if (flat->measured && own && !again) { // all that the piece makes, at once
             want.kind = TR_MEANS_FIRST_SQUARES;
             want.terms++;
-            want.sum += tr__contribution(m->unit, m->segment, 0);
-            unit = m->unit;
-            segment = m->segment;
+            want.sum += tr__contribution(m->unit, m->segment, m->piece);
+            last = m;
         }
     }
     for (int32_t f = 0; f < (int32_t)p->plan->flat_count && measures; f++) {

@@ -97,7 +97,7 @@ void tr__rule_recompute(tr_proof *p) {
         p->step->unit > 0 ? tr__input_meaning(p, p->step->unit) : (tr_meaning){0};
     tr_filling at =
         tr__unit_filling(p, TR_VARIANT_RECOMPUTE, tr__place_bit(TR_PLACE_SAVED), true);
-    if (p->walked.recomputed[p->step->unit] != p->step->micro ||
+    if (!tr__piece_is_next(p, p->walked.recomputed[p->step->unit]) ||
         *tr__proof_done(p, p->walked.forward, tr__proof_segments(p) - 1) <=
             p->step->micro) {
         tr__proof_wrong(p, "is out of its turn");

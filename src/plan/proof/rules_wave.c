@@ -49,9 +49,10 @@ static tr_meaning sum_over(const tr_proof *p, int64_t micro, bool gradient) {
     const tr_plan_request *r = &p->plan->request;
     const tr_unit_program *unit = tr__proof_unit(p);
     bool waits = tr__graph_barriers(unit->graph, 1, unit->segments) > 0;
-    int64_t all = tr__proof_trains(p) ? r->accumulation_steps : 1;
-    bool waves = waits && tr__proof_trains(p) && r->passes < 2;
-    int64_t wave = waves ? r->wave : all;
+    int64_t all = tr__proof_micros(p);
+    bool waves = waits && r->passes < 2;
+    // (In an evaluation each micro-batch is a wave of its own.)
+    int64_t wave = !tr__proof_trains(p) ? 1 : waves ? r->wave : all;
     int64_t first = micro / wave * wave;
     return (tr_meaning){.kind = gradient ? TR_MEANS_WAVE_GRADIENT : TR_MEANS_WAVE,
                         .of = p->step->unit,
@@ -114,9 +115,14 @@ static void check_wave(tr_proof *p, tr_operand_role role, int32_t *known) {
     *known = buffer >= 0 ? buffer : *known;
 }
 
-// A unit's wave tensors lie in one buffer, though not every segment touches them.
+// A unit's wave tensors lie in one buffer, though not every segment touches them. In an
+// evaluation each micro-batch has its own.
 void tr__wave_name(tr_proof *p, bool gradient) {
     int32_t *known = &p->walked.wave[gradient][p->step->unit];
+    const tr_program *program = tr__payload_program(p->step);
+    if (!tr__proof_trains(p) && program->begins && p->step->segment == 0) {
+        *known = -1;
+    }
     check_wave(p, gradient ? TR_OPERAND_WAVE_GRAD : TR_OPERAND_WAVE, known);
     check_wave(p, gradient ? TR_OPERAND_WAVE_GRAD_PART : TR_OPERAND_WAVE_PART, known);
 }

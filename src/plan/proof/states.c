@@ -238,6 +238,7 @@ void tr__states_restore(tr_walks *w, int index, tr_sequence_kind kind) {
     tr_proof *p = w->proof;
     const tr_state_between *from = &w->states[index];
     p->kind = kind;
+    p->present = tr__plan_micros(p->plan, kind);
     p->version = 0;
     p->stopped = p->settles = p->applied = false;
     p->spoilt = p->spoilt_zeros = false;

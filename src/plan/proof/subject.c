@@ -6,7 +6,7 @@ const tr_program *tr__proof_program(const tr_proof *p) {
 }
 
 int64_t tr__proof_micros(const tr_proof *p) {
-    return tr__proof_trains(p) ? p->plan->request.accumulation_steps : 1;
+    return tr__plan_micros(p->plan, p->kind);
 }
 
 int tr__proof_segments(const tr_proof *p) {

@@ -95,10 +95,20 @@ static void read_params(tr_proof *p, const tr_touch *touch) {
         p, (tr_bytes){buffer, want.base + touch->first, want.base + touch->end}, &want);
 }
 
-static void touch_loss(tr_proof *p, const tr_touch *touch) {
+tr_bytes tr__evaluated_sums(const tr_proof *p, int64_t micro) {
+    const int64_t bytes = TR_SUMS * (int64_t)sizeof(double);
+    return (tr_bytes){p->plan->sums, micro * bytes, (micro + 1) * bytes};
+}
+
+// Where the step's micro-batch has the sums of its losses.
+static tr_bytes sums_of(const tr_proof *p) {
     int64_t first = p->plan->statistics.sums + p->step->micro * TR_SUMS;
-    tr_bytes bytes = tr__proof_trains(p) ? tr__statistics_bytes(p, first, TR_SUMS)
-                                         : (tr_bytes){p->plan->sums, 0, 0};
+    return tr__proof_trains(p) ? tr__statistics_bytes(p, first, TR_SUMS)
+                               : tr__evaluated_sums(p, p->step->micro);
+}
+
+static void touch_loss(tr_proof *p, const tr_touch *touch) {
+    tr_bytes bytes = sums_of(p);
     tr_meaning found, want = {.kind = TR_MEANS_ZEROS}, sum;
     bytes =
         (tr_bytes){bytes.buffer, bytes.first + touch->first, bytes.first + touch->end};
@@ -227,13 +237,11 @@ static const tr_touches *touches_of(const tr_proof *p) {
 static tr_bytes share_of(const tr_proof *p, tr_place place) {
     const tr_plan *plan = p->plan;
     const tr_plan_unit *unit = &plan->units[p->step->unit];
-    int64_t sums = plan->statistics.sums + p->step->micro * TR_SUMS;
     switch (place) {
     case TR_PLACE_DATA:
         return tr__data_slot(p);
     case TR_PLACE_SUMS:
-        return tr__proof_trains(p) ? tr__statistics_bytes(p, sums, TR_SUMS)
-                                   : (tr_bytes){plan->sums, 0, 0};
+        return sums_of(p);
     case TR_PLACE_FIRST_BAD:
         return tr__statistics_bytes(p, TR_STATISTICS_FIRST_BAD, 1);
     case TR_PLACE_LOGITS:

@@ -42,6 +42,8 @@ static inline uint32_t tr__place_bit(tr_place place) {
 }
 
 tr_bytes tr__data_slot(const tr_proof *p);
+// Where an evaluation has the sums of a micro-batch's losses.
+tr_bytes tr__evaluated_sums(const tr_proof *p, int64_t micro);
 tr_meaning tr__data_meaning(const tr_proof *p);
 tr_meaning tr__micro_meaning(const tr_proof *p, tr_meaning_kind kind, int32_t unit,
                              int32_t segments);

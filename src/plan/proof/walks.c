@@ -5,7 +5,8 @@
 // the host step decide: behind that step, where the update is skipped; behind the
 // model's states, where the update is deferred to the next step; and at the end. From a
 // state with such an update it is settled; from one without, the parameters are
-// synchronized, and then an evaluation runs. So whatever happens in two steps or more
+// synchronized, and then an evaluation runs: with all micro-batches of its sequence,
+// and with the first alone. So whatever happens in two steps or more
 // in a row is walked.
 #include "plan/proof/walks.h"
 
@@ -13,6 +14,9 @@
 
 // Is the step done in this walk?
 static bool is_done(const tr_proof *p) {
+    if (p->step->of_micro_batch && p->step->micro >= p->present) {
+        return false;
+    }
     switch (p->step->guard) {
     case TR_GUARD_RUNNING:
         return !p->stopped;
@@ -95,12 +99,13 @@ static void settle(tr_walks *w, int state) {
 
 // ---- between training steps
 
-static void evaluate(tr_walks *w, int state, tr_sequence_kind kind) {
+static void evaluate(tr_walks *w, int state, tr_sequence_kind kind, int64_t micros) {
     const tr_meaning zeros = {.kind = TR_MEANS_ZEROS}, data = {.kind = TR_MEANS_DATA};
     tr_proof *p = w->proof;
     const tr_plan *plan = p->plan;
     int32_t ring = plan->data_ring[1];
     tr__states_restore(w, state, kind);
+    p->present = micros;
     if (kind == TR_SEQUENCE_INFERENCE) { // the caller has put it there
         tr__bytes_set(p, (tr_bytes){ring, 0, plan->slot_bytes}, &data);
     } else {
@@ -123,12 +128,16 @@ static void synchronize(tr_walks *w, int state) {
 
 static void explore_state(tr_walks *w, int state) {
     bool deferred = w->states[state].deferred;
+    int64_t micros = w->proof->plan->evaluated;
     if (deferred) {
         settle(w, state);
     } else if (w->states[state].stale) {
         synchronize(w, state);
     } else {
-        evaluate(w, state, TR_SEQUENCE_EVALUATE);
+        evaluate(w, state, TR_SEQUENCE_EVALUATE, micros);
+        if (micros > 1) {
+            evaluate(w, state, TR_SEQUENCE_EVALUATE, 1);
+        }
     }
     train(w, state);
     if (deferred || tr_mesh_ranks(&w->proof->plan->request.mesh) > 1) {
@@ -147,7 +156,7 @@ void tr__walks_explore(tr_proof *p) {
         tr__states_begin(&w);
     }
     if (p->plan->request.inference && p->status == TR_OK) {
-        evaluate(&w, 0, TR_SEQUENCE_INFERENCE);
+        evaluate(&w, 0, TR_SEQUENCE_INFERENCE, 1);
     }
     for (int i = 0; i < w.count && !p->plan->request.inference && p->status == TR_OK;
          i++) {

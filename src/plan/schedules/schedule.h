@@ -60,8 +60,14 @@ bool tr__weights_come_later(const tr_plan_request *request);
 // How a model's chunks lie.
 tr_chunks tr__pipeline_chunks(const tr_plan_request *request);
 
-// The turns of the stage. TR_MEMORY.
+// The turns of the stage in a training step. TR_MEMORY.
 tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
                              const tr_pipeline_place *at, tr_turns *out, tr_error *err);
+// In an evaluation, where waves go forward alone.
+tr_status tr__pipeline_forwards(const tr_pipeline_schedule *schedule,
+                                const tr_pipeline_place *at, tr_turns *out,
+                                tr_error *err);
+// So many waves of an evaluation that follow each other keep the stages at work.
+int64_t tr__pipeline_evaluated(const tr_chunks *chunks);
 
 #endif

@@ -27,6 +27,7 @@ typedef struct timeline {
     int64_t now;
     int64_t own;                   // the stage whose turns are noted
     const tr_turn_choice *choices; // NULL: the schedule says what is next
+    bool evaluates;                // waves go forward alone
     tr_turns *out;
 } timeline;
 
@@ -122,9 +123,21 @@ static bool take_choice(timeline *c, lane *of) {
     return taken;
 }
 
+// Nobody waits for more than the next chunk. Where any order will do, what is further
+// on its way goes first, so that its data can go.
+static void take_forward(timeline *c, lane *of) {
+    bool taken = c->schedule->forward && take_next(c, of, TR_TURN_FORWARD);
+    for (int64_t i = of->at.chunks.each - 1; i >= 0 && !taken && !c->schedule->forward;
+         i--) {
+        taken = take_of(c, of, TR_TURN_FORWARD, i);
+    }
+}
+
 // The first of what the stage can do.
 static void go(timeline *c, lane *of) {
-    if (c->choices) {
+    if (c->evaluates) {
+        take_forward(c, of);
+    } else if (c->choices) {
         if (!take_choice(c, of)) {
             take_any(c, of, TR_TURN_WEIGHTS);
         }
@@ -215,7 +228,7 @@ static void run_best(timeline *c, const tr_pipeline_place *at) {
     const tr_pipeline_schedule *schedule = c->schedule;
     int64_t soonest = INT64_MAX;
     int best = 0, tried = 0;
-    for (; tried < schedule->try_count; tried++) {
+    for (; tried < schedule->try_count && !c->evaluates; tried++) {
         int64_t end = run(c, at, schedule->tries[tried]);
         best = end < soonest ? tried : best;
         soonest = tr__min_i64(soonest, end);
@@ -225,9 +238,9 @@ static void run_best(timeline *c, const tr_pipeline_place *at) {
     }
 }
 
-tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
-                             const tr_pipeline_place *at, tr_turns *out,
-                             tr_error *err) {
+static tr_status find_turns(const tr_pipeline_schedule *schedule,
+                            const tr_pipeline_place *at, bool evaluates, tr_turns *out,
+                            tr_error *err) {
     size_t chunks = (size_t)tr__chunk_count(&at->chunks), waves = (size_t)at->waves;
     size_t own = TR_TURN_KINDS * (size_t)at->chunks.each * waves;
     *out = (tr_turns){
@@ -240,6 +253,7 @@ tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
                   .lanes = tr__calloc((size_t)at->chunks.stages, sizeof *c.lanes),
                   .of_chunks = tr__calloc(TR_TURN_KINDS * chunks, sizeof(int64_t)),
                   .own = at->stage,
+                  .evaluates = evaluates,
                   .out = out};
     bool good = out->turn && out->takes && out->ends && c.lanes && c.of_chunks;
     if (good) {
@@ -251,4 +265,16 @@ tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
     tr__free(c.lanes);
     tr__free(c.of_chunks);
     return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a schedule");
+}
+
+tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
+                             const tr_pipeline_place *at, tr_turns *out,
+                             tr_error *err) {
+    return find_turns(schedule, at, false, out, err);
+}
+
+tr_status tr__pipeline_forwards(const tr_pipeline_schedule *schedule,
+                                const tr_pipeline_place *at, tr_turns *out,
+                                tr_error *err) {
+    return find_turns(schedule, at, true, out, err);
 }

@@ -173,17 +173,37 @@ bool tr__segment_repeats(const tr_unit_program *unit, tr_variant role, int segme
     return false;
 }
 
-const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
-                                    size_t *next, int64_t *count) {
-    const tr_variant role = TR_VARIANT_BACKWARD;
-    tr_result result;
-    while ((result = tr__segment_result(unit, role, segment, *next)).of) {
-        const tr_operand *operand = tr__result_operand(result);
-        size_t at = (*next)++;
-        if (operand->place == TR_PLACE_PARAM_GRAD && operand->flat == 0 &&
-            !tr__segment_repeats(unit, role, segment, at)) {
-            *count = tr_shape_count(result.of->desc.out[result.index].shape);
-            return operand;
+// Of an instruction's results; each tensor of the program once.
+static bool is_first(const tr_program *program, const tr_operand *result) {
+    for (size_t i = 0; i < program->count; i++) {
+        const tr_instruction *at = &program->instructions[i];
+        for (int k = 0; k < at->desc.out_count; k++) {
+            const tr_operand *other = &at->out[k];
+            if (other->place == result->place && other->flat == result->flat &&
+                other->offset == result->offset) {
+                return other == result;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_own_gradient(const tr_operand *result) {
+    return result->place == TR_PLACE_PARAM_GRAD && result->flat == 0;
+}
+
+const tr_operand *tr__piece_gradient(const tr_program *piece, size_t *next,
+                                     int64_t *count) {
+    size_t at = 0;
+    for (size_t i = 0; i < piece->count && !piece->exchange; i++) {
+        const tr_instruction *instruction = &piece->instructions[i];
+        for (int k = 0; k < instruction->desc.out_count; k++, at++) {
+            const tr_operand *result = &instruction->out[k];
+            if (at >= *next && is_own_gradient(result) && is_first(piece, result)) {
+                *next = at + 1;
+                *count = tr_shape_count(instruction->desc.out[k].shape);
+                return result;
+            }
         }
     }
     return NULL;

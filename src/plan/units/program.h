@@ -283,9 +283,9 @@ bool tr__segment_repeats(const tr_unit_program *unit, tr_variant role, int segme
                          size_t at);
 // Does one of its kernels keep something in the place, TR_PLACE_PACKED or ..._BACKWARD?
 bool tr__program_packs(const tr_program *program, tr_place place);
-// The gradients of the unit's own flat buffer that a segment's backward makes, one
+// The gradients of the unit's own flat buffer that a piece of its backward makes, one
 // after the other: `next`: 0 at first; NULL: no more. *count: f32 elements.
-const tr_operand *tr__unit_gradient(const tr_unit_program *unit, int segment,
-                                    size_t *next, int64_t *count);
+const tr_operand *tr__piece_gradient(const tr_program *piece, size_t *next,
+                                     int64_t *count);
 
 #endif

@@ -15,6 +15,16 @@ static bool given(const tr_run *run, const char *key) {
     return tr__config_is_given(run->config, key) && !given_auto(run, key);
 }
 
+static const char *key_of(tr_dimension_name d) {
+    return tr__plan_settings[d].key;
+}
+
+// Tensor ranks or stages.
+static bool is_mesh_open(const tr_run *run) {
+    return given_auto(run, key_of(TR_DIMENSION_tensor_ranks)) ||
+           given_auto(run, key_of(TR_DIMENSION_pipeline_stages));
+}
+
 // May the planner have a say in it at all?
 static bool can_choose(const tr_run *run, tr_dimension_name d) {
     const char *const *old = tr__plan_settings[d].old_keys;
@@ -36,19 +46,11 @@ static bool can_choose(const tr_run *run, tr_dimension_name d) {
         return tr__data_ranks(&run->request) > 1;
     case TR_DIMENSION_grad_placement:
         return tr__run_nvme_folder(run) != NULL;
+    case TR_DIMENSION_alternating: // only tensor ranks exchange inside of units
+        return run->request.mesh.size[TR_AXIS_TENSOR] > 1 || is_mesh_open(run);
     default:
         return true;
     }
-}
-
-static const char *key_of(tr_dimension_name d) {
-    return tr__plan_settings[d].key;
-}
-
-// Tensor ranks or stages.
-static bool is_mesh_open(const tr_run *run) {
-    return given_auto(run, key_of(TR_DIMENSION_tensor_ranks)) ||
-           given_auto(run, key_of(TR_DIMENSION_pipeline_stages));
 }
 
 // The mesh is chosen where that is asked for; what goes with the stages, also where the

@@ -71,15 +71,18 @@ static void close_rounds(rounds *r) {
     tr__free(r->all);
 }
 
-// This rank's micro-batches of a round. An end that is asked for is noted in the
-// record: ranks stop together, after the round.
+// This rank's micro-batches of a round, as many at a time as the plan has in one
+// sequence. An end that is asked for is noted in the record: ranks stop together, after
+// the round.
 static tr_status run_share(rounds *r, int64_t micros, tr_error *err) {
     tr_engine *engine = r->engine;
     tr_run_context context = {.seed = engine->settings->seed};
     tr_walk_calls calls = {.stop = tr__is_asked, .user = &r->ask};
     double *sums = tr__executor_sums(engine->executor);
-    for (int64_t j = 0; j < micros; j++) {
-        memset(sums, 0, TR_SUMS * sizeof *sums);
+    int64_t most = engine->plan->evaluated;
+    for (int64_t j = 0; j < micros; j += most) {
+        calls.micros = tr__min_i64(most, micros - j);
+        memset(sums, 0, (size_t)(most * TR_SUMS) * sizeof *sums);
         tr_error mine = {0};
         tr_status status = tr__executor_run(engine->executor, TR_SEQUENCE_EVALUATE,
                                             &context, &calls, &mine);
@@ -88,7 +91,8 @@ static tr_status run_share(rounds *r, int64_t micros, tr_error *err) {
         } else if (status != TR_OK) {
             return tr_fail(err, status, "%s", mine.message);
         }
-        memcpy(r->own + SUMS + j * TR_SUMS, sums, TR_SUMS * sizeof *sums);
+        memcpy(r->own + SUMS + j * TR_SUMS, sums,
+               (size_t)(calls.micros * TR_SUMS) * sizeof *sums);
     }
     return TR_OK;
 }

@@ -68,6 +68,7 @@ typedef struct cut {
     int stage, recomputed_units;
     uint32_t recomputed_ops; // 0: the default
     bool offload;
+    int alternating;
 } cut;
 
 static tr_space place_of(const cut *how) {
@@ -93,6 +94,7 @@ static void open_model(const run_options *options, const tr_mesh *mesh, const cu
     request.stage = how->stage;
     request.recomputed_units = how->recomputed_units;
     request.recomputed_ops = how->recomputed_ops;
+    request.alternating = how->alternating;
     request.grad_placement = request.optimizer_placement = place_of(how);
     request.param_placement = request.saved_placement = place_of(how);
     trial_ok(tr__plan_build(&request, &t->plan, &err), &err);
@@ -195,10 +197,41 @@ static void in_16_bits(void **state) {
     no_bit_differs(", \"bf16\": {\"enabled\": true}");
 }
 
+// Sums of floats, too, are added up in one order, however many take turns.
+static void turns_change_no_bit(void **state) {
+    static const cut cuts[] = {
+        {.wave = 4, .recomputed_units = 3, .alternating = 1},
+        {.wave = 4, .recomputed_units = 3, .alternating = 2},
+        {.wave = 4, .recomputed_units = 3, .alternating = 4},
+        {.wave = 4, .stage = 1, .recomputed_units = 2, .alternating = 3}};
+    const tr_mesh mesh = {.size = {tr_comm_ranks(comm) / 2, 2, 1}};
+    const tr_mesh here = tr__mesh_of_rank(&mesh, tr_comm_rank(comm));
+    char text[NOISE_TEXT_MAX];
+    samples tokens;
+    outcome all[sizeof cuts / sizeof *cuts];
+    (void)state;
+    samples_tokens(&tokens, STEPS * BATCH, 8, 31, 5);
+    noise_run(text, BATCH, MICRO, ", \"wave\": 1", "");
+    const run_options options = {.text = text,
+                                 .own_train = tokens.dataset,
+                                 .own_validation = tokens.dataset,
+                                 .comm = comm,
+                                 .resume = "never"};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        train(&options, &here, &cuts[i], &all[i]);
+        assert_same(&all[i], &all[0]);
+    }
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        snapshot_free(&all[i].end);
+    }
+    samples_free(&tokens);
+}
+
 static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {cmocka_unit_test(in_f32),
-                                       cmocka_unit_test(in_16_bits)};
+                                       cmocka_unit_test(in_16_bits),
+                                       cmocka_unit_test(turns_change_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

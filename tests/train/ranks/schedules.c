@@ -102,12 +102,61 @@ static void schedules_change_no_bit(void **state) {
             options = options_of(text, &data, world, "never");
             take_steps(&options, STEPS, false, &many);
             assert_memory_equal(one.loss, many.loss, sizeof one.loss);
+            assert_true(one.evaluation.loss == many.evaluation.loss);
             snapshot_assert_same(&one.end, &many.end);
             free_outcome(&many);
         }
     }
     schedule = "";
     free_outcome(&one);
+    samples_free(&data);
+}
+
+// Of so many samples each, two to a micro-batch: fewer micro-batches than the plan has
+// in one sequence, as many, and more; the last one short.
+enum { EVALUATIONS = 4 };
+static const int64_t evaluated[EVALUATIONS] = {1, 3, 8, 29};
+
+static void evaluate_all(const run_options *options, tr_evaluation *out) {
+    tr_error err = {0};
+    trial t;
+    trial_open(&t, options);
+    for (int i = 0; i < EVALUATIONS; i++) {
+        out[i] = (tr_evaluation)TR_EVALUATION_INIT;
+        trial_ok(tr_engine_evaluate(t.engine, evaluated[i], &out[i], &err), &err);
+        assert_int_equal(out[i].samples, evaluated[i]);
+    }
+    trial_check_arenas(&t);
+    trial_close(&t);
+}
+
+static void evaluations_change_no_bit(void **state) {
+    static const char *const schedules[] = {
+        "", SCHEDULE("interleaved", 2), SCHEDULE("breadth_first", 2), SCHEDULE("v", 2)};
+    samples data;
+    char text[TEXT_MAX];
+    tr_evaluation one[EVALUATIONS], many[EVALUATIONS];
+    (void)state;
+    samples_tokens(&data, STEPS * BATCH, 8, TOKENS, 6);
+    write_run_of(text, deep, 2, &alone, "unused", ADAM, REPRODUCIBLE(""));
+    run_options options = options_of(text, &data, NULL, "never");
+    evaluate_all(&options, one);
+    for (size_t i = 0; i < 4 * MESHES; i++) {
+        const tr_mesh *mesh = &meshes[i / 4];
+        if (!is_of_all(mesh) || mesh->size[TR_AXIS_TENSOR] > 1 ||
+            mesh->size[TR_AXIS_PIPELINE] == 1) {
+            continue;
+        }
+        schedule = schedules[i % 4];
+        write_run_of(text, deep, 2, mesh, "unused", ADAM, REPRODUCIBLE(""));
+        options = options_of(text, &data, world, "never");
+        evaluate_all(&options, many);
+        for (int k = 0; k < EVALUATIONS; k++) {
+            assert_true(one[k].loss == many[k].loss);
+            assert_true(one[k].accuracy == many[k].accuracy);
+        }
+    }
+    schedule = "";
     samples_free(&data);
 }
 
@@ -159,6 +208,7 @@ static int run(const char *which) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_change_no_bit),
         cmocka_unit_test(schedules_change_no_bit),
+        cmocka_unit_test(evaluations_change_no_bit),
         cmocka_unit_test(the_states_place_changes_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
