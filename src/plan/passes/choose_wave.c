@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/residency.h"
+#include "plan/passes/two_passes.h"
 
 static bool has_rank_outputs(const tr_graph *graph) {
     bool some = false;
@@ -60,10 +61,7 @@ static uint32_t makes(const tr_unit_program *unit, int from, int to) {
 static bool leaves_twice(const tr_plan *plan) {
     const tr_plan_unit *last = &plan->units[plan->unit_count - 1];
     const tr_unit_program *unit = last->program;
-    int barrier = 1;
-    while (tr__graph_barriers(unit->graph, barrier, barrier + 1) == 0) {
-        barrier++;
-    }
+    int barrier = tr__loss_barrier(plan);
     uint32_t both = makes(unit, 0, barrier) & makes(unit, barrier, unit->segments);
     bool leaves = false;
     for (int f = 0; f < unit->flat_count; f++) {
@@ -76,6 +74,14 @@ static bool leaves_twice(const tr_plan *plan) {
 // The wave is of the units below the loss.
 static tr_status take_passes(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
+    if (plan->chunks.stages > 1 && plan->chunks.each > 1) {
+        return tr_fail(err, TR_USAGE,
+                       "pipeline.virtual_stages is %lld, which is not yet supported "
+                       "beside contrastive.passes 2: set it to 1, with "
+                       "pipeline.schedule \"1f1b\", \"zero_bubble\" or "
+                       "\"breadth_first\"",
+                       (long long)plan->chunks.each);
+    }
     if (evicts_sums(plan)) {
         return tr_fail(
             err, TR_USAGE,

@@ -9,6 +9,7 @@
 #include "plan/passes/steps_gradients.h"
 #include "plan/passes/steps_update.h"
 #include "plan/passes/steps_wave.h"
+#include "plan/schedules/schedule.h"
 
 typedef struct writer {
     tr_plan *plan;
@@ -223,16 +224,27 @@ static void add_turn(writer *w, int chunk, tr_turn_kind kind) {
     }
 }
 
-// (A pass of its own makes the waves of a step in two passes.)
 static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
-    int64_t g = plan->request.accumulation_steps;
-    int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
+    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
     for (int64_t i = 0; i < plan->turns.count; i++) {
         const tr_pipeline_turn *at = &plan->turns.turn[i];
         w->first = at->wave * wave;
         w->end = tr__min_i64(w->first + wave, g);
         add_turn(w, at->chunk, at->kind);
+    }
+}
+
+// Of a step in two passes: all micro-batches, which a pass of its own takes apart
+// (two_passes.c). A stage has one chunk then.
+static void add_all(writer *w) {
+    const tr_plan *plan = w->plan;
+    int chunk = plan->units[tr__plan_next(plan, 0)].chunk;
+    int kinds =
+        tr__weights_come_later(&plan->request) ? TR_TURN_KINDS : TR_TURN_WEIGHTS;
+    w->end = plan->request.accumulation_steps;
+    for (int kind = 0; kind < kinds; kind++) {
+        add_turn(w, chunk, (tr_turn_kind)kind);
     }
 }
 
@@ -291,7 +303,7 @@ static void train_step(writer *w) {
         return;
     }
     clear_statistics(w);
-    add_waves(w);
+    (plan->request.passes > 1 ? add_all : add_waves)(w);
     merge_step(w);
     measure_step(w);
     for (int u = tr__plan_next(plan, 0); u < plan->unit_count;

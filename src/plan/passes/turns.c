@@ -7,12 +7,10 @@
 
 tr_status tr__pass_turns(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
-    const tr_pipeline_place at = {
-        .chunks = plan->chunks,
-        // (Those of two passes are made later: two_passes.c.)
-        .waves = r->passes > 1 ? 1 : tr__ceil_div(r->accumulation_steps, r->wave),
-        .stage = r->mesh.at[TR_AXIS_PIPELINE],
-        .takes = plan->chunk_takes};
+    const tr_pipeline_place at = {.chunks = plan->chunks,
+                                  .waves = tr__ceil_div(r->accumulation_steps, r->wave),
+                                  .stage = r->mesh.at[TR_AXIS_PIPELINE],
+                                  .takes = plan->chunk_takes};
     return r->inference ? TR_OK
                         : tr__pipeline_turns(tr__pipeline_schedule(r->pipeline_order),
                                              &at, &plan->turns, err);
