@@ -252,16 +252,15 @@ tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options
 static tr_status backward(tr_engine *engine, const char *name,
                           const tr_backward_options *options, tr_error *err) {
     const tr_plan_step *step = tr__executor_pause(engine->executor);
-    if (step && !has_outputs(engine)) {
-        return TR_OK;
+    bool outputs = has_outputs(engine);
+    tr_error mine = {0};
+    tr_status status =
+        outputs ? tr__need(options->gradients, name, "gradients", err) : TR_OK;
+    if (status != TR_OK || (step && !outputs)) {
+        return status;
     }
     if (part_of(engine) != HANDS_OUT) {
         return out_of_turn(engine, "tr_engine_backward", err);
-    }
-    tr_error mine = {0};
-    tr_status status = tr__need(options->gradients, name, "gradients", err);
-    if (status != TR_OK) {
-        return status;
     }
     status = tr__handing_take(engine, step, options, &mine);
     return status == TR_OK ? resume(engine, err) : give_up(engine, status, &mine, err);
