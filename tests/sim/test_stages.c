@@ -172,8 +172,8 @@ static double messages_in_row(const char *const *frozen, size_t count) {
 }
 
 // A tensor is on three of four stages. What the last has of its gradient goes to the
-// third while that of its input goes on to the second and the first. Then the first sums
-// with the third, there and back, and the last waits for all of it.
+// third while that of its input goes on to the second and the first. Then the first
+// sums with the third, there and back, and the last waits for all of it.
 static void test_chain(void **state) {
     static const char *const frozen[] = {"shared.weight"};
     (void)state;

@@ -74,14 +74,6 @@ static bool leaves_twice(const tr_plan *plan) {
 // The wave is of the units below the loss.
 static tr_status take_passes(tr_plan *plan, tr_error *err) {
     tr_plan_request *r = &plan->request;
-    if (plan->chunks.stages > 1 && plan->chunks.each > 1) {
-        return tr_fail(err, TR_USAGE,
-                       "pipeline.virtual_stages is %lld, which is not yet supported "
-                       "beside contrastive.passes 2: set it to 1, with "
-                       "pipeline.schedule \"1f1b\", \"zero_bubble\" or "
-                       "\"breadth_first\"",
-                       (long long)plan->chunks.each);
-    }
     if (evicts_sums(plan)) {
         return tr_fail(
             err, TR_USAGE,

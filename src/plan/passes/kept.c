@@ -77,6 +77,9 @@ static tr_status keep_rings(tr_plan *plan, tr_error *err) {
     int64_t waves = r->inference || lowest < 0
                         ? 1
                         : tr__turns_under_way(&plan->turns, plan->units[lowest].chunk);
+    if (r->passes > 1 && plan->chunks.each > 1) { // all go through a chunk at first
+        waves = tr__ceil_div(r->accumulation_steps, r->wave);
+    }
     // The next wave is read while those are at work.
     plan->slots[0] = (waves + 1) * r->wave;
     plan->slots[1] = r->inference ? 1 : 2;

@@ -236,15 +236,18 @@ static void add_waves(writer *w) {
 }
 
 // Of a step in two passes: all micro-batches, which a pass of its own takes apart
-// (two_passes.c). A stage has one chunk then.
+// (two_passes.c).
 static void add_all(writer *w) {
     const tr_plan *plan = w->plan;
-    int chunk = plan->units[tr__plan_next(plan, 0)].chunk;
+    int64_t stage = plan->request.mesh.at[TR_AXIS_PIPELINE], each = plan->chunks.each;
     int kinds =
         tr__weights_come_later(&plan->request) ? TR_TURN_KINDS : TR_TURN_WEIGHTS;
     w->end = plan->request.accumulation_steps;
     for (int kind = 0; kind < kinds; kind++) {
-        add_turn(w, chunk, (tr_turn_kind)kind);
+        for (int64_t i = 0; i < each; i++) {
+            int64_t at = kind == TR_TURN_FORWARD ? i : each - 1 - i;
+            add_turn(w, tr__stage_chunk(&plan->chunks, stage, at), (tr_turn_kind)kind);
+        }
     }
 }
 

@@ -276,11 +276,20 @@ static void write_steps(writer *w) {
 
 // ---- sequences
 
-// Waves go forward, one after the other; where there are several, a stage has one
-// chunk.
+// When the stage has taken all waves through the chunk that it has before this one.
+static int64_t end_before(const tr_plan *plan, const tr_turns *of, int chunk) {
+    int64_t stage = tr__chunk_stage(&plan->chunks, chunk), end = 0;
+    for (int c = 0; c < chunk; c++) {
+        bool same = tr__chunk_stage(&plan->chunks, c) == stage;
+        end = same ? of->ends[(c + 1) * of->waves - 1] : end;
+    }
+    return end;
+}
+
+// All waves go forward through a chunk, one after the other, then through the next.
 static void take_forward(const tr_plan *plan, tr_turns *out) {
     for (int c = 0; c < tr__chunk_count(&plan->chunks); c++) {
-        int64_t before = 0; // when the wave before ends
+        int64_t before = end_before(plan, out, c);
         out->takes[c] = 1;
         for (int64_t w = 0; w < out->waves; w++) {
             int64_t came = c > 0 ? out->ends[(c - 1) * out->waves + w] : 0;

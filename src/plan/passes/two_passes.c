@@ -9,8 +9,8 @@
 //
 // The pass takes apart the sequence of one wave that order.c has written. Each round of
 // it loads the micro-batches anew. Of a pipeline each stage has the rounds of its own
-// units: in the first all its waves follow each other, in the last they go forward and
-// backward as the schedule says.
+// units: in the first all waves go through a chunk before the next, in the last they go
+// forward and backward as the schedule says.
 #include "plan/passes/two_passes.h"
 
 #include "base/checked.h"
@@ -28,7 +28,6 @@ typedef struct writer {
     int64_t *begun;     // [flats] see tr__put_clear_gaps
     size_t *at;         // [OLD_KINDS][unit segments][micros] 1 + the old step
     int32_t *segments;  // [units + 1] of those before it
-    int begin, end;     // this rank's units
     int head, barrier;  // the last unit, and its segment that waits for all
     int lowest;         // the first unit that has a backward; head: none below it has
     size_t first, last; // of the old steps, those of micro-batches
@@ -135,34 +134,64 @@ static void unload(writer *w, int64_t first, int64_t end) {
     }
 }
 
-// Is the head this stage's?
-static bool has_head(const writer *w) {
-    return w->head < w->end;
+// Units of a chunk, and which of the stage's chunks it is: the first, the last, one
+// with the lowest unit that has a backward.
+typedef struct run {
+    int begin, end;
+    bool first, last, lowest;
+} run;
+
+static run run_of(const writer *w, int chunk) {
+    const tr_plan *plan = w->plan;
+    int64_t stage = tr__chunk_stage(&plan->chunks, chunk), last = plan->chunks.each - 1;
+    int lowest = tr__plan_lowest(plan);
+    return (run){.begin = plan->chunk_first[chunk],
+                 .end = plan->chunk_first[chunk + 1],
+                 .first = chunk == tr__stage_chunk(&plan->chunks, stage, 0),
+                 .last = chunk == tr__stage_chunk(&plan->chunks, stage, last),
+                 .lowest = lowest >= 0 && chunk == plan->units[lowest].chunk};
 }
 
 // Up to the segment that waits for all micro-batches.
-static void go_up(writer *w, int64_t first, int64_t end) {
-    load(w, first, end);
-    for (int u = w->begin; u < w->end && u < w->head; u++) {
+static void go_up(writer *w, const run *of, int64_t first, int64_t end) {
+    if (of->first) {
+        load(w, first, end);
+    }
+    for (int u = of->begin; u < of->end && u < w->head; u++) {
         for (int64_t j = first; j < end; j++) {
             put_first_forward(w, u, j);
         }
     }
-    for (int s = 0; s < w->barrier && has_head(w); s++) {
+    for (int s = 0; s < w->barrier && w->head < of->end; s++) {
         for (int64_t j = first; j < end; j++) {
             keep(w, FORWARD, w->head, s, j);
         }
     }
-    unload(w, first, end);
+    if (of->last) {
+        unload(w, first, end);
+    }
 }
 
+static void go_up_all(writer *w) {
+    const tr_plan *plan = w->plan;
+    int64_t stage = plan->request.mesh.at[TR_AXIS_PIPELINE], wave = plan->request.wave;
+    for (int64_t i = 0; i < plan->chunks.each; i++) {
+        const run of = run_of(w, tr__stage_chunk(&plan->chunks, stage, i));
+        for (int64_t first = 0; first < w->micros; first += wave) {
+            go_up(w, &of, first, tr__min_i64(first + wave, w->micros));
+        }
+    }
+}
+
+// Other stages than the last unit's read the data, and do nothing.
 static void turn(writer *w, int64_t micro) {
     int segments = w->plan->units[w->head].program->segments;
+    bool here = tr__plan_runs(w->plan, w->head);
     load(w, micro, micro + 1);
-    for (int s = w->barrier; s < segments && has_head(w); s++) {
+    for (int s = w->barrier; s < segments && here; s++) {
         keep(w, FORWARD, w->head, s, micro);
     }
-    for (int s = segments - 1; s >= w->barrier && has_head(w); s--) {
+    for (int s = segments - 1; s >= w->barrier && here; s--) {
         keep(w, BACKWARD, w->head, s, micro);
     }
     unload(w, micro, micro + 1);
@@ -197,37 +226,40 @@ static bool goes_again(const writer *w) {
 }
 
 // The boundaries of the first pass are let go: steps from here on name other values.
-static void renew(writer *w, int64_t first, int64_t end) {
+static void renew(writer *w, const run *of, int64_t first, int64_t end) {
     tr_unit_values *values = &w->plan->unit_values[TR_SEQUENCE_TRAIN];
-    for (int b = w->begin > 0 ? w->begin : 1; b <= w->end && b <= w->head; b++) {
+    bool received = of->begin > 0 && !tr__plan_runs(w->plan, of->begin - 1);
+    for (int b = of->begin + !received; b <= of->end && b <= w->head; b++) {
         for (int64_t j = first; j < end; j++) {
             values->boundary[b * values->micros + j] = -1;
         }
     }
 }
 
-static void go_again(writer *w, int64_t first, int64_t end) {
-    renew(w, first, end);
-    for (int u = w->begin; u < w->end && u < w->head; u++) {
+static void go_again(writer *w, const run *of, int64_t first, int64_t end) {
+    renew(w, of, first, end);
+    for (int u = of->begin; u < of->end && u < w->head; u++) {
         for (int64_t j = first; j < end; j++) {
             keep(w, FORWARD, u, 0, j);
         }
     }
 }
 
-static void go_down(writer *w, int64_t first, int64_t end) {
-    for (int u = w->end - 1; u >= w->begin && u >= w->lowest; u--) {
+static void go_down(writer *w, const run *of, int64_t first, int64_t end) {
+    for (int u = of->end - 1; u >= of->begin && u >= w->lowest; u--) {
         for (int s = u == w->head ? w->barrier - 1 : 0; s >= 0; s--) {
             for (int64_t j = first; j < end; j++) {
                 keep(w, BACKWARD, u, s, j);
             }
         }
     }
-    unload(w, first, end);
+    if (of->lowest) {
+        unload(w, first, end);
+    }
 }
 
-static void make_weights(writer *w, int64_t first, int64_t end) {
-    for (int u = w->end - 1; u >= w->begin && u >= w->lowest; u--) {
+static void make_weights(writer *w, const run *of, int64_t first, int64_t end) {
+    for (int u = of->end - 1; u >= of->begin && u >= w->lowest; u--) {
         for (int64_t j = first; j < end && u != w->head; j++) {
             keep(w, WEIGHTS, u, 0, j);
         }
@@ -235,26 +267,28 @@ static void make_weights(writer *w, int64_t first, int64_t end) {
 }
 
 static void take_turn(writer *w, const tr_pipeline_turn *at) {
+    const run of = run_of(w, at->chunk);
     int64_t first = at->wave * w->plan->request.wave;
     int64_t end = tr__min_i64(first + w->plan->request.wave, w->micros);
     if (at->kind == TR_TURN_WEIGHTS) {
-        make_weights(w, first, end);
-    } else if (at->kind == TR_TURN_BACKWARD) {
-        go_down(w, first, end);
-    } else {
+        make_weights(w, &of, first, end);
+        return;
+    }
+    if (at->kind == TR_TURN_BACKWARD) {
+        go_down(w, &of, first, end);
+        return;
+    }
+    if (of.first) {
         load(w, first, end);
-        if (goes_again(w)) {
-            go_again(w, first, end);
-        }
+    }
+    if (goes_again(w)) {
+        go_again(w, &of, first, end);
     }
 }
 
 static void write_rounds(writer *w) {
-    int64_t wave = w->plan->request.wave;
     keep_range(w, 0, w->first);
-    for (int64_t first = 0; first < w->micros; first += wave) {
-        go_up(w, first, tr__min_i64(first + wave, w->micros));
-    }
+    go_up_all(w);
     keep_merges(w, false);
     for (int64_t j = 0; j < w->micros; j++) {
         turn(w, j);
@@ -273,9 +307,6 @@ static void find_units(writer *w) {
     for (int u = 0; u <= w->head; u++) {
         w->segments[u + 1] = w->segments[u] + plan->units[u].program->segments;
     }
-    int chunk = plan->units[tr__plan_next(plan, 0)].chunk;
-    w->begin = plan->chunk_first[chunk];
-    w->end = plan->chunk_first[chunk + 1];
     while (w->lowest < w->head &&
            !tr__unit_has_backward(plan->units[w->lowest].program)) {
         w->lowest++;

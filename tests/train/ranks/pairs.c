@@ -31,7 +31,7 @@ static void end_of(const pairs_setting *s, tr_comm *ranks, snapshot *end,
 
 static void stages_change_no_bit(void **state) {
     static const struct {
-        int passes, data_ranks;
+        int passes, data_ranks; // 0: as many as leave two stages
         const char *schedule, *wave, *more;
     } ways[] = {
         {1, 1, "", "", ""},
@@ -39,6 +39,9 @@ static void stages_change_no_bit(void **state) {
         {2, 1, ", \"schedule\": \"zero_bubble\"", ", \"wave\": 2", ""},
         {2, 1, ", \"schedule\": \"breadth_first\"", "",
          "\"activation_checkpointing\": {\"number_checkpoints\": 2},"},
+        {2, 0, ", \"schedule\": \"interleaved\", \"virtual_stages\": 2", "", ""},
+        {2, 0, ", \"schedule\": \"v\"", ", \"wave\": 2",
+         "\"zero_optimization\": {\"stage\": 2},"},
         {2, 2, "", "", "\"zero_optimization\": {\"stage\": 3},"},
         {2, 2, ", \"schedule\": \"zero_bubble\"", "",
          "\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": "
@@ -57,7 +60,7 @@ static void stages_change_no_bit(void **state) {
     pairs_setting s = {records, 20, 3, 1, REPRODUCIBLE "},"}; // the last one is short
     end_of(&s, NULL, &one, alone_loss);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        int stages = tr_comm_ranks(world) / ways[i].data_ranks;
+        int stages = ways[i].data_ranks ? tr_comm_ranks(world) / ways[i].data_ranks : 2;
         if (stages == 1) {
             continue;
         }
