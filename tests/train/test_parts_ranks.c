@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -39,6 +40,8 @@ typedef struct rank_thread {
     float values[VALUES_MAX];
     int64_t count;
     double loss[STEPS];
+    int outputs; // of the evaluation
+    float logits[MICRO * OWN_CLASSES];
 } rank_thread;
 
 static outside_data data;
@@ -85,6 +88,21 @@ static tr_status read_all(rank_thread *t, tr_engine *engine) {
     return status;
 }
 
+static tr_status evaluate(rank_thread *t, tr_engine *engine) {
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    const void *inputs[] = {t->data->x[0]};
+    options.inputs = inputs;
+    options.rows = MICRO;
+    options.evaluate = true;
+    tr_status status = tr_engine_forward(engine, &options, &outputs, &t->err);
+    t->outputs = outputs.count;
+    if (outputs.count > 0) {
+        memcpy(t->logits, outputs.output[0].data, sizeof t->logits);
+    }
+    return status;
+}
+
 static tr_status train(rank_thread *t, tr_engine *engine) {
     tr_status status = TR_OK;
     if (t->w->up == ALL_DROP || t->w->up == ONE_DROPS) {
@@ -96,6 +114,7 @@ static tr_status train(rank_thread *t, tr_engine *engine) {
     for (int s = 0; s < STEPS && status == TR_OK; s++) {
         status = step_once(t, engine, s, &t->err);
     }
+    status = status == TR_OK ? evaluate(t, engine) : status;
     return status == TR_OK ? read_all(t, engine) : status;
 }
 
@@ -189,6 +208,11 @@ static void assert_same(int ranks) {
         assert_int_equal(several[r].count, alone[0].count);
         for (int64_t i = 0; i < alone[0].count; i++) {
             assert_true(fabsf(several[r].values[i] - alone[0].values[i]) < 1e-5f);
+        }
+        bool last = r / (ranks / several[r].w->stages) == several[r].w->stages - 1;
+        assert_int_equal(several[r].outputs, last);
+        for (int i = 0; i < MICRO * OWN_CLASSES && last; i++) {
+            assert_true(fabsf(several[r].logits[i] - alone[0].logits[i]) < 1e-4f);
         }
         for (int s = 0; s < STEPS; s++) {
             assert_true(fabs(several[r].loss[s] - alone[0].loss[s]) < 1e-6);
