@@ -174,9 +174,9 @@ static void noise_is_that_of_the_parts(void **state) {
     samples data;
     (void)state;
     samples_tokens(&data, 24, 8, 31, 5);
-    for (int i = 0; i < 16; i++) {
-        int64_t stages = i / 8 == 0 ? ranks : ranks / 2, wave = 1 + i / 2 % 2;
-        int zero = i / 4 % 2 ? 3 : 1;
+    for (int i = 0; i < 8; i++) {
+        int64_t stages = i / 4 == 0 ? ranks : ranks / 2, wave = 1 + i / 2 % 2;
+        int zero = wave == 1 ? 1 : 3;
         char text[NOISE_TEXT_MAX], execution[64], more[256];
         double trace, square;
         tr_step_result r = TR_STEP_RESULT_INIT;
