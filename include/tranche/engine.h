@@ -187,6 +187,10 @@ typedef struct tr_outputs {
 // gradients, all micro-batches of the step are done, there are more rows than the
 // micro-batch has, or inputs are missing. TR_DATA: an id that is out of range; the
 // message says where. TR_INTERRUPTED, TR_COMM, TR_INTERNAL.
+//
+// On several stages of a pipeline ("pipeline.stages") all ranks of a data rank make the
+// same calls, with the same rows. Outputs are handed out on the last stage alone; on
+// the others outputs->count is 0, and tr_engine_backward does nothing.
 TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
                                    tr_outputs *outputs, tr_error *err);
 
@@ -198,7 +202,8 @@ TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *
 // of an output that is not trained. If the run computes in 16 bits, they are rounded to
 // that type, under the engine's loss scale. loss: the loss of the micro-batch, for the
 // step's result and the spike guard. If it is not finite, the update is skipped. 0: it
-// is not known. TR_USAGE: no outputs wait for gradients. Other errors as above.
+// is not known. TR_USAGE: no outputs wait for gradients. Other errors as above. On
+// ranks without outputs nothing of this is looked at.
 TR_API tr_status tr_engine_backward(tr_engine *engine, const float *const *gradients,
                                     double loss, tr_error *err);
 

@@ -118,7 +118,8 @@ class Engine(Handle):
         read-only, until the next call of the engine; with "execution.parts_on_device"
         they are in the GPU's memory, and `torch()` gives its tensors. evaluate: as in an evaluation,
         and no gradient comes back. counts: inputs of 0 rows, which are not computed,
-        count in the mean as a micro-batch whose loss is 0."""
+        count in the mean as a micro-batch whose loss is 0. With stages of a pipeline, no
+        outputs on ranks of other stages than the last, which call backward(None)."""
         if self._parts is None:
             self._parts = Parts(self)
         return self._parts.forward(self, inputs, evaluate, counts)

@@ -284,6 +284,7 @@ void tr_plan_destroy(tr_plan *plan) {
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr__free(plan->flats[f].own_name);
+        tr__axes_clear(&plan->flats[f].axes);
     }
     tr__free(plan->chunk_first);
     tr__free(plan->chunk_takes);

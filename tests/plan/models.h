@@ -31,6 +31,11 @@ tr_model *test_model_resnet(tr_batch_scope scope);
 // is trained leads to. Of the second that unit has two segments.
 extern const tr_model test_model_open, test_model_open_cut;
 
+// Of features and classes. It uses one tensor in the units 0, 5 and 7 of its eight,
+// which are about equal.
+extern const tr_model test_model_tied;
+enum { TEST_TIED_FEATURES = 6, TEST_TIED_CLASSES = 4 };
+
 // g micro-batches of m samples, two optimizer states, one thread; to be changed.
 tr_plan_request test_request(const tr_model *model, int64_t m, int64_t g);
 // Fails the test when there is no plan.

@@ -34,10 +34,31 @@ static void one_rank_of_those_that_have_the_same_owns(void **state) {
     assert_true(tr__axes_add_stage(&first, 1));
     assert_int_equal(first.replicated, TR_ON_ALL);
     assert_owners(&first, "100100000000");
+    tr__axes_clear(&first);
     // Cut along the tensor axis: every rank there owns its part.
     second.split = TR_ON_TENSOR;
     second.replicated = TR_ON_DATA;
     assert_owners(&second, "000000111111");
+}
+
+// Of stages 3, 0 and 5 of a pipeline, the owner's first.
+static void a_tensor_may_be_on_any_stages(void **state) {
+    static const int64_t users[] = {3, 0, 3, 5, 0}, found[] = {3, 0, 5};
+    tr_param_axes axes = tr__axes_of_stage(users[0]);
+    (void)state;
+    assert_int_equal(axes.summed, 0);
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        assert_true(tr__axes_add_stage(&axes, users[i]));
+    }
+    assert_int_equal(axes.summed, TR_ON_PIPELINE);
+    assert_int_equal(tr__stages_with(&axes), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tr__stage_with(&axes, i), found[i]);
+    }
+    for (int64_t stage = 0; stage < 6; stage++) {
+        assert_int_equal(tr__stage_has(&axes, stage), stage % 3 == 0 || stage == 5);
+    }
+    tr__axes_clear(&axes);
 }
 
 // Two of four tensor ranks have a head, and the first of them owns it.
@@ -189,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_of_those_that_have_a_head_owns_it),
         cmocka_unit_test(one_rank_of_those_that_have_the_same_owns),
+        cmocka_unit_test(a_tensor_may_be_on_any_stages),
         cmocka_unit_test(the_loss_is_of_the_last_stage),
         cmocka_unit_test(stages_cost_about_the_same),
         cmocka_unit_test(no_other_cut_is_better),

@@ -89,6 +89,27 @@ static void parameters_that_are_brought_are_packed_again(void **state) {
 }
 
 // And neither do several, if they are told so.
+// Behind the recomputation of one wave, which packs what it multiplies by, a stage of a
+// pipeline takes another wave forward, which multiplies by more.
+static void forwards_behind_a_recomputation_pack_again(void **state) {
+    (void)state;
+    tr_model *model = test_model_wide_gpt2();
+    for (int order = TR_PIPELINE_1F1B; order <= TR_PIPELINE_V; order++) {
+        tr_plan_request request = test_request(model, 2, MICROS);
+        request.mesh = (tr_mesh){.size = {2, 1, 2}, .at = {0, 0, 1}};
+        request.train_batch_size *= 2;
+        request.stage = 3;
+        request.compute = TR_BF16;
+        request.fp8.enabled = true;
+        request.recomputed_units = -1;
+        request.pipeline_order = (tr_pipeline_order)order;
+        request.virtual_stages =
+            order == TR_PIPELINE_V || order == TR_PIPELINE_INTERLEAVED ? 2 : 1;
+        tr_plan_destroy(test_plan(&request));
+    }
+    tr_model_destroy(model);
+}
+
 static void one_micro_batch_keeps_nothing(void **state) {
     tr_model *model = test_model_wide_gpt2();
     (void)state;
@@ -144,6 +165,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_that_stay_are_packed_once),
         cmocka_unit_test(parameters_that_are_brought_are_packed_again),
+        cmocka_unit_test(forwards_behind_a_recomputation_pack_again),
         cmocka_unit_test(one_micro_batch_keeps_nothing),
         cmocka_unit_test(wrong_packing_is_found),
     };

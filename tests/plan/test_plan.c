@@ -345,9 +345,6 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r = good;
     r.mesh.size[TR_AXIS_PIPELINE] = 1 + r.model->unit_count;
     refuse(&r, "units: use as many stages at most");
-    r.mesh.size[TR_AXIS_PIPELINE] = 2;
-    r.passes = 2;
-    refuse(&r, "pipeline.stages is 2, which is not yet supported beside contrastive");
     r = good;
     r.train_batch_size = 13;
     r.mesh = tr_mesh_of_data(2, 0);

@@ -29,6 +29,7 @@ static tr_plan_request draw_on_mesh(const test_models *models, uint64_t index) {
     r.tensor_norms = false;
     r.quantization = TR_QUANTIZED_NOT;
     r.mesh = tr__mesh_of_rank(&mesh, of % tr_mesh_ranks(&mesh));
+    r.pipeline_order = of & 8 ? TR_PIPELINE_ZERO_BUBBLE : TR_PIPELINE_1F1B;
     r.sequence_parallel = true;
     r.alternating = (int)(index % (TR_ALTERNATING_MOST + 1));
     return r;

@@ -1,5 +1,6 @@
 // How many flat buffers' parameters from NVMe lie in staging at once.
 #include "plan/models.h"
+#include "plan/ordered.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,10 +70,52 @@ static void two_are_staged_when_parameters_are_synchronized(void **state) {
     tr_model_destroy(model);
 }
 
+// ---- stages of a pipeline
+
+static tr_plan_request staged(const tr_model *model, int64_t stages, int64_t stage) {
+    tr_plan_request request = test_request(model, 2, 3);
+    request.mesh = (tr_mesh){.size = {1, 1, stages}, .at = {0, 0, stage}};
+    request.optimizer_placement = TR_SPACE_NVME;
+    return request;
+}
+
+// What it has is not trained, and is read to be fetched all the same.
+static void a_frozen_stage_reads_parameters(void **state) {
+    static const char *const frozen[] = {"*h.1.*", "*ln_f*", "*wte*"};
+    tr_model *model = test_model_small_gpt2(0);
+    tr_plan_request request = staged(model, 2, 1);
+    (void)state;
+    request.param_placement = TR_SPACE_NVME;
+    request.frozen = frozen;
+    request.frozen_count = 3;
+    tr_plan *plan = test_plan(&request);
+    assert_true(test_count_steps(plan, TR_VERB_read) > 0);
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        assert_true(plan->flats[f].frozen || plan->flats[f].count == 0);
+    }
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
+// Its gradients stay, to be summed with other stages'.
+static void a_stage_with_a_tied_tensor_alone_writes_nothing(void **state) {
+    tr_model *model = test_model_qwen3(0);
+    tr_plan_request request = staged(model, 4, 0);
+    (void)state;
+    request.grad_placement = TR_SPACE_NVME;
+    request.reproducible = true;
+    tr_plan *plan = test_plan(&request);
+    assert_int_equal(test_count_steps(plan, TR_VERB_write), 0);
+    tr_plan_destroy(plan);
+    tr_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_are_read_when_these_are_fetched),
         cmocka_unit_test(two_are_staged_when_parameters_are_synchronized),
+        cmocka_unit_test(a_frozen_stage_reads_parameters),
+        cmocka_unit_test(a_stage_with_a_tied_tensor_alone_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

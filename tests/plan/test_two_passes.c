@@ -165,6 +165,49 @@ static void gradients_that_leave_once_are_refused(void **state) {
     tr_model_destroy(model);
 }
 
+// ---- stages
+
+// Each stage's plan is proved, and fits those of the others. All its units but the last
+// one of the model run forward twice, and each boundary between stages is sent as
+// often: but that of the last unit, where a chunk has it alone, whose backward does not
+// read it.
+static void stages_go_twice(void **state) {
+    static const struct {
+        tr_pipeline_order order;
+        int64_t stages, each, sent; // boundaries, three times each
+    } cases[] = {
+        {TR_PIPELINE_1F1B, 2, 1, 3},
+        {TR_PIPELINE_ZERO_BUBBLE, 2, 1, 3},
+        {TR_PIPELINE_BREADTH_FIRST, 2, 1, 3},
+        {TR_PIPELINE_1F1B, 3, 1, 6},
+        {TR_PIPELINE_ZERO_BUBBLE, 4, 1, 8},
+        {TR_PIPELINE_BREADTH_FIRST, 4, 1, 8},
+        {TR_PIPELINE_INTERLEAVED, 2, 2, 8},
+        {TR_PIPELINE_BREADTH_FIRST, 2, 2, 8},
+        {TR_PIPELINE_V, 2, 2, 5},
+    };
+    (void)state;
+    tr_model *model = test_model_pairs(0.1, M * FEW); // four units
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        tr_plan_request request = request_of(model, FEW, 2);
+        request.mesh.size[TR_AXIS_PIPELINE] = cases[i / 2].stages;
+        request.virtual_stages = cases[i / 2].each;
+        request.pipeline_order = cases[i / 2].order;
+        request.wave = 1 + i % 2;
+        int64_t forward = 0, sent = 0;
+        for (int64_t s = 0; s < cases[i / 2].stages; s++) {
+            request.mesh.at[TR_AXIS_PIPELINE] = s;
+            tr_plan *plan = test_plan(&request);
+            forward += test_count_steps(plan, TR_VERB_forward);
+            sent += test_count_steps(plan, TR_VERB_send);
+            tr_plan_destroy(plan);
+        }
+        assert_int_equal(forward, FEW * (2 * (model->unit_count - 1) + 2));
+        assert_int_equal(sent, FEW * cases[i / 2].sent);
+    }
+    tr_model_destroy(model);
+}
+
 // ---- the proof
 
 static void refuse(tr_plan *plan, const char *words) {
@@ -217,6 +260,7 @@ int main(void) {
         cmocka_unit_test(what_is_below_the_loss_runs_twice),
         cmocka_unit_test(what_is_frozen_runs_once),
         cmocka_unit_test(other_models_have_one),
+        cmocka_unit_test(stages_go_twice),
         cmocka_unit_test(gradients_that_leave_once_are_refused),
         cmocka_unit_test(a_second_forward_needs_a_reason),
     };

@@ -1,6 +1,7 @@
 // The planner's choice of a mesh and a schedule.
 #include "draws.h"
 #include "models/models.h"
+#include "plan/models.h"
 #include "planner/all_plans.h"
 #include "planner/check_choice.h"
 
@@ -21,6 +22,7 @@ enum {
     UNITS = 1u << TR_DIMENSION_recomputed_units,
     OPS = 1u << TR_DIMENSION_recomputed_ops,
     WAVE = 1u << TR_DIMENSION_wave,
+    PASSES = 1u << TR_DIMENSION_passes,
     INPUTS = 1u << TR_DIMENSION_boundary_placement,
 };
 
@@ -104,6 +106,20 @@ static void test_bounds(void **state) {
     request.plan.wave = 0;
     request.plan.reproducible = true;
     test_check_bounds(&request);
+    tr_machine_close(slow);
+    tr_model_destroy(model);
+}
+
+// Stages go through a step of pairs once or twice.
+static void test_pairs(void **state) {
+    enum { PAIRS = 8 };
+    (void)state;
+    tr_model *model = test_model_pairs(0, PAIRS);
+    tr_machine *slow = machine_with(1e8, 1e-5);
+    tr_planner_request request =
+        request_of(model, slow, PAIRS, TEST_MESH | PASSES | UNITS);
+    test_check_bounds(&request);
+    test_check_budgets(request);
     tr_machine_close(slow);
     tr_model_destroy(model);
 }
@@ -397,11 +413,12 @@ int main(void) {
     const struct CMUnitTest few[] = {cmocka_unit_test(test_links),
                                      cmocka_unit_test(test_kept)};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),         cmocka_unit_test(test_exhaustive),
-        cmocka_unit_test(test_long_pipelines), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_memory),         cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_kept),           cmocka_unit_test(test_long),
-        cmocka_unit_test(test_alternating),    cmocka_unit_test(test_weights_later),
+        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_exhaustive),
+        cmocka_unit_test(test_pairs),         cmocka_unit_test(test_long_pipelines),
+        cmocka_unit_test(test_links),         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_by_hand),       cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_long),          cmocka_unit_test(test_alternating),
+        cmocka_unit_test(test_weights_later),
     };
     return TEST_SANITIZED ? cmocka_run_group_tests(few, NULL, NULL)
                           : cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,10 @@ from common import InFolder, needs_mpi, needs_torch
 from test_torchrun import TORCHRUN
 
 SCRIPT = Path(__file__).with_name("ranks_of_modules.py")
-ALL = ("stages", "modules", "calls", "pipelines", "short", "drawn", "checkpoints", "refused")
+ALL = (
+    *("stages", "modules", "calls", "pipelines", "outputs_of_stages", "short", "drawn"),
+    *("checkpoints", "refused"),
+)
 
 
 @needs_torch

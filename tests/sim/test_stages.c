@@ -146,6 +146,63 @@ static void test_latency(void **state) {
     tr_plan_destroy(plan);
 }
 
+// So many messages follow each other in a step of the tied model, one micro-batch on
+// four stages: by so many seconds it takes longer, where each takes one second more.
+static double messages_in_row(const char *const *frozen, size_t count) {
+    double seconds[2];
+    for (int latency = 0; latency < 2; latency++) {
+        char link[128];
+        snprintf(link, sizeof link,
+                 ", \"link\": {\"exchange\": \"nccl\", \"inside\": {\"bytes\": 1e30, "
+                 "\"latency\": %d}}",
+                 1000 + latency);
+        tr_machine *machine = test_clockwork(link);
+        tr_plan_request request = staged(&test_model_tied, 4, 1);
+        request.frozen = frozen;
+        request.frozen_count = count;
+        tr_plan *plan = test_plan(&request);
+        tr_simulated *simulated = test_simulate(plan, machine);
+        seconds[latency] = tr_simulated_result(simulated)->seconds;
+        assert_adds_up(simulated);
+        tr_simulated_destroy(simulated);
+        tr_plan_destroy(plan);
+        tr_machine_close(machine);
+    }
+    return seconds[1] - seconds[0];
+}
+
+// A tensor is on three of four stages. What the last has of its gradient goes to the
+// third while that of its input goes on to the second and the first. Then the first
+// sums with the third, there and back, and the last waits for all of it.
+static void test_chain(void **state) {
+    static const char *const frozen[] = {"shared.weight"};
+    (void)state;
+    double without = messages_in_row(frozen, 1), with = messages_in_row(NULL, 0);
+    assert_near(with - without, 3, nearly);
+}
+
+// In two passes each stage takes longer, and what it does adds up.
+static void test_two_passes(void **state) {
+    enum { MICROS = 8 };
+    (void)state;
+    tr_model *model = test_model_pairs(0, MICROS);
+    tr_machine *machine = test_clockwork(TEST_LINK);
+    double seconds[2];
+    for (int passes = 1; passes <= 2; passes++) {
+        tr_plan_request request = staged(model, 2, MICROS);
+        request.passes = passes;
+        tr_plan *plan = test_plan(&request);
+        tr_simulated *simulated = test_simulate(plan, machine);
+        seconds[passes - 1] = tr_simulated_result(simulated)->seconds;
+        assert_adds_up(simulated);
+        tr_simulated_destroy(simulated);
+        tr_plan_destroy(plan);
+    }
+    assert_true(seconds[1] > seconds[0]);
+    tr_machine_close(machine);
+    tr_model_destroy(model);
+}
+
 // ---- ranks that differ
 
 // Where kernels take now longer, now less, stages wait for each other's slower ones,
@@ -307,6 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_stages), cmocka_unit_test(test_unequal_stages),
         cmocka_unit_test(test_latency),      cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_chain),        cmocka_unit_test(test_two_passes),
         cmocka_unit_test(test_circle),       cmocka_unit_test(test_evaluations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

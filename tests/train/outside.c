@@ -82,6 +82,9 @@ tr_status outside_micro(tr_engine *engine, const outside_data *data, int64_t fir
     if (status != TR_OK) {
         return status;
     }
+    if (outputs.count == 0) { // they are on the last stage of a pipeline
+        return tr_engine_backward(engine, NULL, 0, err);
+    }
     double mean = outside_loss(&outputs.output[0], data->label + first, gradient);
     if (loss) {
         *loss = mean;

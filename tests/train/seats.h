@@ -4,7 +4,7 @@
 
 #include <tranche/comm.h>
 
-enum { RANKS_MAX = 3 };
+enum { RANKS_MAX = 4 };
 
 typedef struct seat {
     int rank, ranks;

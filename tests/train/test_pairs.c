@@ -1,64 +1,24 @@
 // The contrastive loss in one pass and in two: a large batch is the same however it is
 // cut, with dropout; and in a reproducible run two passes change no bit.
-#include "base/rng.h"
 #include "draws.h"
+#include "pairs.h"
 #include "scratch.h"
 #include "snapshot.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { TEXT_MAX = 2048, BATCH = TEST_DRAWS(4096, 512), MICRO = 16, WORDS = 3 };
-
-static const char model[] =
-    "{\"model_type\": \"bert\", \"vocab_size\": 150, \"hidden_size\": 16, "
-    "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 24, "
-    "\"max_position_embeddings\": 16, \"hidden_dropout_prob\": 0.1, "
-    "\"attention_probs_dropout_prob\": 0.1}";
-
-static void write_text(FILE *to, int64_t record, uint64_t which) {
-    static const char *const words[] = {"who",  "it",  "men",  "on", "tide", "a",
-                                        "boat", "the", "late", "is", "mud",  "waits"};
-    enum { COUNT = sizeof words / sizeof *words };
-    for (uint64_t i = 0; i < WORDS; i++) {
-        uint64_t at = tr__draw_below(COUNT, i, which, (uint64_t)record);
-        fprintf(to, "%s%s", i > 0 ? " " : "", words[at]);
-    }
-}
+enum { BATCH = TEST_DRAWS(4096, 512), MICRO = 16 };
 
 static const char *write_records(void *const *state) {
     const char *path = scratch_path(state, "pairs.jsonl");
-    FILE *to = fopen(path, "w");
-    assert_non_null(to);
-    for (int64_t i = 0; i < BATCH; i++) {
-        fprintf(to, "{\"anchor\": \"");
-        write_text(to, i, 1);
-        fprintf(to, "\", \"positive\": \"");
-        write_text(to, i, 2);
-        fprintf(to, "\"}\n");
-    }
-    assert_int_equal(fclose(to), 0);
+    pairs_write(path, BATCH);
     return path;
 }
 
-typedef struct setting {
-    const char *records; // their file
-    int batch, micro, passes;
-    const char *more; // keys, each followed by a comma
-} setting;
-
-static void open_run(trial *t, const setting *s) {
-    char text[TEXT_MAX];
-    snprintf(text, sizeof text,
-             "{\"model\": %s, \"task\": \"contrastive\", \"data\": {\"format\": "
-             "\"jsonl\", \"train\": [\"%s\"], \"max_length\": 6, \"tokenizer\": "
-             "\"" TR_TEST_DATA "/encoders/bert/tokenizer.json\"}, \"contrastive\": "
-             "{\"passes\": %d, \"learned\": true}, \"train_batch_size\": %d, "
-             "\"train_micro_batch_size_per_gpu\": %d, \"steps\": 3, \"seed\": 5, "
-             "%s \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3}}, "
-             "\"out\": \"unused\"}",
-             model, s->records, s->passes, s->batch, s->micro, s->more);
+static void open_run(trial *t, const pairs_setting *s) {
+    char text[PAIRS_TEXT_MAX];
+    pairs_text(s, text);
     run_options options = {.text = text, .resume = "never"};
     trial_open(t, &options);
     assert_int_equal(t->plan->request.passes, s->passes);
@@ -82,8 +42,8 @@ static double distance(const snapshot *a, const snapshot *b) {
 }
 
 static void a_large_batch_is_the_same_in_parts(void **state) {
-    const setting whole = {write_records(state), BATCH, BATCH, 1, ""};
-    setting parts = whole;
+    const pairs_setting whole = {write_records(state), BATCH, BATCH, 1, ""};
+    pairs_setting parts = whole;
     snapshot gradient[2];
     tr_step_result result[2];
     parts.micro = MICRO;
@@ -117,7 +77,8 @@ static void two_passes_change_no_bit(void **state) {
         snapshot end[2];
         for (int passes = 1; passes <= 2; passes++) {
             trial t;
-            const setting s = {records, 20, 3, passes, ways[way]}; // the last one short
+            const pairs_setting s = {records, 20, 3, passes,
+                                     ways[way]}; // the last one short
             open_run(&t, &s);
             trial_steps(&t, 3, NULL);
             snapshot_take(&end[passes - 1], &t);

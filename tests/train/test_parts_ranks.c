@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -24,7 +25,7 @@ typedef enum giving_up {
 } giving_up;
 
 typedef struct world {
-    int ranks;
+    int ranks, stages;
     int64_t g; // of a rank
     giving_up up;
     char text[TEXT_MAX];
@@ -39,13 +40,16 @@ typedef struct rank_thread {
     float values[VALUES_MAX];
     int64_t count;
     double loss[STEPS];
+    int outputs; // of the evaluation
+    float logits[MICRO * OWN_CLASSES];
 } rank_thread;
 
 static outside_data data;
 
 static tr_status micro(rank_thread *t, tr_engine *engine, int step, int64_t j,
                        tr_error *err) {
-    int64_t number = ((int64_t)step * t->w->ranks + t->seat.rank) * t->w->g + j;
+    int64_t data_ranks = t->w->ranks / t->w->stages;
+    int64_t number = (step * data_ranks + t->seat.rank % data_ranks) * t->w->g + j;
     return outside_micro(engine, t->data, number * MICRO, MICRO, NULL, err);
 }
 
@@ -84,6 +88,21 @@ static tr_status read_all(rank_thread *t, tr_engine *engine) {
     return status;
 }
 
+static tr_status evaluate(rank_thread *t, tr_engine *engine) {
+    tr_forward_options options = TR_FORWARD_OPTIONS_INIT;
+    tr_outputs outputs = TR_OUTPUTS_INIT;
+    const void *inputs[] = {t->data->x[0]};
+    options.inputs = inputs;
+    options.rows = MICRO;
+    options.evaluate = true;
+    tr_status status = tr_engine_forward(engine, &options, &outputs, &t->err);
+    t->outputs = outputs.count;
+    if (outputs.count > 0) {
+        memcpy(t->logits, outputs.output[0].data, sizeof t->logits);
+    }
+    return status;
+}
+
 static tr_status train(rank_thread *t, tr_engine *engine) {
     tr_status status = TR_OK;
     if (t->w->up == ALL_DROP || t->w->up == ONE_DROPS) {
@@ -95,6 +114,7 @@ static tr_status train(rank_thread *t, tr_engine *engine) {
     for (int s = 0; s < STEPS && status == TR_OK; s++) {
         status = step_once(t, engine, s, &t->err);
     }
+    status = status == TR_OK ? evaluate(t, engine) : status;
     return status == TR_OK ? read_all(t, engine) : status;
 }
 
@@ -145,15 +165,32 @@ static void run_world(const world *w, rank_thread threads[RANKS_MAX]) {
     seats_free(seats, w->ranks);
 }
 
-static void world_make(world *w, int ranks, int64_t g, int stage, const char *homes) {
-    *w = (world){.ranks = ranks, .g = g, .up = NOBODY};
+// `more`: members of the run file.
+static void world_make_with(world *w, int64_t g, int stage, const char *homes,
+                            const char *more) {
     snprintf(w->text, sizeof w->text,
              "{\"steps\": 9, \"train_micro_batch_size_per_gpu\": %d, "
              "\"gradient_accumulation_steps\": %d, \"execution\": {\"threads\": 1}, "
              "\"gradient_clipping\": 1.0, \"optimizer\": {\"type\": \"AdamW\", "
              "\"params\": {\"lr\": 0.01, \"eps\": 1e-6}}, "
-             "\"zero_optimization\": {\"stage\": %d%s}, \"out\": \"unused\"}",
-             MICRO, (int)g, stage, homes);
+             "\"zero_optimization\": {\"stage\": %d%s}, \"out\": \"unused\"%s}",
+             MICRO, (int)g, stage, homes, more);
+}
+
+static void world_make(world *w, int ranks, int64_t g, int stage, const char *homes) {
+    *w = (world){.ranks = ranks, .stages = 1, .g = g, .up = NOBODY};
+    world_make_with(w, g, stage, homes, "");
+}
+
+static void world_make_stages(world *w, int data_ranks, int stages, int stage,
+                              const char *schedule) {
+    char more[128];
+    *w = (world){.ranks = data_ranks * stages,
+                 .stages = stages,
+                 .g = 6 / data_ranks,
+                 .up = NOBODY};
+    snprintf(more, sizeof more, ", \"pipeline\": {\"stages\": %d%s}", stages, schedule);
+    world_make_with(w, w->g, stage, "", more);
 }
 
 static void good(const rank_thread *t) {
@@ -171,6 +208,11 @@ static void assert_same(int ranks) {
         assert_int_equal(several[r].count, alone[0].count);
         for (int64_t i = 0; i < alone[0].count; i++) {
             assert_true(fabsf(several[r].values[i] - alone[0].values[i]) < 1e-5f);
+        }
+        bool last = r / (ranks / several[r].w->stages) == several[r].w->stages - 1;
+        assert_int_equal(several[r].outputs, last);
+        for (int i = 0; i < MICRO * OWN_CLASSES && last; i++) {
+            assert_true(fabsf(several[r].logits[i] - alone[0].logits[i]) < 1e-4f);
         }
         for (int s = 0; s < STEPS; s++) {
             assert_true(fabs(several[r].loss[s] - alone[0].loss[s]) < 1e-6);
@@ -206,6 +248,40 @@ static void ranks_come_to_the_weights_of_one(void **state) {
     }
 }
 
+// The last stage's ranks have the outputs, and all make the same calls.
+static void stages_come_to_the_weights_of_one(void **state) {
+    static const struct {
+        int data_ranks, stages, stage;
+        const char *schedule;
+    } cases[] = {{1, 2, 0, ""},
+                 {1, 3, 0, ", \"schedule\": \"zero_bubble\""},
+                 {1, 4, 0, ", \"schedule\": \"breadth_first\""},
+                 {2, 2, 1, ""},
+                 {2, 2, 3, ", \"schedule\": \"zero_bubble\""}};
+    world some;
+    (void)state;
+    run_alone(6);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        world_make_stages(&some, cases[i].data_ranks, cases[i].stages, cases[i].stage,
+                          cases[i].schedule);
+        run_world(&some, several);
+        assert_same(some.ranks);
+    }
+}
+
+static void stages_drop_a_step(void **state) {
+    world some;
+    (void)state;
+    run_alone(6);
+    world_make_stages(&some, 1, 2, 0, "");
+    for (some.up = ALL_DROP; some.up <= ONE_DROPS; some.up++) {
+        run_world(&some, several);
+        assert_same(2);
+        assert_int_equal(several[1].told, TR_OK);
+        assert_int_equal(several[0].told, some.up == ALL_DROP ? TR_OK : TR_INTERRUPTED);
+    }
+}
+
 static void a_step_that_all_ranks_drop_is_made_anew(void **state) {
     world some;
     (void)state;
@@ -238,6 +314,8 @@ static void an_engine_that_ends_in_a_step_ends_all(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_come_to_the_weights_of_one),
+        cmocka_unit_test(stages_come_to_the_weights_of_one),
+        cmocka_unit_test(stages_drop_a_step),
         cmocka_unit_test(a_step_that_all_ranks_drop_is_made_anew),
         cmocka_unit_test(an_engine_that_ends_in_a_step_ends_all),
     };

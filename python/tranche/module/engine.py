@@ -105,7 +105,8 @@ class ModuleEngine(Batches, Saving):
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """What the module returns: in training from the plan, and autograd leads back
-        into it; after eval() from PyTorch, on the engine's weights."""
+        into it; after eval() from PyTorch, on the engine's weights. With stages of a
+        pipeline, None on ranks of other stages than the last: they call backward(None)."""
         if not self.training:
             return self._asked(*inputs, **named)
         if self.loss is not None or self._feed is not None:
@@ -156,7 +157,8 @@ class ModuleEngine(Batches, Saving):
         steps = self.batch.accumulation
         self._divided = not scale_wrt_gas
         self._in_parts.backward(loss, retain_graph, steps if self._divided else 1)
-        return loss if self._divided or steps == 1 else loss / steps
+        whole = self._divided or steps == 1 or loss is None
+        return loss if whole else loss / steps
 
     def step(self, lr_kwargs: Any = None) -> None:
         """Updates the weights where the last micro-batch of the step is done."""

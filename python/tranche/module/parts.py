@@ -58,12 +58,14 @@ class Parts:
         self._leaf = torch.zeros((), requires_grad=True)
         self.number = 0  # of the forward
         self.waiting = False  # for the gradients of the last one
+        self._hands_out = True  # has this rank outputs? Else another stage's have them
         self.done = 0  # micro-batches of the step
         self.came: list[Any] | None = None
         self._given: dict[str, Any] = {}  # to the last forward
 
     def forward(self, batch: Mapping[str, Any], rows: int) -> Any:
-        """What the module returns for these rows."""
+        """What the module returns for these rows; None on ranks of a pipeline's other
+        stages than the last, where there is no loss to compute."""
         if self.waiting:
             raise Error(
                 Status.USAGE,
@@ -77,6 +79,9 @@ class Parts:
         found = self._engine.forward(self._given)
         self.number += 1
         self.waiting, self.came = True, None
+        self._hands_out = bool(found)
+        if not self._hands_out:
+            return None
         outputs = [from_dlpack(output) for output in found]
         kinds = [node.meta["val"].dtype for node, _ in self._lowering.handed]
         made = _Bridge.apply(self, self._leaf, kinds, *outputs)
@@ -111,6 +116,9 @@ class Parts:
         """times: what the loss is taken by, where the caller has divided it."""
         if not self.waiting:
             raise Error(Status.USAGE, "backward: there is no forward that waits for it")
+        if not self._hands_out:
+            self._come_back([None], 0.0)
+            return
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise Error(Status.USAGE, "backward takes a loss, a tensor of one number")
         self.came = None
@@ -123,7 +131,10 @@ class Parts:
                 "no output of the last forward leads to this loss; the forward still "
                 "waits for its backward",
             )
-        self._engine.backward(self.came, float(loss.detach()) * times)
+        self._come_back(self.came, float(loss.detach()) * times)
+
+    def _come_back(self, gradients: list[Any], loss: float) -> None:
+        self._engine.backward(gradients, loss)
         self.waiting, self.came = False, None
         self.done += 1
 

@@ -48,20 +48,26 @@ static int32_t newest_packed(const tr_plan *plan, const tr_plan_step *step,
     return newest;
 }
 
-// A backward that finds parameters brought anew packs only those that it multiplies by:
-// a forward behind it packs all of them again.
+static tr_packed_by packed_by(const tr_plan_step *step) {
+    return tr__step_runs(step, TR_VARIANT_BACKWARD)    ? TR_PACKED_BY_BACKWARD
+           : tr__step_runs(step, TR_VARIANT_RECOMPUTE) ? TR_PACKED_BY_RECOMPUTATION
+                                                       : TR_PACKED_BY_FORWARD;
+}
+
+// A backward, or a recomputation, that finds parameters brought anew packs only those
+// that it multiplies by: a forward behind it packs all of them again.
 static void renew_packed(tr_editor *e, const tr_plan_step *step, tr_place place) {
     int32_t index = 2 * step->unit + (place == TR_PLACE_PACKED_BACKWARD);
     tr_packed_now *at = &e->packed_of[index];
     int32_t newest = newest_packed(e->plan, step, place);
-    bool backward = tr__step_runs(step, TR_VARIANT_BACKWARD);
+    tr_packed_by by = packed_by(step);
     bool brought = at->value >= 0 && at->value != newest;
-    bool again = !brought && at->by_backward && !backward;
+    bool again = !brought && by < at->by;
     if (brought || again) {
         tr__stand_in_renew(&e->now, e->plan->unit_values[e->kind].packed[index]);
     }
     if (brought || again || at->value < 0) {
-        *at = (tr_packed_now){newest, backward};
+        *at = (tr_packed_now){newest, by};
     }
 }
 

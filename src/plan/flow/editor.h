@@ -11,11 +11,17 @@
 #include "plan/flow/plan.h"
 #include "plan/flow/stand_ins.h"
 
-// What is packed of a unit's parameters: the newest of them then, -1: nothing; whether
-// a backward has packed them first.
+// Who has packed a unit's parameters first. A later one packs fewer of them.
+typedef enum tr_packed_by {
+    TR_PACKED_BY_FORWARD,
+    TR_PACKED_BY_RECOMPUTATION,
+    TR_PACKED_BY_BACKWARD
+} tr_packed_by;
+
+// What is packed of a unit's parameters: the newest of them then, -1: nothing.
 typedef struct tr_packed_now {
     int32_t value;
-    bool by_backward;
+    tr_packed_by by;
 } tr_packed_now;
 
 typedef struct tr_editor {

@@ -229,7 +229,9 @@ static void make_half(tr_editor *editor, tr_plan_step step, tr_exchange exchange
     exchange.count =
         (all.end - all.first) / (int64_t)tr__comm_type_bytes(exchange.type);
     exchange.shard =
-        tr__ceil_div(exchange.count, tr__exchange_members(plan, &exchange));
+        exchange.shard > 0
+            ? exchange.shard
+            : tr__ceil_div(exchange.count, tr__exchange_members(plan, &exchange));
     step.label =
         tr__label_of_part(gathers ? TR_VERB_gather : TR_VERB_reduce, exchange.part);
     tr_region received = gathers ? all : tr__own_part(plan, &exchange, all);

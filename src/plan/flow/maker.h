@@ -80,9 +80,9 @@ int32_t tr__make_exchange(tr_editor *editor, tr_plan_step step, tr_exchange exch
                           tr_region send, tr_region recv, bool adds);
 // Sums over the ranks of the exchange what each has in the region, where it lies: each
 // gets its part of the sum, and then all parts are gathered. Of the exchange are given:
-// what is summed, between whom, and of which type; of the step, whose it is, its stream
-// and its guard. (Where other ranks wait for both halves, no interruption may leave one
-// out.)
+// what is summed, between whom, and of which type; and the elements of a part, 0: all
+// have as many. Of the step: whose it is, its stream and its guard. (Where other ranks
+// wait for both halves, no interruption may leave one out.)
 void tr__make_sum(tr_editor *editor, tr_plan_step step, tr_exchange exchange,
                   tr_region all);
 // One half of that alone.

@@ -1,9 +1,10 @@
 #include "plan/flow/owners.h"
 
+#include "base/memory.h"
+
 tr_param_axes tr__axes_of_stage(int64_t stage) {
     return (tr_param_axes){.replicated = TR_ON_DATA | TR_ON_TENSOR,
-                           .owner = {[TR_AXIS_PIPELINE] = stage},
-                           .other_stage = stage};
+                           .owner = {[TR_AXIS_PIPELINE] = stage}};
 }
 
 void tr__axes_split(tr_param_axes *axes, tr_axes split) {
@@ -23,19 +24,34 @@ bool tr__axes_add_stage(tr_param_axes *axes, int64_t stage) {
     if (tr__stage_has(axes, stage)) {
         return true;
     }
-    bool second = !tr__on_two_stages(axes);
+    if (!tr__grow((void **)&axes->others, &axes->other_room,
+                  (size_t)axes->other_count + 1, sizeof *axes->others)) {
+        return false;
+    }
     axes->replicated |= TR_ON_PIPELINE;
     axes->summed |= TR_ON_PIPELINE;
-    axes->other_stage = second ? stage : axes->other_stage;
-    return second;
+    axes->others[axes->other_count++] = stage;
+    return true;
+}
+
+void tr__axes_clear(tr_param_axes *axes) {
+    tr__free(axes->others);
 }
 
 bool tr__stage_has(const tr_param_axes *axes, int64_t stage) {
-    return stage == axes->owner[TR_AXIS_PIPELINE] || stage == axes->other_stage;
+    int64_t number = 0;
+    while (number < tr__stages_with(axes) && tr__stage_with(axes, number) != stage) {
+        number++;
+    }
+    return number < tr__stages_with(axes);
 }
 
-bool tr__on_two_stages(const tr_param_axes *axes) {
-    return axes->other_stage != axes->owner[TR_AXIS_PIPELINE];
+int64_t tr__stages_with(const tr_param_axes *axes) {
+    return 1 + axes->other_count;
+}
+
+int64_t tr__stage_with(const tr_param_axes *axes, int64_t number) {
+    return number == 0 ? axes->owner[TR_AXIS_PIPELINE] : axes->others[number - 1];
 }
 
 bool tr__owns_repeated(const tr_param_axes *axes, const tr_mesh *at) {

@@ -19,11 +19,15 @@
 typedef struct tr_param_axes {
     tr_axes split, replicated;
     // Of the latter: each rank makes a part of the gradient, and they sum it before the
-    // norm: where two stages use the parameter, or ranks their own tokens, or where a
-    // head of keys is repeated. One axis.
+    // norm: where several stages use the parameter, or ranks their own tokens, or where
+    // a head of keys is repeated. One axis.
     tr_axes summed;
     int64_t owner[TR_AXES]; // coordinates; not used of split axes and the data axis
-    int64_t other_stage;    // that has them, too; else the owner's
+    // The stages beside the owner's that have them, too: the users of a tied tensor
+    // need be neither neighbours nor evenly apart.
+    int64_t *others; // [other_count] in the order of their first users
+    int64_t other_count;
+    size_t other_room;
 } tr_param_axes;
 
 // Of tensors of a unit that runs on that stage alone, split along no axis yet.
@@ -36,12 +40,14 @@ void tr__axes_repeat(tr_param_axes *axes);
 // The ranks on this axis each make a part of the gradient.
 void tr__axes_sum(tr_param_axes *axes, tr_axes summed);
 // A user of the tensor runs on that stage: its ranks have the tensor as well. false:
-// that would be a third stage.
+// there is no memory to note it.
 bool tr__axes_add_stage(tr_param_axes *axes, int64_t stage);
+void tr__axes_clear(tr_param_axes *axes);
 // Do ranks of the stage have what its parameters are?
 bool tr__stage_has(const tr_param_axes *axes, int64_t stage);
-// Do ranks of two stages have it?
-bool tr__on_two_stages(const tr_param_axes *axes);
+// How many stages have it, and which: the owner's is number 0.
+int64_t tr__stages_with(const tr_param_axes *axes);
+int64_t tr__stage_with(const tr_param_axes *axes, int64_t number);
 // Does the rank at these coordinates own what it has of the parameters?
 bool tr__owns(const tr_param_axes *axes, const tr_mesh *at);
 // Does it count for its heads, of those that have the same?

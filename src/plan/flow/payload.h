@@ -23,10 +23,11 @@ typedef enum tr_part {
     TR_PARTS = TR_PART_STATE + TR_OPTIMIZER_STATES,
     TR_PART_NORMS = TR_PARTS, // what each rank has measured: only exchanged
     TR_PART_WAVE,             // wave tensors: only exchanged
-    TR_PART_DIRECTION, // of an update that takes matrices as wholes: only exchanged
-    TR_PART_TENSOR,    // of a micro-batch, inside of a unit: only exchanged
-    TR_PART_LARGEST,   // likewise: the largest values of tensors, for their scales
-    TR_PART_BOUNDARY,  // of a micro-batch, between two stages: only exchanged
+    TR_PART_DIRECTION,  // of an update that takes matrices as wholes: only exchanged
+    TR_PART_TENSOR,     // of a micro-batch, inside of a unit: only exchanged
+    TR_PART_LARGEST,    // likewise: the largest values of tensors, for their scales
+    TR_PART_FIRST_WAVE, // gradients of a tied tensor, for the noise scale: likewise
+    TR_PART_BOUNDARY,   // of a micro-batch, between two stages: only exchanged
 } tr_part;
 
 // An op and its kernel, as steps launch it. Launches that differ in their operands

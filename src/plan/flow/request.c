@@ -13,17 +13,6 @@
 
 enum { STEPS_MOST = 1 << 24 };
 
-// What does not know stages yet.
-static tr_status check_stages(const tr_plan_request *r, tr_error *err) {
-    int64_t stages = r->mesh.size[TR_AXIS_PIPELINE];
-    return stages > 1 && r->passes > 1
-               ? tr_fail(err, TR_USAGE,
-                         "pipeline.stages is %lld, which is not yet supported beside "
-                         "contrastive.passes 2: set it to 1",
-                         (long long)stages)
-               : TR_OK;
-}
-
 // What does not know parts of tensors yet.
 static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
     return r->quantization && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
@@ -306,7 +295,6 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
     status = status == TR_OK ? check_tensor_ranks(r, err) : status;
     status = status == TR_OK ? check_sequence(r, err) : status;
-    status = status == TR_OK ? check_stages(r, err) : status;
     status = status == TR_OK ? check_nodes(r, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;
     status = status == TR_OK ? check_placements(r, err) : status;

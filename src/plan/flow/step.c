@@ -24,9 +24,9 @@ const char *tr__sequence_name(tr_sequence_kind kind) {
 
 const char *tr__part_name(tr_part part) {
     static const char *const names[] = {
-        "parameters", "gradients", "statistics", "copy",    "state 0",
-        "state 1",    "state 2",   "state 3",    "norms",   "wave tensors",
-        "directions", "tensor",    "largest",    "boundary"};
+        "parameters", "gradients", "statistics", "copy",       "state 0",
+        "state 1",    "state 2",   "state 3",    "norms",      "wave tensors",
+        "directions", "tensor",    "largest",    "first wave", "boundary"};
     static_assert(sizeof names / sizeof *names == TR_PART_BOUNDARY + 1,
                   "every part has its name");
     return (unsigned)part <= TR_PART_BOUNDARY ? names[part] : "";

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/residency.h"
+#include "plan/passes/two_passes.h"
 
 static bool has_rank_outputs(const tr_graph *graph) {
     bool some = false;
@@ -60,10 +61,7 @@ static uint32_t makes(const tr_unit_program *unit, int from, int to) {
 static bool leaves_twice(const tr_plan *plan) {
     const tr_plan_unit *last = &plan->units[plan->unit_count - 1];
     const tr_unit_program *unit = last->program;
-    int barrier = 1;
-    while (tr__graph_barriers(unit->graph, barrier, barrier + 1) == 0) {
-        barrier++;
-    }
+    int barrier = tr__loss_barrier(plan);
     uint32_t both = makes(unit, 0, barrier) & makes(unit, barrier, unit->segments);
     bool leaves = false;
     for (int f = 0; f < unit->flat_count; f++) {
@@ -113,11 +111,13 @@ static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
 static tr_status take_one(tr_plan *plan, const char *barrier, tr_error *err) {
     tr_plan_request *r = &plan->request;
     bool several = r->accumulation_steps > 1;
-    if (tr__has_stages(r)) {
+    if (plan->chunks.stages > 1 && plan->chunks.each > 1) {
         return tr_fail(err, TR_USAGE,
-                       "pipeline.stages is %lld, which is not yet supported where the "
-                       "loss is computed outside of the model: set it to 1",
-                       (long long)r->mesh.size[TR_AXIS_PIPELINE]);
+                       "pipeline.virtual_stages is %lld, but the loss is computed "
+                       "outside of the model, for one micro-batch before the next is "
+                       "given: set it to 1, with pipeline.schedule \"1f1b\", "
+                       "\"zero_bubble\" or \"breadth_first\"",
+                       (long long)plan->chunks.each);
     }
     if (r->wave > 1) {
         return tr_fail(

@@ -189,7 +189,9 @@ static void add_squares(walk *w) {
     bool after_all = w->leave && !w->takes[SQUARE] && !w->takes[WRITE];
     tr_issued issued;
     for (size_t f = 0; after_all && f < w->plan->flat_count; f++) {
-        tr__hop_square(&w->ways, (int)f, &issued);
+        if (w->plan->flats[f].count > 0) {
+            tr__hop_square(&w->ways, (int)f, &issued);
+        }
     }
 }
 
@@ -239,12 +241,23 @@ static void write_steps(walk *w) {
     }
 }
 
+// Are parameters read from NVMe that this rank has, trained or not?
+static bool reads_any(const tr_plan *plan) {
+    bool some = false;
+    for (size_t f = 0; f < plan->flat_count; f++) {
+        const tr_flat *flat = &plan->flats[f];
+        some = some || (flat->count > 0 &&
+                        tr__flat_part_is_on_nvme(plan, flat, tr__used_part(plan)));
+    }
+    return some;
+}
+
 // Each hop takes the time of a visit, where there is somebody to wait for.
 static void choose_distances(walk *w) {
     const tr_plan_request *r = &w->plan->request;
     bool ranks = tr__data_ranks(r) > 1, overlap = !r->no_overlap;
     w->leave = r->optimizer_placement != TR_SPACE_DEVICE;
-    w->reads = tr__part_is_on_nvme(w->plan, tr__used_part(w->plan));
+    w->reads = reads_any(w->plan);
     w->takes[REDUCE] = ranks;
     w->takes[EVICT] = w->leave;
     w->takes[ADD] = tr__adds_evicted(w->plan);

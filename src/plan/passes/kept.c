@@ -68,8 +68,12 @@ static tr_status keep_landing(tr_plan *plan, tr_error *err) {
 
 // How many of a training step are at a time.
 static int64_t waves_at_work(const tr_plan *plan) {
+    const tr_plan_request *r = &plan->request;
     int lowest = tr__plan_lowest(plan);
-    return plan->request.inference || lowest < 0
+    if (r->passes > 1 && plan->chunks.each > 1) { // all go through a chunk at first
+        return tr__ceil_div(r->accumulation_steps, r->wave);
+    }
+    return r->inference || lowest < 0
                ? 1
                : tr__turns_under_way(&plan->turns[TR_SEQUENCE_TRAIN], TR_TURN_BACKWARD,
                                      plan->units[lowest].chunk);

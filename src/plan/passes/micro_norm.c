@@ -6,17 +6,14 @@
 // has made of that one micro-batch's gradient alone, whatever the wave and whoever
 // takes turns with it, and reading it is all that a micro_norm step does.
 //
-// Several units add to a tied tensor, and within a wave each of them adds all of the
-// wave's micro-batches. So the first moment at which the accumulator holds the whole
-// gradient of some micro-batches is the end of the first wave, and the part that is
-// measured is that wave.
+// Of a tied tensor the part that is measured is the first wave (first_wave.h).
 #include "base/checked.h"
-#include "base/memory.h"
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/prepared.h"
 #include "plan/flow/roles.h"
+#include "plan/passes/first_wave.h"
 #include "plan/units/offsets.h"
 
 // Reading a gradient once more is about a hundredth of the time of a step that has as
@@ -68,14 +65,9 @@ static bool is_micro_norm(const tr_plan *plan, const tr_plan_step *step) {
            tr__piece_gradient(step->payload.program, &next, &count);
 }
 
-// Is the first wave of a rank's step less than all of the batch?
-static bool wave_is_part(const tr_plan *plan) {
-    const tr_plan_request *r = &plan->request;
-    return tr__data_ranks(r) > 1 || r->wave < r->accumulation_steps;
-}
-
 // Why the flat buffer does not count, in words; NULL: it does, or there is none of it.
-static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
+static const char *why_not(const tr_plan *plan, int f) {
+    const tr_flat *flat = &plan->flats[f];
     if (flat->measured || flat->count == 0 || flat->frozen) {
         return NULL;
     }
@@ -85,51 +77,31 @@ static const char *why_not(const tr_plan *plan, const tr_flat *flat) {
     if (flat->axes.summed == TR_ON_TENSOR) {
         return "ranks of the tensor axis each make a part of it";
     }
-    if (tr__on_two_stages(&flat->axes)) {
-        return "two stages of the pipeline use it";
-    }
     if (!flat->tied && flat->apart) {
         return "it is kept apart from the rest of its unit";
     }
-    if (!flat->tied) {
-        return "several parts of its unit's backward make it";
-    }
-    if (tr__plan_accumulates(plan)) {
-        return "each use of it is added to sums that are not f32";
-    }
-    if (plan->chunks.stages > 1) {
-        return "waves overlap on a stage of the pipeline";
-    }
-    return wave_is_part(plan) ? "what each use of its slices adds leaves by itself"
-                              : "one wave is the whole batch";
+    return flat->tied ? tr__first_wave_hidden(plan, f)
+                      : "several parts of its unit's backward make it";
 }
 
-// Does the accumulator of a tied tensor ever hold the gradient of a part of the batch?
-// (A stage of a pipeline takes waves that overlap.)
-static bool shows_wave(const tr_plan *plan, const tr_flat *flat) {
-    int f = (int)(flat - plan->flats);
-    bool leaves_by_use =
-        tr__flat_leaves_by_use(plan, f) && tr__flat_grads_pass(plan, f);
-    return wave_is_part(plan) && plan->chunks.stages == 1 &&
-           !tr__plan_accumulates(plan) && !leaves_by_use && !flat->frozen;
-}
-
+// Of all stages, which decide alike.
 static double bytes_measured(const tr_plan *plan) {
     double elements = 0;
     for (size_t f = 0; f < plan->flat_count; f++) {
-        elements += plan->flats[f].measured ? (double)plan->flats[f].count : 0;
+        elements += plan->flats[f].measured ? (double)plan->flats[f].all : 0;
     }
     return elements * sizeof(float);
 }
 
 static double flops_of_step(const tr_plan *plan) {
-    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
     double flops = 0;
-    for (size_t i = 0; i < train->count; i++) {
-        const tr_program *program = tr__payload_program(&train->steps[i]);
-        flops += program ? program->cost.flops : 0;
+    for (int u = 0; u < plan->unit_count; u++) {
+        const tr_unit_program *unit = plan->units[u].program;
+        bool again = u < plan->request.recomputed_units;
+        flops += (1 + again) * tr__unit_cost(unit, TR_VARIANT_FORWARD) +
+                 tr__unit_cost(unit, TR_VARIANT_BACKWARD);
     }
-    return flops;
+    return flops * (double)plan->request.accumulation_steps;
 }
 
 // One micro-batch in all has nothing to be compared with.
@@ -142,26 +114,6 @@ static bool is_worth_it(const tr_plan *plan) {
     }
     return plan->asked == TR_MEASURE_ALWAYS ||
            flops_of_step(plan) >= cheap_flops_per_byte * bytes;
-}
-
-// last: [flats] 1 + the index of the last backward of the first wave that adds to a
-// tied tensor; 0: none.
-static void find_last(const tr_plan *plan, size_t *last) {
-    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
-    for (size_t i = 0; i < train->count; i++) {
-        const tr_plan_step *step = &train->steps[i];
-        if (!tr__step_runs(step, TR_VARIANT_BACKWARD) ||
-            step->micro >= plan->request.wave) {
-            continue;
-        }
-        const tr_plan_unit *unit = &plan->units[step->unit];
-        uint32_t made = tr__program_flats(step->payload.program, TR_PLACE_PARAM_GRAD);
-        for (int f = 1; f < unit->program->flat_count; f++) {
-            if (made >> f & 1) {
-                last[unit->flats[f]] = i + 1;
-            }
-        }
-    }
 }
 
 // Of gradients as a backward has made them, into one number of the statistics.
@@ -185,16 +137,13 @@ static int32_t work_of(tr_editor *editor, tr_stream stream, int64_t count) {
                      : -1;
 }
 
-// Gradients that stay are in the flat's own sums.
-static void measure_tied(tr_editor *editor, int flat) {
+static void measure_tied(tr_editor *editor, int flat, int32_t gradient) {
     const tr_flat *of = &editor->plan->flats[flat];
-    bool pass = tr__flat_grads_pass(editor->plan, flat);
-    int32_t grads = pass ? tr__edit_grads(editor, flat) : of->sums.buffer;
     tr_plan_step step = {.label = {.verb = TR_VERB_micro_norm_tied},
                          .subject = TR_OF_FLAT,
                          .unit = flat};
     tr_op_draft op = squares(editor->plan, step.stream, of->count,
-                             (tr_location){grads, 0}, TR_STATISTICS_TIED_SQUARES);
+                             (tr_location){gradient, 0}, TR_STATISTICS_TIED_SQUARES);
     tr__make_one(editor, step, work_of(editor, step.stream, of->count), &op);
 }
 
@@ -230,41 +179,61 @@ static void measure_own(tr_editor *editor, const tr_plan_step *backward) {
     tr__make_end(&m);
 }
 
-static void add_tied(tr_editor *editor, const size_t *last, size_t index) {
-    const tr_plan *plan = editor->plan;
-    const tr_plan_unit *unit = &plan->units[editor->old->steps[index].unit];
-    for (int f = 1; f < unit->program->flat_count; f++) {
-        int flat = unit->flats[f];
-        if (plan->flats[flat].measured && counts(plan, flat) &&
-            last[flat] == index + 1) {
-            measure_tied(editor, flat);
+static void add_tied(const tr_first_wave *first, size_t index) {
+    const tr_plan *plan = first->editor->plan;
+    const tr_plan_unit *unit = &plan->units[first->editor->old->steps[index].unit];
+    for (int k = 1; k < unit->program->flat_count; k++) {
+        int flat = unit->flats[k];
+        if (!plan->flats[flat].measured || !tr__first_wave_comes(first, index, k)) {
+            continue;
+        }
+        if (tr__first_wave_is_kept(plan, flat)) {
+            tr__first_wave_keep(first, flat);
+        } else if (counts(plan, flat)) {
+            measure_tied(first->editor, flat, tr__first_wave_gradient(first, flat));
         }
     }
 }
 
-static void add_steps(tr_editor *editor, const size_t *last) {
+static void measure_kept(const tr_first_wave *first) {
+    const tr_plan *plan = first->editor->plan;
+    for (int f = 0; f < (int)plan->flat_count; f++) {
+        if (first->kept[f] < 0) {
+            continue;
+        }
+        tr__first_wave_sum(first, f);
+        if (counts(plan, f)) {
+            measure_tied(first->editor, f, first->kept[f]);
+        }
+    }
+}
+
+static void add_steps(tr_editor *editor, const tr_first_wave *first) {
     for (size_t i = 0; i < editor->old->count; i++) {
         const tr_plan_step *step = &editor->old->steps[i];
+        if (step->mark == TR_MARK_NORM) {
+            measure_kept(first);
+        }
         tr__edit_add(editor, *step);
         if (is_micro_norm(editor->plan, step)) {
             measure_own(editor, step);
         }
         if (tr__step_runs(step, TR_VARIANT_BACKWARD)) {
-            add_tied(editor, last, i);
+            add_tied(first, i);
         }
     }
 }
 
 static tr_status edit(tr_plan *plan, tr_error *err) {
     tr_editor editor = tr__edit_begin(plan, TR_SEQUENCE_TRAIN, err);
-    size_t *last = tr__calloc(plan->flat_count, sizeof *last);
-    if (last) {
-        find_last(plan, last);
-        add_steps(&editor, last);
+    tr_first_wave first;
+    tr_status found = tr__first_wave_find(&editor, &first, err);
+    if (found == TR_OK) {
+        add_steps(&editor, &first);
     } else {
-        editor.status = tr_fail(err, TR_MEMORY, "no memory to plan the noise scale");
+        tr__edit_refuse(&editor, found);
     }
-    tr__free(last);
+    tr__first_wave_clear(&first);
     return tr__edit_end(&editor);
 }
 
@@ -278,8 +247,9 @@ tr_status tr__pass_micro_norm(tr_plan *plan, tr_error *err) {
     }
     for (size_t f = 0; f < plan->flat_count; f++) {
         tr_flat *flat = &plan->flats[f];
-        flat->measured = flat->tied ? shows_wave(plan, flat) : flat->measured;
-        flat->no_micro_norm = why_not(plan, flat);
+        bool shown = !flat->frozen && !tr__first_wave_hidden(plan, (int)f);
+        flat->measured = flat->tied ? shown : flat->measured;
+        flat->no_micro_norm = why_not(plan, (int)f);
         plan->micro_norms_tied =
             plan->micro_norms_tied || (flat->tied && flat->measured);
     }

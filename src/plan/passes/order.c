@@ -9,6 +9,7 @@
 #include "plan/passes/steps_gradients.h"
 #include "plan/passes/steps_update.h"
 #include "plan/passes/steps_wave.h"
+#include "plan/schedules/schedule.h"
 
 typedef struct writer {
     tr_plan *plan;
@@ -223,17 +224,31 @@ static void add_turn(writer *w, int chunk, tr_turn_kind kind) {
     }
 }
 
-// (A pass of its own makes the waves of a step in two passes.)
 static void add_waves(writer *w) {
     const tr_plan *plan = w->plan;
-    int64_t g = plan->request.accumulation_steps;
-    int64_t wave = plan->request.passes > 1 ? g : plan->request.wave;
+    int64_t g = plan->request.accumulation_steps, wave = plan->request.wave;
     const tr_turns *turns = &plan->turns[TR_SEQUENCE_TRAIN];
     for (int64_t i = 0; i < turns->count; i++) {
         const tr_pipeline_turn *at = &turns->turn[i];
         w->first = at->wave * wave;
         w->end = tr__min_i64(w->first + wave, g);
         add_turn(w, at->chunk, at->kind);
+    }
+}
+
+// Of a step in two passes: all micro-batches, which a pass of its own takes apart
+// (two_passes.c).
+static void add_all(writer *w) {
+    const tr_plan *plan = w->plan;
+    int64_t stage = plan->request.mesh.at[TR_AXIS_PIPELINE], each = plan->chunks.each;
+    int kinds =
+        tr__weights_come_later(&plan->request) ? TR_TURN_KINDS : TR_TURN_WEIGHTS;
+    w->end = plan->request.accumulation_steps;
+    for (int kind = 0; kind < kinds; kind++) {
+        for (int64_t i = 0; i < each; i++) {
+            int64_t at = kind == TR_TURN_FORWARD ? i : each - 1 - i;
+            add_turn(w, tr__stage_chunk(&plan->chunks, stage, at), (tr_turn_kind)kind);
+        }
     }
 }
 
@@ -292,7 +307,7 @@ static void train_step(writer *w) {
         return;
     }
     clear_statistics(w);
-    add_waves(w);
+    (plan->request.passes > 1 ? add_all : add_waves)(w);
     merge_step(w);
     measure_step(w);
     for (int u = tr__plan_next(plan, 0); u < plan->unit_count;

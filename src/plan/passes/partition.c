@@ -101,10 +101,7 @@ static tr_status use_tied(tr_plan *plan, int flat, int64_t stage, tr_error *err)
     tr_flat *of = &plan->flats[flat];
     return tr__axes_add_stage(&of->axes, stage)
                ? TR_OK
-               : tr_fail(err, TR_USAGE,
-                         "tied tensor %s has users on three stages of the pipeline, "
-                         "and two are possible: use fewer stages",
-                         of->name);
+               : tr_fail(err, TR_MEMORY, "no memory for the plan's flat buffers");
 }
 
 // A flat buffer of a unit's own parameters, and its name. The first has the unit's.
@@ -396,8 +393,8 @@ static void leave_out(tr_plan *plan) {
 }
 
 // What stays are the first that have room in its share: forwards, which begin with
-// them, need not wait until they are back. Ranks of two stages, or of the tensor axis,
-// sum gradients where they are made, so these stay, too.
+// them, need not wait until they are back. Ranks of several stages, or of the tensor
+// axis, sum gradients where they are made, so these stay, too.
 static void choose_leaving(tr_plan *plan) {
     const tr_plan_request *r = &plan->request;
     int64_t all = tr__plan_trained(plan);

@@ -7,12 +7,19 @@
 // (tr_turns); and each message stands before the turn that begins then, on both stages.
 // So stages never wait for each other in a circle: what a turn waits for ends before it
 // begins.
+//
+// A step in two passes (two_passes.c) is edited twice: its first round, in which all
+// waves go forward, has turns of its own.
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
+#include "plan/flow/roles.h"
+#include "plan/passes/two_passes.h"
 
 #include <stdlib.h>
+
+enum { ROUNDS = 3 }; // of a step in two passes: forward, the loss, and back
 
 // All of a wave's micro-batches pass between two units.
 typedef struct message {
@@ -27,7 +34,9 @@ typedef struct message {
 typedef struct writer {
     tr_editor editor;
     const tr_turns *turns;
+    size_t begin, end;    // the old steps that are of these turns
     int64_t micros, wave; // of the sequence; of a wave, micro-batches
+    int32_t *first;       // [units + 1][micros] boundaries of the first round; NULL
     message *messages;    // [count] in their order
     int64_t count, next;
     // Ids of the last message sent, and of the last one before the running turn.
@@ -51,6 +60,16 @@ static void note(writer *w, tr_pipeline_turn made_by, message m) {
     w->messages[w->count++] = m;
 }
 
+// Is what the unit before it makes read in this round? A stage that has the last unit
+// alone makes its gradient from the loss, where that has all it needs.
+static bool is_read(const writer *w, int unit) {
+    const tr_plan *plan = w->editor.plan;
+    bool back_alone = plan->request.passes > 1 && !w->first &&
+                      w->editor.kind == TR_SEQUENCE_TRAIN &&
+                      unit == plan->unit_count - 1;
+    return !back_alone || tr__loss_reads_input(plan);
+}
+
 static void note_turn(writer *w, int64_t i) {
     const tr_plan *plan = w->editor.plan;
     tr_pipeline_turn turn = w->turns->turn[i], other = turn;
@@ -64,10 +83,10 @@ static void note_turn(writer *w, int64_t i) {
     other.chunk += back ? 1 : -1;
     bool receives = back ? tr__plan_unit_sends(plan, last) &&
                                tr__unit_has_backward(plan->units[last].program)
-                         : tr__plan_unit_receives(plan, first);
+                         : tr__plan_unit_receives(plan, first) && is_read(w, first);
     bool sends = back ? tr__plan_unit_receives(plan, first) &&
                             tr__unit_has_backward(plan->units[first - 1].program)
-                      : tr__plan_unit_sends(plan, last);
+                      : tr__plan_unit_sends(plan, last) && is_read(w, last + 1);
     if (receives) {
         note(w, other, (message){.gradient = back, .unit = from});
     }
@@ -126,12 +145,14 @@ static tr_region region_of(const writer *w, const message *m, int64_t micro) {
     const tr_unit_values *values = &plan->unit_values[w->editor.kind];
     const tr_unit_program *program = plan->units[m->unit].program;
     bool behind = is_behind(m);
-    const int32_t *of = m->gradient ? values->gradient : values->boundary;
+    const int32_t *of = w->first      ? w->first
+                        : m->gradient ? values->gradient
+                                      : values->boundary;
     int64_t bytes =
         behind        ? m->gradient ? program->output_grad_bytes : program->output_bytes
         : m->gradient ? program->input_grad_bytes
                       : program->input_bytes;
-    return tr__region(of[(m->unit + behind) * values->micros + micro], bytes);
+    return tr__region(of[(m->unit + behind) * w->micros + micro], bytes);
 }
 
 static const char *name_of(const message *m) {
@@ -188,7 +209,7 @@ static void put_before(writer *w, int64_t turn) {
 }
 
 // The turn that the step belongs to; -1: to none. The model's last unit turns a
-// micro-batch around at once.
+// micro-batch around at once, in one pass.
 static int64_t turn_of(const writer *w, const tr_plan_step *step) {
     const tr_plan *plan = w->editor.plan;
     bool back = tr__step_runs(step, TR_VARIANT_BACKWARD);
@@ -196,7 +217,7 @@ static int64_t turn_of(const writer *w, const tr_plan_step *step) {
         return -1;
     }
     const tr_plan_unit *unit = &plan->units[step->unit];
-    bool at_once = step->unit == plan->unit_count - 1;
+    bool at_once = step->unit == plan->unit_count - 1 && plan->request.passes < 2;
     tr_turn_kind kind = !back || at_once              ? TR_TURN_FORWARD
                         : tr__step_runs_weights(step) ? TR_TURN_WEIGHTS
                                                       : TR_TURN_BACKWARD;
@@ -240,13 +261,13 @@ static void limit_sending(writer *w, int64_t turn, int32_t id) {
 
 static void write_steps(writer *w) {
     const tr_sequence *old = w->editor.old;
-    size_t last = old->count;
-    while (last > 0 && turn_of(w, &old->steps[last - 1]) < 0) {
+    size_t last = w->end;
+    while (last > w->begin && turn_of(w, &old->steps[last - 1]) < 0) {
         last--;
     }
     for (size_t i = 0; i < old->count && w->editor.status == TR_OK; i++) {
         const tr_plan_step *step = &old->steps[i];
-        int64_t turn = i < last ? turn_of(w, step) : INT64_MAX - 1;
+        int64_t turn = i < w->begin ? -1 : i < last ? turn_of(w, step) : INT64_MAX - 1;
         put_before(w, turn);
         limit_sending(w, turn, tr__edit_add(&w->editor, *step));
         put_behind(w, step, turn);
@@ -254,6 +275,48 @@ static void write_steps(writer *w) {
 }
 
 // ---- sequences
+
+// When the stage has taken all waves through the chunk that it has before this one.
+static int64_t end_before(const tr_plan *plan, const tr_turns *of, int chunk) {
+    int64_t stage = tr__chunk_stage(&plan->chunks, chunk), end = 0;
+    for (int c = 0; c < chunk; c++) {
+        bool same = tr__chunk_stage(&plan->chunks, c) == stage;
+        end = same ? of->ends[(c + 1) * of->waves - 1] : end;
+    }
+    return end;
+}
+
+// All waves go forward through a chunk, one after the other, then through the next.
+static void take_forward(const tr_plan *plan, tr_turns *out) {
+    for (int c = 0; c < tr__chunk_count(&plan->chunks); c++) {
+        int64_t before = end_before(plan, out, c);
+        out->takes[c] = 1;
+        for (int64_t w = 0; w < out->waves; w++) {
+            int64_t came = c > 0 ? out->ends[(c - 1) * out->waves + w] : 0;
+            before = 1 + tr__max_i64(before, came);
+            out->ends[c * out->waves + w] = before;
+            if (tr__plan_runs(plan, plan->chunk_first[c])) {
+                out->turn[out->count++] = (tr_pipeline_turn){TR_TURN_FORWARD, c, w};
+            }
+        }
+    }
+}
+
+static tr_status turns_forward(const tr_plan *plan, int64_t waves, tr_turns *out,
+                               tr_error *err) {
+    size_t chunks = (size_t)tr__chunk_count(&plan->chunks),
+           all = chunks * (size_t)waves;
+    *out = (tr_turns){.chunks = plan->chunks,
+                      .waves = waves,
+                      .takes = tr__calloc(TR_TURN_KINDS * chunks, sizeof *out->takes),
+                      .turn = tr__calloc(all, sizeof *out->turn),
+                      .ends = tr__calloc(TR_TURN_KINDS * all, sizeof *out->ends)};
+    if (!out->turn || !out->takes || !out->ends) {
+        return tr_fail(err, TR_MEMORY, "no memory for a pipeline");
+    }
+    take_forward(plan, out);
+    return TR_OK;
+}
 
 static tr_status allocate(writer *w, tr_error *err) {
     size_t turns = (size_t)w->turns->count;
@@ -273,28 +336,97 @@ static tr_status allocate(writer *w, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status edit(tr_plan *plan, tr_sequence_kind kind, tr_error *err) {
+// Which steps a round of a step in two passes has: each begins with the load of the
+// first micro-batch. (A step in one pass, an evaluation: one round.)
+static void find_round(writer *w, int64_t round, int64_t rounds) {
+    const tr_sequence *old = w->editor.old;
+    int64_t loads = 0;
+    w->begin = 0;
+    w->end = old->count;
+    for (size_t i = 0; i < old->count; i++) {
+        const tr_plan_step *step = &old->steps[i];
+        bool begins = step->shape == TR_STEP_IS_FEED && !step->payload.gives_back &&
+                      loads++ % w->micros == 0;
+        int64_t begun = (loads - 1) / w->micros;
+        w->begin = begins && begun == round && round > 0 ? i : w->begin;
+        w->end = begins && begun == round + 1 && round + 1 < rounds ? i : w->end;
+    }
+}
+
+// Steps after the first round name other values.
+static void note_boundaries(writer *w, int32_t *first) {
+    const tr_sequence *old = w->editor.old;
+    for (size_t i = w->begin; i < w->end; i++) {
+        const tr_plan_step *step = &old->steps[i];
+        const tr_step_operand *in = NULL, *out = NULL;
+        if (tr__step_is_forward(step)) {
+            in = tr__step_block(w->editor.plan, step, TR_PLACE_INPUT, 0, false);
+            out = tr__step_block(w->editor.plan, step, TR_PLACE_OUTPUT, 0, false);
+        }
+        if (in) {
+            first[step->unit * w->micros + step->micro] = in->buffer;
+        }
+        if (out) {
+            first[(step->unit + 1) * w->micros + step->micro] = out->buffer;
+        }
+    }
+    w->first = first;
+}
+
+// The round that these turns are of.
+static tr_status edit(tr_plan *plan, tr_sequence_kind kind, const tr_turns *turns,
+                      int64_t round, tr_error *err) {
+    bool train = kind == TR_SEQUENCE_TRAIN, twice = train && plan->request.passes > 1;
     writer w = {.editor = tr__edit_begin(plan, kind, err),
-                .turns = &plan->turns[kind],
+                .turns = turns,
                 .turn = -1,
                 .micros = tr__plan_micros(plan, kind),
-                .wave = kind == TR_SEQUENCE_TRAIN ? plan->request.wave : 1};
-    tr_status status = allocate(&w, err);
+                .wave = train ? plan->request.wave : 1};
+    size_t boundaries = (size_t)(plan->unit_count + 1) * (size_t)w.micros;
+    int32_t *first = tr__calloc(boundaries, sizeof *first);
+    tr_status status =
+        first ? allocate(&w, err) : tr_fail(err, TR_MEMORY, "no memory for a pipeline");
     if (status == TR_OK) {
+        find_round(&w, round, twice ? ROUNDS : 1);
+        if (twice && round == 0) {
+            note_boundaries(&w, first);
+        }
         find_messages(&w);
         write_steps(&w);
     } else {
         tr__edit_refuse(&w.editor, status);
     }
+    tr__free(first);
     tr__free(w.messages);
     tr__free(w.turn_at);
     return tr__edit_end(&w.editor);
+}
+
+// All waves go forward, before any comes back.
+static tr_status edit_first(tr_plan *plan, tr_error *err) {
+    tr_turns forward = {.turn = NULL};
+    tr_status status =
+        turns_forward(plan, plan->turns[TR_SEQUENCE_TRAIN].waves, &forward, err);
+    status = status == TR_OK ? edit(plan, TR_SEQUENCE_TRAIN, &forward, 0, err) : status;
+    tr__turns_clear(&forward);
+    return status;
+}
+
+static tr_status edit_training(tr_plan *plan, tr_error *err) {
+    bool twice = plan->request.passes > 1;
+    tr_status status = twice ? edit_first(plan, err) : TR_OK;
+    return status == TR_OK
+               ? edit(plan, TR_SEQUENCE_TRAIN, &plan->turns[TR_SEQUENCE_TRAIN],
+                      twice ? ROUNDS - 1 : 0, err)
+               : status;
 }
 
 tr_status tr__pass_pipeline(tr_plan *plan, tr_error *err) {
     if (plan->request.mesh.size[TR_AXIS_PIPELINE] == 1) {
         return TR_OK;
     }
-    tr_status status = edit(plan, TR_SEQUENCE_TRAIN, err);
-    return status == TR_OK ? edit(plan, TR_SEQUENCE_EVALUATE, err) : status;
+    tr_status status = edit_training(plan, err);
+    return status == TR_OK ? edit(plan, TR_SEQUENCE_EVALUATE,
+                                  &plan->turns[TR_SEQUENCE_EVALUATE], 0, err)
+                           : status;
 }

@@ -1,11 +1,16 @@
 // Pass: gradients of which several ranks have a part each: of tied tensors whose users
-// are on two stages, of parameters that ranks of the tensor axis use on their own
+// are on several stages, of parameters that ranks of the tensor axis use on their own
 // tokens, and of heads of keys that several of these have. Each has the sum over its
 // own users and micro-batches, and before the norm all sum theirs, where they lie; so
 // all update the parameters alike.
+//
+// Stages do so in a chain (chain.h). What the last of them has goes to the one before
+// it, which adds it to its own and sends it on. The first two sum by halves, and what
+// they have then goes back up. So the order of additions follows from the stages alone.
 #include "plan/flow/maker.h"
 #include "plan/flow/passes.h"
 #include "plan/flow/work.h"
+#include "plan/passes/chain.h"
 
 // This data rank's part of them, or, at stage 0, all.
 static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
@@ -14,22 +19,33 @@ static tr_region sums_of(const tr_plan *plan, const tr_flat *flat) {
                               shards ? flat->own : flat->count, tr__sum_bytes(plan));
 }
 
+static void put_stages(const tr_chain *chain) {
+    int64_t hops = tr__chain_hops(chain->flat);
+    for (int64_t hop = hops; hop > 1; hop--) {
+        tr__put_hop(chain, hop, true, tr__make_reduced);
+    }
+    tr__put_hop(chain, 1, false, tr__make_sum);
+    for (int64_t hop = 2; hop <= hops; hop++) {
+        tr__put_hop(chain, hop, true, tr__make_gathered);
+    }
+}
+
 static void put_sum(tr_editor *editor, int f) {
     const tr_plan *plan = editor->plan;
     const tr_flat *flat = &plan->flats[f];
-    tr_exchange exchange = {.part = TR_PART_GRAD,
-                            .type = tr__exchange_type(plan->request.sums),
-                            .group = flat->axes.summed};
-    if (tr__on_two_stages(&flat->axes)) {
-        exchange.from = (int32_t)flat->axes.owner[TR_AXIS_PIPELINE];
-        exchange.to = (int32_t)flat->axes.other_stage;
+    const tr_exchange exchange = {.part = TR_PART_GRAD,
+                                  .type = tr__exchange_type(plan->request.sums),
+                                  .group = flat->axes.summed};
+    const tr_plan_step step = {.subject = TR_OF_FLAT,
+                               .unit = f,
+                               .stream = TR_STREAM_COMM,
+                               .guard = TR_GUARD_ALWAYS};
+    tr_region all = sums_of(plan, flat);
+    if (tr__chain_hops(flat) > 0) {
+        put_stages(&(tr_chain){editor, flat, step, exchange, all});
+    } else {
+        tr__make_sum(editor, step, exchange, all);
     }
-    tr__make_sum(editor,
-                 (tr_plan_step){.subject = TR_OF_FLAT,
-                                .unit = f,
-                                .stream = TR_STREAM_COMM,
-                                .guard = TR_GUARD_ALWAYS},
-                 exchange, sums_of(plan, flat));
 }
 
 static bool is_summed(const tr_plan *plan, const tr_flat *flat) {

@@ -8,12 +8,10 @@
 tr_status tr__pass_turns(tr_plan *plan, tr_error *err) {
     const tr_plan_request *r = &plan->request;
     const tr_pipeline_schedule *schedule = tr__pipeline_schedule(r->pipeline_order);
-    tr_pipeline_place at = {
-        .chunks = plan->chunks,
-        // (Those of two passes are made later: two_passes.c.)
-        .waves = r->passes > 1 ? 1 : tr__ceil_div(r->accumulation_steps, r->wave),
-        .stage = r->mesh.at[TR_AXIS_PIPELINE],
-        .takes = plan->chunk_takes};
+    tr_pipeline_place at = {.chunks = plan->chunks,
+                            .waves = tr__ceil_div(r->accumulation_steps, r->wave),
+                            .stage = r->mesh.at[TR_AXIS_PIPELINE],
+                            .takes = plan->chunk_takes};
     // A caller gets a micro-batch's outputs before he brings the next one.
     plan->evaluated = plan->hands_out ? 1 : tr__pipeline_evaluated(&plan->chunks);
     if (r->inference) {

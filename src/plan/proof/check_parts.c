@@ -5,6 +5,7 @@
 // which several ranks have the same part, and these alone sum it.
 #include "base/memory.h"
 #include "graph/recompute.h"
+#include "ops/flat/copy/copy.h"
 #include "ops/nn/all_reduce/all_reduce.h"
 #include "ops/nn/largest/largest.h"
 #include "ops/nn/token_parts/token_parts.h"
@@ -172,11 +173,35 @@ static bool reads_tokens(const tr_shares *w, const tr_instruction *at) {
     return false;
 }
 
+// What has made an operand that is held for the pieces of weights; NULL: nothing.
+static const tr_instruction *holder_of(const tr_shares *w, const tr_operand *held) {
+    for (int i = 0; i < tr__unit_pieces(w->unit, TR_VARIANT_BACKWARD); i++) {
+        const tr_program *program = tr__unit_piece(w->unit, TR_VARIANT_BACKWARD, i);
+        for (size_t k = 0; k < program->count; k++) {
+            const tr_instruction *at = &program->instructions[k];
+            for (int o = 0; o < at->desc.out_count; o++) {
+                if (at->out[o].place == TR_PLACE_HELD &&
+                    at->out[o].value == held->value) {
+                    return at;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+// A gradient that was made with that of the unit's input is held, and copied later.
+static const tr_instruction *maker_of(const tr_shares *w, const tr_instruction *at) {
+    bool copies = at->desc.op == &tr__op_copy && at->in[0].place == TR_PLACE_HELD;
+    const tr_instruction *maker = copies ? holder_of(w, &at->in[0]) : NULL;
+    return maker ? maker : at;
+}
+
 static tr_status check_gradient(const tr_shares *w, int u, const tr_instruction *at,
                                 const tr_operand *gradient, tr_error *err) {
     const tr_flat *flat = &w->plan->flats[w->plan->units[u].flats[gradient->flat]];
     bool summed = (flat->axes.summed & TR_ON_TENSOR) != 0;
-    return reads_tokens(w, at) == summed
+    return reads_tokens(w, maker_of(w, at)) == summed
                ? TR_OK
                : tr_fail(err, TR_INTERNAL,
                          "plan: unit %s: %s makes gradients of %s, which ranks %s",

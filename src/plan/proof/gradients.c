@@ -64,8 +64,8 @@ tr_scope tr__scope_find(const tr_proof *p, int32_t flat, int64_t at) {
                       by_use ? user_of(p, f->first_param, at % users) : -1};
 }
 
-// The sum of a parameter's gradient, complete in the scope on this rank.
-static tr_meaning sum_in(const tr_proof *p, size_t param, tr_scope in, int64_t base) {
+tr_meaning tr__gradient_sum(const tr_proof *p, size_t param, tr_scope in,
+                            int64_t base) {
     tr_meaning sum = {.kind = TR_MEANS_SUM,
                       .of = (int32_t)param,
                       .version = p->version,
@@ -127,8 +127,9 @@ void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t fi
     tr_element_runs all = tr__runs_in(p, flat, first, count);
     tr_element_run at;
     while (p->status == TR_OK && tr__runs_next(&all, &at)) {
-        tr_meaning want =
-            at.param < 0 ? zeros : sum_in(p, (size_t)at.param, in, kept->base);
+        tr_meaning want = at.param < 0
+                              ? zeros
+                              : tr__gradient_sum(p, (size_t)at.param, in, kept->base);
         tr__bytes_read(p, tr__run_bytes(kept, &at), &want);
     }
 }
@@ -147,7 +148,7 @@ static void find_scope(tr_proof *p, int32_t flat, const tr_kept *kept,
     int64_t first = found.index / p->plan->request.wave * users; // of its wave's scopes
     for (int64_t k = first; k >= 0 && k < first + users; k++) {
         tr_scope other = tr__scope_find(p, flat, k);
-        tr_meaning sum = sum_in(p, f->first_param, other, kept->base);
+        tr_meaning sum = tr__gradient_sum(p, f->first_param, other, kept->base);
         if (sum.sum == found.sum && sum.terms == found.terms) {
             *scope = other;
         }
@@ -199,10 +200,64 @@ tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
                         .base = base};
 }
 
+// ---- gradients of which several ranks make a part each
+
+static bool uses(const tr_proof *p, int u, int32_t flat) {
+    const tr_plan_unit *unit = &p->plan->units[u];
+    int k = 0;
+    while (k < unit->program->flat_count && unit->flats[k] != flat) {
+        k++;
+    }
+    return k < unit->program->flat_count;
+}
+
+// Stage number `at` of those that use it, in the order of their first users; -1.
+static int64_t stage_with(const tr_proof *p, int32_t flat, int64_t at) {
+    for (int u = 0; u < p->plan->unit_count; u++) {
+        int64_t stage = tr__plan_stage_of(p->plan, u);
+        bool first = uses(p, u, flat);
+        for (int before = 0; before < u && first; before++) {
+            first =
+                tr__plan_stage_of(p->plan, before) != stage || !uses(p, before, flat);
+        }
+        at -= first;
+        if (at < 0) {
+            return stage;
+        }
+    }
+    return -1;
+}
+
+int64_t tr__gradient_stages(const tr_proof *p, int32_t flat) {
+    int64_t count = 0;
+    while (stage_with(p, flat, count) >= 0) {
+        count++;
+    }
+    return count;
+}
+
+int64_t tr__gradient_parts(const tr_proof *p, int32_t flat) {
+    tr_axes summed = p->plan->flats[flat].axes.summed;
+    return summed == TR_ON_PIPELINE ? tr__gradient_stages(p, flat)
+                                    : tr__mesh_members(&p->plan->request.mesh, summed);
+}
+
+tr_gradient_hop tr__gradient_hop(const tr_proof *p, int32_t flat) {
+    int64_t to = p->step->payload.exchange.to;
+    tr_gradient_hop hop = {.number = 1, .last = tr__gradient_stages(p, flat) - 1};
+    while (hop.number < hop.last && stage_with(p, flat, hop.number) != to) {
+        hop.number++;
+    }
+    hop.from = stage_with(p, flat, hop.number - 1);
+    hop.to = stage_with(p, flat, hop.number);
+    hop.upper = p->plan->request.mesh.at[TR_AXIS_PIPELINE] == hop.to;
+    return hop;
+}
+
 tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base,
-                             bool whole) {
+                             int64_t parts, bool whole) {
     tr_meaning total = tr__gradient_total(p, flat, tr__scopes_of(p, flat), base);
-    total.terms = whole ? 2 : 1; // all of it; and this rank's part of the sum
+    total.terms = (int32_t)(2 * parts + whole);
     return total;
 }
 
@@ -212,7 +267,8 @@ void tr__gradient_read(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t f
         tr__gradient_of_stage(p, flat, kept, first, count, version);
         return;
     }
-    tr_meaning tied = tr__gradient_tied(p, flat, kept->base, true);
+    int64_t parts = tr__gradient_parts(p, flat);
+    tr_meaning tied = tr__gradient_tied(p, flat, kept->base, parts, true);
     tied.version = version;
     tr__gradient_as(p, flat, kept, first, count, &tied);
 }

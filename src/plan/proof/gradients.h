@@ -35,6 +35,8 @@ tr_element_runs tr__runs_in(const tr_proof *p, int32_t flat, int64_t first,
 bool tr__runs_next(tr_element_runs *runs, tr_element_run *out); // false: no more
 tr_bytes tr__run_bytes(const tr_kept *kept, const tr_element_run *run);
 
+// The sum of a parameter's gradient that is complete in the scope, of this rank alone.
+tr_meaning tr__gradient_sum(const tr_proof *p, size_t param, tr_scope in, int64_t base);
 // Elements [first, first + count) are complete in the scope, of this rank alone.
 void tr__gradient_own(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t first,
                       int64_t count, tr_scope in);
@@ -51,9 +53,24 @@ void tr__gradient_leave(tr_proof *p, int32_t flat, const tr_kept *kept, int64_t 
 // The sum of so many scopes, over all ranks.
 tr_meaning tr__gradient_total(const tr_proof *p, int32_t flat, int64_t scopes,
                               int64_t base);
-// Of what several ranks make a part of each (tr_param_axes.summed): the sum over them.
-// `whole`: of all elements, else of this rank's part of them.
-tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base, bool whole);
+// How many stages of the pipeline have users of the flat buffer.
+int64_t tr__gradient_stages(const tr_proof *p, int32_t flat);
+// How many ranks make a part of its gradient each (tr_param_axes.summed): stages that
+// use the flat buffer, or ranks of another axis.
+int64_t tr__gradient_parts(const tr_proof *p, int32_t flat);
+// The sum of so many of these. `whole`: of all elements, else of this rank's part of
+// them.
+tr_meaning tr__gradient_tied(const tr_proof *p, int32_t flat, int64_t base,
+                             int64_t parts, bool whole);
+// Which stages the step's exchange is between, of those with users of the flat buffer,
+// in the order of their first ones: number - 1 and `number`, the upper one, from 1 to
+// `last`. `from` and `to` are what the exchange then has to be between.
+typedef struct tr_gradient_hop {
+    int64_t number, last;
+    int64_t from, to; // stages of the pipeline
+    bool upper;       // this rank's stage is that one
+} tr_gradient_hop;
+tr_gradient_hop tr__gradient_hop(const tr_proof *p, int32_t flat);
 // Elements are complete on this rank's stage.
 void tr__gradient_of_stage(tr_proof *p, int32_t flat, const tr_kept *kept,
                            int64_t first, int64_t count, int32_t version);

@@ -97,6 +97,11 @@ static void say_gradient(const words *w) {
     case TR_MEANS_TOTAL:
         say_scopes(w, "scopes added up:");
         return;
+    case TR_MEANS_FIRST_WAVE:
+        snprintf(w->text, w->size,
+                 "the gradient of %s over the first wave, of %lld stages", flat_name(w),
+                 (long long)w->of->index);
+        return;
     case TR_MEANS_SQUARES:
         snprintf(w->text, w->size, "the squares of the gradient of %s", flat_name(w));
         return;
@@ -218,7 +223,7 @@ void tr__meaning_words(const tr_plan *plan, const tr_meaning *meaning, int32_t v
                meaning->kind == TR_MEANS_MODEL_STATES) {
         say_kept(&w);
     } else if ((meaning->kind >= TR_MEANS_GRADIENT &&
-                meaning->kind <= TR_MEANS_TOTAL) ||
+                meaning->kind <= TR_MEANS_FIRST_WAVE) ||
                meaning->kind == TR_MEANS_SQUARES ||
                meaning->kind == TR_MEANS_FIRST_SQUARES) {
         say_gradient(&w);

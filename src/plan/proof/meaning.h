@@ -34,13 +34,19 @@ typedef enum tr_meaning_kind {
     // of: flat buffer; as units compute with them; index: 1: one rank's part of them,
     // to be gathered
     TR_MEANS_PARAMETERS,
-    TR_MEANS_MASTERS,       // of: flat buffer; f32 beside parameters of 16 bits
-    TR_MEANS_STATE,         // of: flat buffer, index: which state of the optimizer
-    TR_MEANS_MOVED_STATE,   // the same, behind the first phase of an update
-    TR_MEANS_GRADIENT,      // of: parameter, index: last micro-batch; in f32
-    TR_MEANS_SUM,           // the same, of the type of the sums
-    TR_MEANS_HANDED,        // of: flat buffer, index: which scope; over all ranks
-    TR_MEANS_TOTAL,         // of: flat buffer, index: so many scopes; over all ranks
+    TR_MEANS_MASTERS,     // of: flat buffer; f32 beside parameters of 16 bits
+    TR_MEANS_STATE,       // of: flat buffer, index: which state of the optimizer
+    TR_MEANS_MOVED_STATE, // the same, behind the first phase of an update
+    TR_MEANS_GRADIENT,    // of: parameter, index: last micro-batch; in f32
+    TR_MEANS_SUM,         // the same, of the type of the sums
+    TR_MEANS_HANDED,      // of: flat buffer, index: which scope; over all ranks
+    // of: flat buffer, index: so many scopes; over all ranks. terms: where several
+    // ranks make a part each, twice the parts that are in it, and 1 where no element
+    // lacks
+    TR_MEANS_TOTAL,
+    // of: flat buffer, index: of so many stages; f32, for the noise scale. Of one
+    // stage, terms and sum: as of a sum
+    TR_MEANS_FIRST_WAVE,
     TR_MEANS_MODEL_STATES,  // of: unit
     TR_MEANS_LOSS,          // index: micro-batch
     TR_MEANS_FLAG,          // of: tr_statistics_flag

@@ -232,11 +232,14 @@ void tr__wave_name(tr_proof *p, bool gradient);
 void tr__rule_pack(tr_proof *p);
 void tr__rule_gather_wave(tr_proof *p);
 void tr__rule_merge(tr_proof *p);
+// rules_first_wave.c
+void tr__rule_keep_first_wave(tr_proof *p);
+void tr__rule_sum_first_wave(tr_proof *p);
+void tr__rule_micro_norm_tied(tr_proof *p);
 // rules_gradient.c
 void tr__rule_clear_gradients(tr_proof *p);
 void tr__rule_clear_statistics(tr_proof *p);
 void tr__rule_micro_norm(tr_proof *p);
-void tr__rule_micro_norm_tied(tr_proof *p);
 void tr__rule_accumulate(tr_proof *p);
 void tr__rule_reduce(tr_proof *p);
 void tr__rule_gather_gradient(tr_proof *p);

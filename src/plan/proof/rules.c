@@ -1,5 +1,6 @@
 // Which rule is a step's: by its shape, and by what it launches or moves.
 #include "ops/flat/accumulate/accumulate.h"
+#include "ops/flat/copy/copy.h"
 #include "ops/flat/exact_sums/exact_sums.h"
 #include "ops/flat/gradient_squares/gradient_squares.h"
 #include "ops/flat/merge/merge.h"
@@ -93,6 +94,7 @@ static const struct {
     {&tr__op_orthogonal, tr__rule_orthogonal, true},
     {&tr__op_pack, tr__rule_pack, false},
     {&tr__op_merge, tr__rule_merge, false},
+    {&tr__op_copy, tr__rule_keep_first_wave, false},
 };
 
 static applied rule_of_op(const tr_proof *p, const tr_op *op) {
@@ -145,13 +147,14 @@ static applied rule_of_exchange(const tr_proof *p) {
     bool gathers = exchange->kind == TR_COMM_GATHER;
     bool inside = exchange->part == TR_PART_TENSOR || exchange->part == TR_PART_LARGEST;
     bool parts = exchange->part == TR_PART_GRAD && exchange->group != TR_ON_DATA;
-    rule *its = inside                               ? tr__rule_exchange_tensor
-                : exchange->part == TR_PART_BOUNDARY ? tr__rule_message
-                : exchange->part == TR_PART_NORMS    ? tr__rule_exchange_norms
-                : parts                              ? tr__rule_sum_parts
-                : gathers                            ? tr__rule_gather
-                : exchange->part == TR_PART_GRAD     ? tr__rule_reduce
-                                                     : NULL;
+    rule *its = inside                                 ? tr__rule_exchange_tensor
+                : exchange->part == TR_PART_BOUNDARY   ? tr__rule_message
+                : exchange->part == TR_PART_NORMS      ? tr__rule_exchange_norms
+                : exchange->part == TR_PART_FIRST_WAVE ? tr__rule_sum_first_wave
+                : parts                                ? tr__rule_sum_parts
+                : gathers                              ? tr__rule_gather
+                : exchange->part == TR_PART_GRAD       ? tr__rule_reduce
+                                                       : NULL;
     bool peers = p->plan->request.peers;
     tr_stream of_ranks = peers && on_host ? TR_STREAM_DATA
                          : inside         ? TR_STREAM_TENSOR

@@ -118,26 +118,6 @@ void tr__rule_micro_norm(tr_proof *p) {
                        tr__contribution(step->unit, step->segment, piece));
 }
 
-// Of a tied tensor, when all its users have been through the first wave, and before it
-// is handed on or another wave adds to it.
-void tr__rule_micro_norm_tied(tr_proof *p) {
-    if (!tr__gradient_is_of_flat(p)) {
-        return;
-    }
-    int32_t flat = p->step->unit;
-    const tr_plan_request *r = &p->plan->request;
-    int64_t count = p->plan->flats[flat].count;
-    tr_kept kept = tr__kept_sums(p, flat);
-    if (tr__flat_grads_pass(p->plan, flat)) {
-        kept =
-            tr__gradient_passing(p, TR_OPERAND_INPUT, 0, count, count, sizeof(float));
-    }
-    tr_scope wave = {0, tr__min_i64(r->wave, r->accumulation_steps), -1};
-    tr__gradient_own(p, flat, &kept, 0, count, wave);
-    tr__role_kernels(p);
-    tr__statistics_add(p, TR_STATISTICS_TIED_SQUARES, tr__contribution(flat, 0, 0));
-}
-
 // One run of a flat buffer: the gradient of one micro-batch, or zeros, is added to the
 // sums.
 static void fold_run(tr_proof *p, tr_bytes from, tr_bytes to, int64_t param,

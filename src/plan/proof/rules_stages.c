@@ -85,25 +85,33 @@ void tr__rule_message(tr_proof *p) {
 
 // ---- gradients of which several ranks have parts
 
-// This data rank's elements of a gradient, of which each of the ranks sums a part.
+// This data rank's elements of a gradient, of which each of the ranks sums a part; and
+// the exchange, of all these ranks or of two stages of a chain.
 typedef struct summed {
     const tr_flat *flat;
     tr_kept kept;
     int64_t first, count;
     int64_t shard;
-    int64_t own_first, own; // this rank's
+    int64_t own_first, own; // what this rank gets or has of the sum
+    bool in_chain;
+    tr_gradient_hop hop;
 } summed;
 
 static summed summed_of(tr_proof *p) {
     const tr_exchange *e = &p->step->payload.exchange;
     const tr_flat *flat = &p->plan->flats[p->step->unit];
-    bool shards = tr__plan_stage(p->plan) > 0, pair = e->group == TR_ON_PIPELINE;
-    int64_t ranks = pair ? 2 : tr__mesh_members(&p->plan->request.mesh, e->group);
+    bool shards = tr__plan_stage(p->plan) > 0;
     summed t = {.flat = flat,
                 .kept = tr__kept_sums(p, p->step->unit),
                 .first = shards ? flat->first : 0,
-                .count = shards ? flat->own : flat->count};
-    t.shard = (t.count + ranks - 1) / ranks;
+                .count = shards ? flat->own : flat->count,
+                .in_chain = e->group == TR_ON_PIPELINE};
+    int64_t ranks = t.in_chain ? 2 : tr__mesh_members(&p->plan->request.mesh, e->group);
+    if (t.in_chain) {
+        t.hop = tr__gradient_hop(p, p->step->unit);
+    }
+    bool lower = t.in_chain && t.hop.number > 1;
+    t.shard = lower ? t.count : (t.count + ranks - 1) / ranks;
     tr__comm_part(t.count, t.shard, (int)tr__exchange_member(p->plan, e), &t.own_first,
                   &t.own);
     t.own_first += t.first;
@@ -121,28 +129,50 @@ static bool is_summed(tr_proof *p, const summed *t) {
     return true;
 }
 
+// Stages behind this hop have added theirs to what its upper one has.
+static void reduce_parts(tr_proof *p, const summed *t) {
+    int32_t flat = p->step->unit;
+    const tr_gradient_hop *hop = &t->hop;
+    bool own = !t->in_chain || !hop->upper || hop->number == hop->last;
+    int64_t before = hop->last - hop->number, all = tr__gradient_parts(p, flat);
+    tr_meaning behind = tr__gradient_tied(p, flat, t->kept.base, before + 1, true);
+    tr_meaning sum = tr__gradient_tied(p, flat, t->kept.base,
+                                       t->in_chain ? before + 2 : all, hop->number > 1);
+    if (own) {
+        tr__gradient_of_stage(p, flat, &t->kept, t->first, t->count, p->version);
+    } else {
+        tr__gradient_as(p, flat, &t->kept, t->first, t->count, &behind);
+    }
+    tr__gradient_leave(p, flat, &t->kept, t->own_first, t->own, NULL, &sum);
+}
+
+// A lower stage that has all of it sends it to the upper one, and keeps it.
+static void gather_parts(tr_proof *p, const summed *t) {
+    int32_t flat = p->step->unit;
+    int64_t all = tr__gradient_parts(p, flat);
+    bool sent = t->hop.number > 1, kept = sent && !t->hop.upper;
+    tr_meaning own = tr__gradient_tied(p, flat, t->kept.base, all, sent),
+               sum = tr__gradient_tied(p, flat, t->kept.base, all, true);
+    tr__gradient_as(p, flat, &t->kept, t->own_first, t->own, &own);
+    tr__gradient_leave(p, flat, &t->kept, t->first, t->count, kept ? &sum : NULL, &sum);
+}
+
 void tr__rule_sum_parts(tr_proof *p) {
     if (!tr__gradient_is_of_flat(p)) {
         return;
     }
-    int32_t flat = p->step->unit;
     summed t = summed_of(p);
     if (!is_summed(p, &t)) {
         return;
     }
-    if (tr__on_two_stages(&t.flat->axes)) {
-        tr__exchange_pair(p, t.flat->axes.owner[TR_AXIS_PIPELINE],
-                          t.flat->axes.other_stage);
+    if (t.in_chain) {
+        tr__exchange_pair(p, t.hop.from, t.hop.to);
     } else {
         tr__exchange_work(p, t.flat->axes.summed);
     }
-    tr_meaning sum = tr__gradient_tied(p, flat, t.kept.base, false),
-               all = tr__gradient_tied(p, flat, t.kept.base, true);
     if (p->step->payload.exchange.kind == TR_COMM_REDUCE) {
-        tr__gradient_of_stage(p, flat, &t.kept, t.first, t.count, p->version);
-        tr__gradient_leave(p, flat, &t.kept, t.own_first, t.own, NULL, &sum);
+        reduce_parts(p, &t);
     } else {
-        tr__gradient_as(p, flat, &t.kept, t.own_first, t.own, &sum);
-        tr__gradient_leave(p, flat, &t.kept, t.first, t.count, NULL, &all);
+        gather_parts(p, &t);
     }
 }

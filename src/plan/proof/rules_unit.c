@@ -41,13 +41,15 @@ static void save(tr_proof *p) {
 // A forward runs twice only where a loss over all micro-batches lies between: the
 // first run has handed on what that needs, and kept nothing; the second, once the loss
 // knows all micro-batches, makes for the backward of its own what the first has
-// dropped.
+// dropped. A stage without the loss has handed all on by then.
 static bool is_second(const tr_proof *p) {
     const tr_plan *plan = p->plan;
-    int32_t loss = p->tables.segments[plan->unit_count] - 1;
+    int32_t loss = p->tables.segments[plan->unit_count] - 1,
+            own = p->tables.segments[p->step->unit];
+    int64_t done = tr__plan_runs(plan, plan->unit_count - 1) ? p->walked.backward[loss]
+                                                             : p->walked.forward[own];
     return tr__proof_trains(p) && plan->request.passes > 1 &&
-           p->step->unit + 1 < plan->unit_count &&
-           p->walked.backward[loss] == tr__proof_micros(p);
+           p->step->unit + 1 < plan->unit_count && done == tr__proof_micros(p);
 }
 
 static void take_turn(tr_proof *p) {

@@ -222,7 +222,7 @@ static void add_loss(builder *b, int unit, int segment, tr_variant role,
 
 // The caller of a model without a loss adds one for each micro-batch.
 static void add_loss_outside(builder *b) {
-    if (b->plan->hands_out) {
+    if (b->plan->hands_out && tr__plan_runs(b->plan, b->plan->unit_count - 1)) {
         b->out->loss.sum += tr__contribution(b->plan->unit_count, 0, 0);
         b->out->loss.terms++;
     }

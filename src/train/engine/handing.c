@@ -181,22 +181,32 @@ static tr_output output_of(const tr_engine *engine, const char *outputs, int ind
     return output;
 }
 
+static tr_outputs outputs_of(const tr_engine *engine, const tr_plan_step *step,
+                             bool trains) {
+    const tr_plan *plan = engine->plan;
+    return (tr_outputs){
+        .size = sizeof(tr_outputs),
+        .micro_batch = step->micro,
+        .micro_batches = trains ? plan->request.accumulation_steps : 1,
+        .rows = tr__executor_rows(engine->executor, step),
+        .device = tr__hands_on_device(plan) ? plan->request.device : -1,
+    };
+}
+
 void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
                       tr_outputs *outputs) {
     const char *memory =
         tr__executor_operand(engine->executor, hand_out, TR_HAND_OUT_OUTPUTS);
-    bool trains = hand_out->payload.operand_count > 1;
-    *outputs = (tr_outputs){
-        .size = sizeof *outputs,
-        .micro_batch = hand_out->micro,
-        .micro_batches = trains ? engine->plan->request.accumulation_steps : 1,
-        .rows = tr__executor_rows(engine->executor, hand_out),
-        .count = last_of(engine->plan)->graph->output_count,
-        .device = tr__hands_on_device(engine->plan) ? engine->plan->request.device : -1,
-    };
+    *outputs = outputs_of(engine, hand_out, hand_out->payload.operand_count > 1);
+    outputs->count = last_of(engine->plan)->graph->output_count;
     for (int i = 0; i < outputs->count; i++) {
         outputs->output[i] = output_of(engine, memory, i, outputs->rows);
     }
+}
+
+void tr__handing_show_none(const tr_engine *engine, const tr_plan_step *load,
+                           bool trains, tr_outputs *outputs) {
+    *outputs = outputs_of(engine, load, trains);
 }
 
 // ---- gradients

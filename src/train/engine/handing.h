@@ -18,6 +18,10 @@ tr_status tr__handing_load(tr_engine *engine, const tr_plan_step *load,
 // Views of the outputs that the step of the plan hands out.
 void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
                       tr_outputs *outputs);
+// The micro-batch has outputs on other ranks alone: those of a pipeline's last stage.
+// trains: or is it evaluated?
+void tr__handing_show_none(const tr_engine *engine, const tr_plan_step *load,
+                           bool trains, tr_outputs *outputs);
 // Takes the gradients of these outputs to where the backward reads them, times the
 // step's seed, and the loss into the statistics. Errors are the device's.
 tr_status tr__handing_take(const tr_engine *engine, const tr_plan_step *hand_out,

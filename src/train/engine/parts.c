@@ -21,6 +21,11 @@ static part part_of(const tr_engine *engine) {
                                                     : ENDS;
 }
 
+// Has this rank outputs to hand out? Those of other stages of a pipeline have none.
+static bool has_outputs(const tr_engine *engine) {
+    return tr__plan_runs(engine->plan, engine->plan->unit_count - 1);
+}
+
 static tr_status out_of_turn(const tr_engine *engine, const char *function,
                              tr_error *err) {
     const tr_plan_step *step = tr__executor_pause(engine->executor);
@@ -114,6 +119,16 @@ static int64_t first_sample(const tr_engine *engine, int64_t micro) {
     return engine->parts->attempt.batch.first + before * r->micro_batch;
 }
 
+// What comes of the micro-batch that the step has loaded.
+static void show(const tr_engine *engine, const tr_plan_step *load, bool trains,
+                 tr_outputs *outputs) {
+    if (has_outputs(engine)) {
+        tr__handing_show(engine, tr__executor_pause(engine->executor), outputs);
+    } else {
+        tr__handing_show_none(engine, load, trains, outputs);
+    }
+}
+
 static tr_status train(tr_engine *engine, const tr_forward_options *options,
                        tr_outputs *outputs, tr_error *err) {
     bool own_rows = tr__handing_has_rows(options);
@@ -134,7 +149,7 @@ static tr_status train(tr_engine *engine, const tr_forward_options *options,
     status =
         status == TR_OK ? resume(engine, err) : give_up(engine, status, &mine, err);
     if (status == TR_OK) {
-        tr__handing_show(engine, tr__executor_pause(engine->executor), outputs);
+        show(engine, load, true, outputs);
     }
     return status;
 }
@@ -147,9 +162,10 @@ static tr_status walk_forward(tr_engine *engine, const tr_forward_options *optio
     tr_executor *ex = engine->executor;
     tr_status status =
         tr__executor_run(ex, TR_SEQUENCE_EVALUATE, &context, &calls, err);
+    const tr_plan_step *load = tr__executor_pause(ex);
     if (status == TR_OK) {
         tr_error ignored = {0};
-        status = tr__handing_load(engine, tr__executor_pause(ex), options, 0, err);
+        status = tr__handing_load(engine, load, options, 0, err);
         if (status != TR_OK) {
             (void)tr__executor_drop(ex, &ignored);
         }
@@ -158,10 +174,10 @@ static tr_status walk_forward(tr_engine *engine, const tr_forward_options *optio
         status = tr__executor_resume(ex, err);
     }
     if (status == TR_OK) {
-        tr__handing_show(engine, tr__executor_pause(ex), outputs);
-        status = tr__executor_resume(ex, err);
+        show(engine, load, false, outputs);
     }
-    return status;
+    return status == TR_OK && has_outputs(engine) ? tr__executor_resume(ex, err)
+                                                  : status;
 }
 
 static tr_status evaluate(tr_engine *engine, const tr_forward_options *options,
@@ -232,28 +248,33 @@ tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options
 
 // ---- backward, update
 
-static tr_status backward(tr_engine *engine, const tr_backward_options *options,
-                          tr_error *err) {
+// On ranks without outputs the walk has gone on by itself.
+static tr_status backward(tr_engine *engine, const char *name,
+                          const tr_backward_options *options, tr_error *err) {
     const tr_plan_step *step = tr__executor_pause(engine->executor);
+    bool outputs = has_outputs(engine);
+    tr_error mine = {0};
+    tr_status status =
+        outputs ? tr__need(options->gradients, name, "gradients", err) : TR_OK;
+    if (status != TR_OK || (step && !outputs)) {
+        return status;
+    }
     if (part_of(engine) != HANDS_OUT) {
         return out_of_turn(engine, "tr_engine_backward", err);
     }
-    tr_error mine = {0};
-    tr_status status = tr__handing_take(engine, step, options, &mine);
+    status = tr__handing_take(engine, step, options, &mine);
     return status == TR_OK ? resume(engine, err) : give_up(engine, status, &mine, err);
 }
 
 static tr_status enter_backward(tr_engine *engine, const char *name,
                                 const tr_backward_options *options, tr_error *err) {
-    tr_status status = tr__need(options->gradients, name, "gradients", err);
-    if (status == TR_OK && !tr__dtype_is_real(options->dtype)) {
-        status =
-            tr_fail(err, TR_USAGE, "%s: gradients of %s: f32, bf16 or f16 is taken",
-                    name, tr_dtype_name(options->dtype));
-    }
-    status = status == TR_OK ? enter(engine, name, err) : status;
+    tr_status status =
+        tr__dtype_is_real(options->dtype)
+            ? enter(engine, name, err)
+            : tr_fail(err, TR_USAGE, "%s: gradients of %s: f32, bf16 or f16 is taken",
+                      name, tr_dtype_name(options->dtype));
     if (status == TR_OK) {
-        status = backward(engine, options, err);
+        status = backward(engine, name, options, err);
         tr__engine_leave(engine, status, err);
     }
     return status;

@@ -110,6 +110,28 @@ static void layers_are_shared(void **state) {
     samples_free(&masked);
 }
 
+// Gradients of parameters that ranks sum are made later, or held until then.
+static void weights_that_come_later_are_summed(void **state) {
+    static const way ways[] = {{gpt2, ADAM, 2, ONE_THREAD, true},
+                               {qwen3, ADAM, 1, ZERO(1), true}};
+    const tr_mesh mesh = {.size = {tr_comm_ranks(world) / 4, 2, 2}};
+    samples tokens;
+    (void)state;
+    samples_tokens(&tokens, STEPS * BATCH, 8, TOKENS, 6);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && is_of_all(&mesh); i++) {
+        char text[TEXT_MAX];
+        outcome one;
+        write_run_of(text, ways[i].model, 2, &alone, "unused", ADAM, ONE_THREAD);
+        run_options options = options_of(text, &tokens, NULL, "never");
+        take_steps(&options, STEPS, false, &one);
+        schedule = ", \"schedule\": \"zero_bubble\"";
+        try_mesh(&ways[i], &mesh, &tokens, &one);
+        schedule = "";
+        free_outcome(&one);
+    }
+    samples_free(&tokens);
+}
+
 // What ranks sum is summed in the same order, and norms are of rows: so the forward has
 // the same bits whether tokens are cut or not, dropout included.
 static void cut_tokens_change_no_bit_of_the_forward(void **state) {
@@ -350,6 +372,7 @@ static int run(const char *which) {
         cmocka_unit_test(cut_tokens_change_no_bit_of_the_forward),
         cmocka_unit_test(whole_tensors_stay_the_same_on_all_ranks),
         cmocka_unit_test(layers_are_shared),
+        cmocka_unit_test(weights_that_come_later_are_summed),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_mesh, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(momenta_of_matrices_neither, scratch_make,
