@@ -82,9 +82,10 @@ typedef struct tr_param_info {
     bool frozen; // it is not trained: it has no gradient
     bool apart;  // it is trained, and the optimizer keeps other states of it
     // Kept in few bits (base/quantized.h): `shape` is then that of its bytes, as
-    // elements of the type that computes. What it stands for, as files have it; in few
-    // bits it lies with its rows and columns exchanged.
-    tr_quantization quantized;
+    // elements of the type that computes. The bits that the whole tensor's values are
+    // of; those that lie here; what they stand for, as files have it; in few bits it
+    // lies with its rows and columns exchanged.
+    tr_quantization quantized, kept;
     tr_shape plain;
     bool transposed;
     bool stacked;   // it lies right behind the parameter before it, whose value it is

@@ -2,7 +2,6 @@
 // ranks have some alike than others are written apart.
 #include "graph/splitter.h"
 
-#include "ops/nn/columns/columns.h"
 #include "ops/operand.h"
 
 // The block of the family that it is of, where it is stacked; 0 where it is not.
@@ -72,39 +71,53 @@ void tr__split_params(tr_splitter *s, tr_value value, int dim, const tr_family *
 
 // ---- apart
 
-// The blocks from b on that are as often repeated.
-static int end_of(const tr_family *f, int b) {
-    int end = b + 1;
-    while (end < f->blocks && tr__split_repeat(f, end) == tr__split_repeat(f, b)) {
-        end++;
-    }
-    return end;
-}
-
 bool tr__split_mixed(const tr_splitter *s, const tr_call *node, const tr_split *way) {
-    bool cuts = false;
+    bool stacked = false;
     for (int i = 0; i < node->in_count; i++) {
-        cuts = cuts || (node->in[i] != TR_NO_VALUE && way->in[i].dim >= 0 &&
-                        tr__split_is_param(s, node->in[i]));
+        size_t first, end;
+        if (node->in[i] != TR_NO_VALUE && way->in[i].dim >= 0 &&
+            tr__split_is_param(s, node->in[i]) && way->taken == 0) {
+            tr__split_stack(s, node->in[i], &first, &end);
+            stacked = stacked || end - first > 1;
+        }
     }
-    int f = cuts && node->out[0] != TR_NO_VALUE ? s->family_of[node->out[0]] : -1;
+    int f = stacked && node->out[0] != TR_NO_VALUE ? s->family_of[node->out[0]] : -1;
     return f >= 0 && s->families[f].blocks > 0 &&
-           end_of(&s->families[f], 0) < s->families[f].blocks;
+           tr__split_alike_end(&s->families[f], 0) < s->families[f].blocks;
 }
 
-// The node's parameters of the blocks from b on.
-static void take_params(const tr_splitter *s, tr_call *node, int b) {
+tr_value tr__split_taken(const tr_splitter *s, tr_value value, const tr_split *way) {
+    const tr_param_info *param = &s->graph->params[tr__split_info(s, value)->index];
+    int dim = way->in[way->taken - 1].dim;
+    for (int64_t at = 0; at < way->range[0].first; param++) {
+        at += param->whole_shape.dim[dim];
+    }
+    while (param->value == TR_NO_VALUE) {
+        param--; // it lies behind this one
+    }
+    return param->value;
+}
+
+// The node's operands of the blocks [b, end): its parameters, and columns of what is
+// cut as its result is, from `first` on.
+static void take_operands(tr_splitter *s, tr_call *node, const tr_call *old, int b,
+                          const tr_columns_attr *columns) {
     for (int i = 0; i < node->in_count; i++) {
-        if (node->in[i] != TR_NO_VALUE && tr__split_is_param(s, node->in[i])) {
+        tr_value value = old->in[i];
+        if (value != TR_NO_VALUE && tr__split_is_param(s, value)) {
             const tr_param_info *first =
-                &s->graph->params[tr__split_info(s, node->in[i])->index];
+                &s->graph->params[tr__split_info(s, value)->index];
             node->in[i] = first->split ? first[b].value : node->in[i];
+        } else if (value != TR_NO_VALUE && s->family_of[value] >= 0) {
+            node->in[i] = tr__split_columns(s, old, value, columns);
         }
     }
 }
 
-void tr__split_write_apart(tr_splitter *s, const tr_call *node) {
+void tr__split_write_apart(tr_splitter *s, const tr_call *old, const tr_call *node) {
     const tr_family *f = &s->families[s->family_of[node->out[0]]];
+    int dim = s->dim_of[node->out[0]];
+    tr_columns_attr columns = {.scale = 1};
     tr_call join = {.op = &tr__op_join_columns,
                     .out_count = 1,
                     .out = {node->out[0]},
@@ -113,13 +126,15 @@ void tr__split_write_apart(tr_splitter *s, const tr_call *node) {
     for (int b = 0, end; b < f->blocks; b = end) {
         tr_call part = *node;
         tr_tensor_desc desc = tr__split_info(s, node->out[0])->desc;
-        end = end_of(f, b);
-        desc.shape.dim[f->dim] = 0;
+        end = tr__split_alike_end(f, b);
+        desc.shape.dim[dim] = 0;
         for (int k = b; k < end; k++) {
             int64_t first;
-            desc.shape.dim[f->dim] += tr__split_own(s, f, k, f->block[k], &first);
+            desc.shape.dim[dim] += tr__split_own(s, f, k, f->block[k], &first);
         }
-        take_params(s, &part, b);
+        columns.first += columns.count;
+        columns.count = (int32_t)desc.shape.dim[dim];
+        take_operands(s, &part, old, b, &columns);
         part.out[0] = tr__split_value_part(s, node, desc);
         tr__graph_keep_node(s->graph, &part);
         join.in[join.in_count++] = part.out[0];

@@ -166,6 +166,18 @@ void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost) {
     cost->flops = flops * (double)tr_shape_count(shape);
 }
 
+void tr__split_range(const tr_op_node *node, tr_split *out, int64_t first,
+                     int64_t count, uint32_t inputs) {
+    bool all = count == tr__shape_width(node->out[0].shape);
+    out->range[out->ranges++] = (tr_split_range){first, count, inputs};
+    for (int i = 0; i < node->in_count; i++) {
+        if (inputs >> i & 1) {
+            out->in[i] = tr__cut_last(&node->in[i]);
+            tr__cut_add(&out->in[i], all ? 0 : count);
+        }
+    }
+}
+
 bool tr__has_tokens(const tr_tensor_desc *desc, int64_t ranks) {
     return desc->shape.rank >= 3 && desc->shape.dim[1] % ranks == 0;
 }

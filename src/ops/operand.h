@@ -101,6 +101,10 @@ static inline int64_t tr__cut_own_count(int64_t elements, int64_t repeat, int64_
 static inline tr_cut tr__cut_tokens(void) {
     return (tr_cut){.dim = 1, .tokens = true};
 }
+// One more range of output 0's last dimension, of which these inputs (bits) are along
+// their last dimensions: in one block, or as output 0 where it is all of that.
+void tr__split_range(const tr_op_node *node, tr_split *out, int64_t first,
+                     int64_t count, uint32_t inputs);
 // Can the ranks share out the tokens of this tensor, [B, tokens, ...]?
 bool tr__has_tokens(const tr_tensor_desc *desc, int64_t ranks);
 // Of an op that works on one row of each operand at a time: operands of two and more

@@ -220,19 +220,28 @@ static tr_case case_of(const trial *t, const tr_split *way, int64_t rank) {
     return own;
 }
 
-// Where a way asks for a block, tensors that say none have this one, and what is before
-// it and behind.
+// The blocks that a way's ranges ask for, and what is between them.
+static void cut_in_ranges(const tr_split *way, int64_t all, tr_cut *cut) {
+    int64_t at = 0;
+    for (int r = 0; r < way->ranges; r++) {
+        tr__cut_add(cut, way->range[r].first - at);
+        tr__cut_add(cut, way->range[r].count);
+        at = way->range[r].first + way->range[r].count;
+    }
+    tr__cut_add(cut, all - at);
+}
+
+// Where a way asks for blocks, tensors that say none have these: those of the inputs
+// and outputs, or of the parameter that is taken.
 static void settle(const trial *t, tr_split *way) {
-    for (int i = 0; i < TR_OP_IN_MAX + TR_OP_OUT_MAX && way->count > 0; i++) {
+    for (int i = 0; i < TR_OP_IN_MAX + TR_OP_OUT_MAX && way->place; i++) {
         bool input = i < TR_OP_IN_MAX;
         tr_cut *cut = input ? &way->in[i] : &way->out[i - TR_OP_IN_MAX];
         const test_tensor *of =
             input ? &t->whole.in[i] : &t->whole.out[i - TR_OP_IN_MAX];
-        if (cut->dim >= 0 && cut->blocks == 0 && of->desc.dtype != TR_NONE) {
-            int64_t all = of->desc.shape.dim[cut->dim];
-            tr__cut_add(cut, way->first);
-            tr__cut_add(cut, way->count);
-            tr__cut_add(cut, all - way->first - way->count);
+        if (cut->dim >= 0 && cut->blocks == 0 && of->desc.dtype != TR_NONE &&
+            (way->taken == 0 || way->taken == i + 1)) {
+            cut_in_ranges(way, of->desc.shape.dim[cut->dim], cut);
         }
     }
 }
@@ -275,7 +284,7 @@ static void try_way(trial *t, int way) {
 
 // Can all tensors be cut so?
 static bool fits(const trial *t, const tr_split *way) {
-    bool fits = true, even = way->count > 0;
+    bool fits = true, even = way->place != NULL;
     for (int i = 0; i < t->whole_case->in_count; i++) {
         bool there = t->whole.in[i].desc.dtype != TR_NONE;
         fits = fits && (!there || can_cut(&way->in[i], t->whole.in[i].desc.shape,

@@ -3,6 +3,7 @@
 // same but for rounding. Ranks share the layers that have adapters as they share
 // others, and the adapter's product at the layer's end that is cut. A checkpoint goes
 // on with one rank.
+#include "graph/adapter.h"
 #include "on_meshes.h"
 #include "on_ranks.h"
 #include "train/scratch.h"
@@ -67,19 +68,22 @@ static bool ends_in(const char *name, const char *end) {
 
 // A new adapter, whose B is 0 at first.
 static void write_new(char text[LONG_TEXT], const char *base, const char *modules,
-                      const tr_mesh *mesh, const char *tensor) {
-    int used =
-        snprintf(text, LONG_TEXT,
-                 "{\"model\": \"" TR_TEST_DATA "/adapters/%s/base\", \"adapter\": "
-                 "{\"type\": \"lora\", \"r\": 4, \"target_modules\": %s}, \"data\": "
-                 "{\"order\": \"sequential\"}, \"steps\": 9, \"train_batch_size\": %d, "
-                 "\"train_micro_batch_size_per_gpu\": 2, \"tensor_parallel\": "
-                 "{\"size\": %d%s}, \"out\": \"unused\"" ADAM ONE_THREAD "}",
-                 base, modules, BATCH, (int)mesh->size[TR_AXIS_TENSOR], tensor);
+                      bool magnitudes, const tr_mesh *mesh, const char *tensor) {
+    int used = snprintf(
+        text, LONG_TEXT,
+        "{\"model\": \"" TR_TEST_DATA "/adapters/%s/base\", \"adapter\": "
+        "{\"type\": \"lora\", \"r\": 4, \"use_dora\": %s, \"target_modules\": "
+        "%s}, \"data\": {\"order\": \"sequential\"}, \"steps\": 9, "
+        "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": 2, "
+        "\"tensor_parallel\": {\"size\": %d%s}, \"out\": \"unused\"" ADAM ONE_THREAD
+        "}",
+        base, magnitudes ? "true" : "false", modules, BATCH,
+        (int)mesh->size[TR_AXIS_TENSOR], tensor);
     assert_in_range(used, 1, LONG_TEXT - 1);
 }
 
-// whole: what ends the names of the adapter's tensors that all ranks have.
+// whole: what ends the names of the adapter's tensors that all ranks have. Magnitudes
+// are cut where B is.
 static void assert_shared(const char *text, const char *whole) {
     run_options options = options_of(text, &data, world, "never");
     trial t;
@@ -89,7 +93,8 @@ static void assert_shared(const char *text, const char *whole) {
         bool norm = strstr(param->stored, "norm") || strstr(param->stored, "ln_") ||
                     ends_in(param->stored, "wpe.weight");
         bool added = ends_in(param->stored, "c_proj.bias"); // behind the sum
-        bool is_whole = norm || added || ends_in(param->stored, whole);
+        bool is_whole = norm || added || ends_in(param->stored, whole) ||
+                        (ends_in(param->stored, TR_DORA_M) && whole[5] == 'B');
         if (t.plan->flats[param->flat].split == is_whole) {
             fail_msg("%s: %s is %s", text, param->stored, is_whole ? "cut" : "whole");
         }
@@ -113,14 +118,15 @@ static void bases_are_shared(void **state) {
     // On four ranks of the tensor axis Llama's heads of keys are repeated.
     const tr_mesh of[2] = {{.size = {ranks / 2, 2, 1}}, {.size = {1, ranks, 1}}};
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const char *base = cases[i / 2].base, *modules = cases[i / 2].modules;
         char text[LONG_TEXT];
         outcome one, many;
-        write_new(text, cases[i].base, cases[i].modules, &alone, "");
+        write_new(text, base, modules, i % 2, &alone, "");
         take(text, NULL, "never", STEPS, false, &one);
         for (int s = 0; s < 2; s++) {
-            write_new(text, cases[i].base, cases[i].modules, &of[s], tensor[s]);
-            assert_shared(text, cases[i].whole);
+            write_new(text, base, modules, i % 2, &of[s], tensor[s]);
+            assert_shared(text, cases[i / 2].whole);
             take(text, world, "never", STEPS, false, &many);
             assert_near(&one, &many, text);
             free_outcome(&many);
