@@ -90,29 +90,57 @@ static void take(const char *text, tr_comm *ranks, const char *resume, int64_t s
 
 // ---- numbers
 
+// The next of the meshes that have ranks of the tensor axis.
+static const tr_mesh *next_mesh(int *at) {
+    do {
+        *at = (*at + 1) % MESHES;
+    } while (!is_of_all(&meshes[*at]) || meshes[*at].size[TR_AXIS_TENSOR] == 1);
+    return &meshes[*at];
+}
+
 static void numbers_are_those_of_one_rank(void **state) {
+    int mesh = 0;
     make_bases(state);
-    for (int i = 0; i < BASES * KINDS; i++) {
-        way w = {bases[i % BASES], layers[i % BASES], kinds[i / BASES], false, "", 0};
-        for (int d = 0; d < 2; d++) {
-            char text[LONG_TEXT];
-            outcome one, many;
-            w.magnitudes = d > 0;
-            w.more = "";
-            write_run_to(text, &w, &alone, "unused");
-            take(text, NULL, "never", STEPS, false, &one);
-            for (int m = 0; m < MESHES; m++) {
-                if (is_of_all(&meshes[m]) && meshes[m].size[TR_AXIS_TENSOR] > 1) {
-                    w.more = (m + i + d) % 2 ? ", \"sequence\": true" : "";
-                    w.stage = (m + i) % 4;
-                    write_run_to(text, &w, &meshes[m], "unused");
-                    take(text, world, "never", STEPS, false, &many);
-                    assert_near(&one, &many, text);
-                    free_outcome(&many);
-                }
-            }
-            free_outcome(&one);
-        }
+    for (int i = 0; i < 2 * BASES * KINDS; i++) {
+        int base = i / 2 % BASES;
+        way w = {bases[base], layers[base], kinds[i / (2 * BASES)], i % 2, "", 0};
+        char text[LONG_TEXT];
+        outcome one, many;
+        write_run_to(text, &w, &alone, "unused");
+        take(text, NULL, "never", STEPS, false, &one);
+        w.more = i % 3 ? "" : ", \"sequence\": true";
+        w.stage = i % 4;
+        write_run_to(text, &w, next_mesh(&mesh), "unused");
+        take(text, world, "never", STEPS, false, &many);
+        assert_near(&one, &many, text);
+        free_outcome(&many);
+        free_outcome(&one);
+    }
+}
+
+// In reproducible mode.
+static void data_and_stages_change_no_bit(void **state) {
+    static const char *const set[] = {"execution.reproducible=true"};
+    int64_t ranks = tr_comm_ranks(world);
+    const tr_mesh of[] = {alone, {.size = {ranks, 1, 1}}, {.size = {ranks / 2, 1, 2}}};
+    const way w = {bases[0], layers[0], kinds[1], true, "", 2};
+    snapshot ends[3];
+    make_bases(state);
+    for (int m = 0; m < 3; m++) {
+        char text[LONG_TEXT];
+        trial t;
+        write_run_to(text, &w, &of[m], "unused");
+        run_options options = options_of(text, &data, m ? world : NULL, "never");
+        options.set = set;
+        options.set_count = 1;
+        trial_open(&t, &options);
+        trial_steps(&t, HALF, NULL);
+        snapshot_gather(&ends[m], &t);
+        trial_close(&t);
+        snapshot_assert_same(&ends[0], &ends[m]);
+    }
+    for (int m = 0; m < 3; m++) {
+        snapshot_free(&ends[m]);
     }
 }
 
@@ -264,6 +292,8 @@ static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_are_those_of_one_rank, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(data_and_stages_change_no_bit, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(parts_are_of_the_whole, scratch_make,
                                         scratch_remove),
