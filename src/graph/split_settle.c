@@ -109,15 +109,6 @@ static const tr_family *ranged(const tr_splitter *s, const tr_call *node,
                           : &s->families[s->family_of[value]];
 }
 
-// Has each rank as much of every block?
-static bool is_even(const tr_splitter *s, const tr_family *f, int64_t width) {
-    bool even = (f && f->blocks > 0) || width % s->walk->ranks == 0;
-    for (int b = 0; f && b < f->blocks; b++) {
-        even = even && f->block[b] % parts_of(s, f, b) == 0;
-    }
-    return even;
-}
-
 // Where this rank has the elements of a range. Those that are taken of a parameter are
 // counted from the first of the blocks with which they lie in one tensor.
 static void place(const tr_splitter *s, const tr_family *f, int64_t width, int r,
@@ -144,7 +135,7 @@ static bool place_ranges(const tr_splitter *s, int n, tr_split *way) {
     int64_t width;
     int at;
     const tr_family *f = ranged(s, &s->graph->nodes[n], way, &width);
-    bool good = is_even(s, f, width);
+    bool good = true;
     for (int r = 0; r < way->ranges && good; r++) {
         good = way->range[r].count == width ||
                (f && tr__split_block(f, &way->range[r], &at) >= 0);

@@ -286,9 +286,8 @@ typedef struct tr_split {
     bool expands;
     // Ranges of output 0. Each is one of its blocks, or all of it; an input of a range
     // that says one block is as often repeated as the range's. With `place` this has to
-    // be so, and all ranks have as much of every block: when it is known how often
-    // these are repeated, `place` writes into attr where the rank has the elements of
-    // range `range`.
+    // be so: when it is known how often blocks are repeated, `place` writes into attr
+    // where the rank has the elements of range `range`.
     int ranges;
     tr_split_range range[TR_CUT_BLOCKS_MAX];
     void (*place)(void *attr, int range, int64_t first, int64_t count);

@@ -104,13 +104,13 @@ static void place(void *attr, int range, int64_t first, int64_t count) {
 static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                   tr_split *out) {
     tr_magnitude_attr attr;
+    (void)ranks;
     (void)rank;
     memcpy(&attr, node->attr, sizeof attr);
     out->in[0] = out->out[0] = tr__cut_last(&node->in[0]);
     for (int i = 0; i < attr.layers; i++) {
         uint32_t inputs = 1u << (1 + 2 * i) | 1u << (2 + 2 * i);
         tr__split_range(node, out, attr.first[i], attr.count[i], inputs);
-        place(out->attr, i, attr.first[i] / ranks, attr.count[i] / ranks);
     }
     out->place = place;
     return way == 0;

@@ -70,6 +70,7 @@ static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                   tr_split *out) {
     tr_row_squares_attr attr;
     bool rows = way == 0;
+    (void)ranks;
     (void)rank;
     memcpy(&attr, node->attr, sizeof attr);
     out->in[0] = tr__cut_along(rows == (attr.in_out == 0) ? 0 : 1);
@@ -85,7 +86,6 @@ static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
         out->range[out->ranges++] = (tr_split_range){attr.first, attr.rows, 0};
         out->taken = 1 + 0;
         out->place = place;
-        place(out->attr, 0, attr.first / ranks, attr.rows / ranks);
     }
     return way <= 1 && attr.kind == TR_QUANTIZED_NOT;
 }
