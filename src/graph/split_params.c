@@ -4,22 +4,35 @@
 
 #include "ops/operand.h"
 
-// The block of the family that it is of, where it is stacked; 0 where it is not.
-static void cut_param(tr_splitter *s, tr_param_info *param, int dim, int64_t blocks,
-                      const tr_family *f, int block) {
-    int64_t inner = 1, first, size = param->shape.dim[dim] / blocks;
-    int64_t own = tr__split_own(s, f, block, size, &first);
+#include <string.h>
+
+// The dimension of the parameter, of which the family says the blocks, or one, where it
+// is stacked.
+static tr_division division_of(const tr_param_info *param, int dim, const tr_family *f,
+                               bool stacked) {
+    tr_division is = {.blocks = 1, .block = {param->shape.dim[dim]}, .inner = 1};
     for (int d = dim + 1; d < param->shape.rank; d++) {
-        inner *= param->shape.dim[d];
+        is.inner *= param->shape.dim[d];
     }
+    if (!stacked && f && f->blocks > 0) {
+        is.blocks = f->blocks;
+        memcpy(is.block, f->block, sizeof is.block);
+    }
+    return is;
+}
+
+// repeats: how many ranks have the same part.
+static void cut_param(tr_splitter *s, tr_param_info *param, int dim,
+                      const tr_division *is, int64_t repeats) {
+    int64_t parts = s->walk->ranks / repeats, part = s->walk->rank / repeats;
+    int64_t times = tr_shape_count(param->shape) / tr__division_all(is);
     param->split = true;
-    param->repeats = tr__split_repeat(f, block);
+    param->repeats = repeats;
     param->whole_shape = param->shape;
-    param->lies =
-        (tr_stride){.first = first * inner, .run = own * inner, .every = size * inner};
-    param->room = tr_shape_count(param->whole_shape) / size *
-                  tr__cut_count(size, s->walk->ranks / param->repeats, 0);
-    param->shape.dim[dim] = own * blocks;
+    param->cut = *is;
+    param->lies = tr__division_lies(is, parts, part);
+    param->room = times * tr__division_part(is, parts, 0);
+    param->shape.dim[dim] = tr__division_part(is, parts, part) / is->inner;
 }
 
 // One lies right behind the other: the last has the room that others leave. Behind
@@ -53,9 +66,11 @@ static tr_value add_value(tr_splitter *s, tr_value of, size_t first) {
 void tr__split_params(tr_splitter *s, tr_value value, int dim, const tr_family *f) {
     size_t first, end, next;
     tr__split_stack(s, value, &first, &end);
-    int64_t blocks = end - first == 1 && f && f->blocks > 0 ? f->blocks : 1;
+    bool stacked = end - first > 1;
     for (size_t p = first; p < end; p++) {
-        cut_param(s, &s->graph->params[p], dim, blocks, f, (int)(p - first));
+        tr_param_info *param = &s->graph->params[p];
+        const tr_division is = division_of(param, dim, f, stacked);
+        cut_param(s, param, dim, &is, tr__split_repeat(f, (int)(p - first)));
     }
     for (size_t p = first; p < end && value != TR_NO_VALUE; p = next) {
         for (next = p + 1; next < end && s->graph->params[next].repeats ==

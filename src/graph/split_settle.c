@@ -31,17 +31,18 @@ static bool keeps_bits(const tr_splitter *s, const tr_family *f, int b, int64_t 
     return grain == 0 || size % (parts_of(s, f, b) * grain) == 0;
 }
 
-// Of one tensor: the parts of its blocks are evenly apart.
+// Of one tensor: as many ranks have a part of each of its blocks.
 static bool can_cut_one(const tr_splitter *s, const tr_family *f, int64_t size,
                         int64_t grain) {
-    int64_t blocks = f && f->blocks > 0 ? f->blocks : 1;
-    for (int b = 0; f && b < f->blocks; b++) {
-        if (f->block[b] * blocks != size || parts_of(s, f, b) != parts_of(s, f, 0)) {
-            return false;
-        }
+    int64_t all = 0;
+    bool fits = true, blocks = f && f->blocks > 0;
+    for (int b = 0; b < (blocks ? f->blocks : 1) && fits; b++) {
+        int64_t block = blocks ? f->block[b] : size;
+        all += block;
+        fits = block >= parts_of(s, f, b) && parts_of(s, f, b) == parts_of(s, f, 0) &&
+               keeps_bits(s, f, b, block, grain);
     }
-    return size % blocks == 0 && size / blocks >= parts_of(s, f, 0) &&
-           keeps_bits(s, f, 0, size / blocks, grain);
+    return fits && all == size;
 }
 
 // Of tensors that are stacked: each is a block.

@@ -91,7 +91,7 @@ static void put_own(const trial *t, int states, uint32_t *to) {
     for (size_t i = 0; i < t->plan->param_count; i++) {
         for (int state = -1; state < states && !is_in_bits(t, i); state++) {
             tr_piece piece = tr__executor_own(t->engine->executor, (int)i, state);
-            const tr_stride *lies = &t->plan->params[i].lies, alone = {0, 0, 0};
+            const tr_stride *lies = &t->plan->params[i].lies, alone = {.first = 0};
             copy_piece(t, &piece, lies->run > 0 ? lies : &alone, (float *)to);
             to += elements_of(t, i);
         }

@@ -71,6 +71,7 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
                                         : info->quantized          ? info->plain
                                                                    : info->shape,
                         .lies = info->lies,
+                        .cut = info->cut,
                         .quantized = info->quantized,
                         .kept = info->kept,
                         .plain = info->plain,

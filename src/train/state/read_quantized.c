@@ -104,8 +104,7 @@ static tr_stride blocks_of(const tr_plan_param *info) {
     bool some_rows = info->plain.dim[1] == columns;
     if (info->transposed) {
         int64_t by = some_rows ? 1 : rows, over = some_rows ? columns : 1;
-        lies = (tr_stride){lies.first * by / over, lies.run * by / over,
-                           lies.every * by / over};
+        lies = tr__stride_scaled(&lies, by, over);
     }
     return tr__stride_of_blocks(&lies, tr__quantized_block(info->quantized));
 }

@@ -161,10 +161,6 @@ static void begin(const newton *n, const tr_orthogonal *how, const float *x,
 
 // ---- the update
 
-static tr_cuda_stride stride_of(const tr_stride *lies) {
-    return (tr_cuda_stride){lies->first, lies->run, lies->every};
-}
-
 // The directions of a matrix: where they lie, or, of one that ranks share, put
 // together.
 static const float *directions_of(const tr_update_piece *piece, const newton *n) {
@@ -175,7 +171,7 @@ static const float *directions_of(const tr_update_piece *piece, const newton *n)
         const tr_cuda_put_part_args args = {.x = all + part->offset,
                                             .y = n->whole,
                                             .count = part->count,
-                                            .lies = stride_of(&part->lies)};
+                                            .lies = part->lies};
         tr__cuda_launch(n->launch, &tr__cuda_function_put_part,
                         tr__cuda_each(args.count), &args, sizeof args);
     }
@@ -199,7 +195,7 @@ static void update_piece(const tr_update_piece *piece) {
                                           .count = piece->update.count,
                                           .rows = rows,
                                           .columns = columns,
-                                          .lies = stride_of(&range->lies),
+                                          .lies = range->lies,
                                           .keep = (float)how.keep,
                                           .step = (float)how.step,
                                           .real = (int32_t)how.type,

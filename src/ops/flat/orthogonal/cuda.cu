@@ -70,8 +70,9 @@ extern "C" __global__ void tr_cuda_newton_identity(tr_cuda_newton_identity_args 
 TR_CUDA_KERNEL(tr_cuda_newton_identity);
 
 // Where element `i` of a part is in the whole.
-static __device__ int64_t place_of(const tr_cuda_stride &lies, int64_t i) {
-    return lies.first + (lies.run > 0 ? i / lies.run * lies.every + i % lies.run : i);
+static __device__ int64_t place_of(const tr_stride &lies, int64_t i) {
+    int64_t one = 1;
+    return tr__stride_at(&lies, i, &one);
 }
 
 extern "C" __global__ void tr_cuda_put_part(tr_cuda_put_part_args a) {

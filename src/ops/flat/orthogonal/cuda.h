@@ -1,6 +1,8 @@
 #ifndef TR_OPS_FLAT_ORTHOGONAL_CUDA_H
 #define TR_OPS_FLAT_ORTHOGONAL_CUDA_H
 
+#include "base/stride.h"
+
 #include <stdint.h>
 
 // Blocks that read a matrix in, at most; each leaves a sum of squares.
@@ -43,17 +45,12 @@ typedef struct tr_cuda_newton_identity_args {
     int32_t real;
 } tr_cuda_newton_identity_args;
 
-// Which elements of a matrix a part of it has (tr_stride).
-typedef struct tr_cuda_stride {
-    int64_t first, run, every;
-} tr_cuda_stride;
-
 // y, a matrix, gets the elements of its part x [count].
 typedef struct tr_cuda_put_part_args {
     const float *x;
     float *y;
     int64_t count;
-    tr_cuda_stride lies;
+    tr_stride lies;
 } tr_cuda_put_part_args;
 
 // param [count], which are elements from `first` on of what is here of a matrix, is
@@ -63,7 +60,7 @@ typedef struct tr_cuda_orthogonal_args {
     float *param;
     const void *o;
     int64_t first, count, rows, columns;
-    tr_cuda_stride lies;
+    tr_stride lies;
     float keep, step;
     int32_t real, turned;
 } tr_cuda_orthogonal_args;
