@@ -92,7 +92,8 @@ static void assert_shared(const char *text, const char *whole) {
         const tr_plan_param *param = &t.plan->params[p];
         bool norm = strstr(param->stored, "norm") || strstr(param->stored, "ln_") ||
                     ends_in(param->stored, "wpe.weight");
-        bool added = ends_in(param->stored, "c_proj.bias"); // behind the sum
+        bool added = ends_in(param->stored, "c_proj.bias") || // behind the sum
+                     ends_in(param->stored, "o_proj.bias");
         bool is_whole = norm || added || ends_in(param->stored, whole) ||
                         (ends_in(param->stored, TR_DORA_M) && whole[5] == 'B');
         if (t.plan->flats[param->flat].split == is_whole) {
@@ -105,13 +106,14 @@ static void assert_shared(const char *text, const char *whole) {
 static const char llama_base[] = TR_TEST_DATA "/adapters/llama/base";
 static const char gpt2_base[] = TR_TEST_DATA "/adapters/gpt2/base";
 
-// One of which an MLP's parts are unequal. folder: [PATH_BYTES]
+// One of which an MLP's parts are unequal, and heads have biases. folder: [PATH_BYTES]
 static void draw_base(void *const *state, char *folder) {
     char text[LONG_TEXT];
     const char *out = scratch_path(state, "drawn");
     tr_error err = {0};
     snprintf(text, sizeof text,
-             "{\"model\": {\"model_type\": \"llama\", \"hidden_size\": 24, "
+             "{\"model\": {\"model_type\": \"llama\", \"attention_bias\": true, "
+             "\"hidden_size\": 24, "
              "\"intermediate_size\": 43, \"num_hidden_layers\": 1, "
              "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
              "\"max_position_embeddings\": 64, \"vocab_size\": 256}, \"steps\": 1, "
@@ -136,7 +138,7 @@ static void bases_are_shared(void **state) {
         {llama_base, "[\"q_proj\", \"v_proj\"]", "lora_A.weight"},
         {llama_base, "[\"k_proj\", \"gate_proj\", \"up_proj\"]", "lora_A.weight"},
         {gpt2_base, "[\"c_attn\", \"c_fc\"]", "lora_A.weight"},
-        {drawn, "[\"up_proj\"]", "lora_A.weight"},
+        {drawn, "[\"v_proj\", \"up_proj\"]", "lora_A.weight"},
     };
     static const char *const tensor[] = {"", ", \"sequence\": true"};
     int64_t ranks = tr_comm_ranks(world);
