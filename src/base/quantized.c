@@ -38,6 +38,10 @@ int64_t tr__quantized_block(tr_quantization kind) {
     return kind == TR_QUANTIZED_Q8_0 ? TR_Q8_0_BLOCK : TR_NF4_BLOCK;
 }
 
+tr_quantization tr__quantization_of_parts(tr_quantization kind) {
+    return kind == TR_QUANTIZED_NF4_DOUBLE ? TR_QUANTIZED_NF4 : kind;
+}
+
 int64_t tr__code_bytes(tr_quantization kind, int64_t count) {
     return kind == TR_QUANTIZED_Q8_0 ? count : (count + 1) / 2;
 }
@@ -142,6 +146,34 @@ void tr__quantizer_settle(tr_quantizer *q) {
     }
 }
 
+// What block `block` is multiplied by. behind: what lies behind the codes.
+static float settled(tr_quantization kind, const tr_quantized_layout *at,
+                     const unsigned char *behind, int64_t block) {
+    const float *nested = (const void *)(behind + (at->nested - at->scales));
+    if (kind == TR_QUANTIZED_Q8_0) {
+        return tr__f16_to_f32(((const uint16_t *)(const void *)behind)[block]);
+    }
+    if (kind == TR_QUANTIZED_NF4) {
+        return ((const float *)(const void *)behind)[block];
+    }
+    return tr__nf4_double_scale(behind[block], nested, at->blocks, block);
+}
+
+void tr__quantizer_take(tr_quantizer *q, const tr_quantizer *whole,
+                        const tr_stride *blocks) {
+    float *plain = (void *)q->behind;
+    for (int64_t b = 0; b < q->at.blocks; b++) {
+        int64_t one = 1, of = tr__stride_at(blocks, b, &one);
+        q->scales[b] = whole->scales[of];
+        if (q->kind == TR_QUANTIZED_NF4) {
+            plain[b] = settled(whole->kind, &whole->at, whole->behind, of);
+        }
+    }
+    if (q->kind == TR_QUANTIZED_NF4_DOUBLE) { // all of the whole
+        memcpy(q->behind, whole->behind, (size_t)(q->at.bytes - q->at.scales));
+    }
+}
+
 static void nf4_codes(const tr_quantizer *q, int64_t first, int64_t count,
                       const float *x, unsigned char *to) {
     memset(to, 0, (size_t)tr__code_bytes(q->kind, count));
@@ -190,15 +222,7 @@ void tr__exchange_sides(const float *x, int64_t rows, int64_t columns, float *to
 
 float tr__quantized_scale(tr_quantization kind, const tr_quantized_layout *at,
                           const unsigned char *tensor, int64_t block) {
-    const float *nested = (const void *)(tensor + at->nested);
-    if (kind == TR_QUANTIZED_Q8_0) {
-        return tr__f16_to_f32(
-            ((const uint16_t *)(const void *)(tensor + at->scales))[block]);
-    }
-    if (kind == TR_QUANTIZED_NF4) {
-        return ((const float *)(const void *)(tensor + at->scales))[block];
-    }
-    return tr__nf4_double_scale(tensor[at->scales + block], nested, at->blocks, block);
+    return settled(kind, at, tensor + at->scales, block);
 }
 
 float tr__quantized_value(tr_quantization kind, const tr_quantized_layout *at,

@@ -14,6 +14,7 @@
 #define TR_BASE_QUANTIZED_H
 
 #include "base/device.h"
+#include "base/stride.h"
 
 #include <tranche/extend/op.h>
 
@@ -31,6 +32,10 @@ typedef struct tr_quantized_layout {
 
 tr_quantized_layout tr__quantized_layout(tr_quantization kind, int64_t count);
 int64_t tr__quantized_block(tr_quantization kind); // elements
+// How parts of a tensor are kept that consist of whole blocks: what the blocks of
+// several parts share has no place in one, so of double quantization each block is
+// multiplied by an f32, which is what its code stands for.
+tr_quantization tr__quantization_of_parts(tr_quantization kind);
 const char *tr__quantization_name(tr_quantization kind);
 
 // ---- made
@@ -50,6 +55,10 @@ tr_status tr__quantizer_begin(tr_quantizer *q, tr_quantization kind, int64_t cou
                               tr_error *err);
 void tr__quantizer_see(tr_quantizer *q, int64_t first, int64_t count, const float *x);
 void tr__quantizer_settle(tr_quantizer *q); // all have been seen
+// Of NF4, in the place of the two: what these blocks of a whole are multiplied by,
+// which has been settled, are those of a part, or of all.
+void tr__quantizer_take(tr_quantizer *q, const tr_quantizer *whole,
+                        const tr_stride *blocks);
 // The codes of a run: to holds those bytes.
 void tr__quantizer_codes(const tr_quantizer *q, int64_t first, int64_t count,
                          const float *x, unsigned char *to);

@@ -3,6 +3,7 @@
 #define TR_GRAPH_GRAPH_H
 
 #include "base/stride.h"
+#include "ops/operand.h"
 
 #include <tranche/extend/graph.h>
 #include <tranche/extend/rewrite.h>
@@ -68,9 +69,10 @@ typedef struct tr_param_info {
     char *whole; // NULL: it is a tensor of its own, or a part of one
     tr_shape whole_shape;
     bool split;
-    tr_stride lies; // which elements of the whole it has
-    bool by_rows;   // ranks of the tensor axis may share its rows, and no columns
-    int64_t room;   // `split`: elements that are set aside for it on each rank
+    tr_stride lies;  // which elements of the whole it has
+    tr_division cut; // `split`: of the whole's dimension that is cut
+    bool by_rows;    // ranks of the tensor axis may share its rows, and no columns
+    int64_t room;    // `split`: elements that are set aside for it on each rank
     // `split`: so many ranks that follow each other have the same part, each makes a
     // part of its gradient, and they are summed once a step; 1: it is the rank's own.
     int64_t repeats;
@@ -82,9 +84,10 @@ typedef struct tr_param_info {
     bool frozen; // it is not trained: it has no gradient
     bool apart;  // it is trained, and the optimizer keeps other states of it
     // Kept in few bits (base/quantized.h): `shape` is then that of its bytes, as
-    // elements of the type that computes. What it stands for, as files have it; in few
-    // bits it lies with its rows and columns exchanged.
-    tr_quantization quantized;
+    // elements of the type that computes. The bits that the whole tensor's values are
+    // of; those that lie here; what they stand for, as files have it; in few bits it
+    // lies with its rows and columns exchanged.
+    tr_quantization quantized, kept;
     tr_shape plain;
     bool transposed;
     bool stacked;   // it lies right behind the parameter before it, whose value it is

@@ -180,10 +180,12 @@ tr_value tr_graph_stacked(tr_graph *graph, const tr_param_rows *parts, int count
 int64_t tr__graph_quantize(tr_graph *graph, size_t index, tr_quantization kind,
                            bool transposed) {
     tr_param_info *info = &graph->params[index];
-    int64_t bytes = tr__quantized_layout(kind, tr_shape_count(info->shape)).bytes;
     info->quantized = kind;
+    info->kept = info->split ? tr__quantization_of_parts(kind) : kind;
+    int64_t bytes = tr__quantized_layout(info->kept, tr_shape_count(info->shape)).bytes;
     info->plain = info->shape;
     info->transposed = transposed;
     info->shape = TR_SHAPE1(bytes / (int64_t)tr_dtype_bytes(graph->real));
+    info->room = tr_shape_count(info->shape); // parts of few bits are equal
     return bytes / (int64_t)sizeof(uint32_t);
 }

@@ -31,6 +31,12 @@ typedef struct tr_rewrite_walk {
 const tr_rewrite *tr__rewrite_row(const tr_rewrite *own, const tr_op *op,
                                   tr_rewrite_variant variant);
 
+// Of a parameter that a node reads as this input, and that ranks are to cut along `dim`
+// before the rows of TR_REWRITE_QUANTIZED keep it in few bits: no part cuts a block of
+// these where parts are multiples of so many elements. 0: it is not kept so.
+int64_t tr__few_bits_grain(const tr_graph *graph, const tr_rewrite_walk *walk,
+                           const tr_call *product, int input, int dim);
+
 // Puts what rows write in the places of nodes. A node's outputs keep their values, so
 // that what reads them stays as it is; values that are new come behind the others. The
 // error is the graph's.

@@ -15,7 +15,8 @@ static bool takes(tr_splitter *s, const tr_call *node, const tr_split *way) {
         int f = s->family_of[value];
         bool fits = way->in[i].dim < 0
                         ? f < 0
-                        : f >= 0 && tr__split_agrees(&s->families[f], &way->in[i]);
+                        : f >= 0 && s->dim_of[value] == way->in[i].dim &&
+                              tr__split_agrees(&s->families[f], &way->in[i]);
         if (!fits || way->in[i].tokens) {
             return false;
         }
@@ -46,14 +47,12 @@ static bool take_way(tr_splitter *s, size_t n, const tr_split *way) {
         if (node->out[i] == TR_NO_VALUE || cut->dim < 0) {
             continue;
         }
-        bool joins = cut->blocks == 0 && open >= 0 && s->families[open].dim == cut->dim;
         if (!can_be_cut(s, node->out[i])) {
             return false;
         }
-        bool asked = cut->blocks == 0 && join >= 0 && s->families[join].dim == cut->dim;
-        s->family_of[node->out[i]] = joins   ? open
-                                     : asked ? join
-                                             : tr__split_new_family(s, cut);
+        int joins = cut->blocks > 0 ? -1 : open >= 0 ? open : join;
+        s->family_of[node->out[i]] = joins >= 0 ? joins : tr__split_new_family(s, cut);
+        s->dim_of[node->out[i]] = cut->dim;
     }
     for (int i = 0; i < node->out_count; i++) {
         if (node->out[i] != TR_NO_VALUE && way->out[i].dim >= 0 &&
@@ -143,6 +142,40 @@ static bool follow(tr_splitter *s, tr_value value) {
     return true;
 }
 
+// Is the node split so that it cuts the parameter, which is its input i, along the
+// dimension? Else it is split so, if it can be.
+static bool cuts_alike(tr_splitter *s, size_t n, int i, int dim) {
+    const tr_call *node = &s->graph->nodes[n];
+    tr_split way;
+    for (int w = 0; !s->is_split[n] && tr__split_way(s, node, w, &way); w++) {
+        if (way.in[i].dim == dim && takes(s, node, &way)) {
+            return take_way(s, n, &way);
+        }
+    }
+    return s->is_split[n] && s->splits[n].in[i].dim == dim;
+}
+
+// All nodes that read a parameter which the run cuts.
+static bool follow_params(tr_splitter *s) {
+    for (int r = 0; r < s->run_count; r++) {
+        const tr_call *node = &s->graph->nodes[s->run[r]];
+        for (int i = 0; i < node->in_count; i++) {
+            int dim = s->splits[s->run[r]].in[i].dim;
+            tr_value value = node->in[i];
+            bool cut = value != TR_NO_VALUE && dim >= 0 && tr__split_is_param(s, value);
+            for (size_t n = 0; cut && n < s->graph->node_count; n++) {
+                const tr_call *other = &s->graph->nodes[n];
+                for (int k = 0; k < other->in_count; k++) {
+                    if (other->in[k] == value && !cuts_alike(s, n, k, dim)) {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+    return true;
+}
+
 static void give_up(tr_splitter *s) {
     for (int r = 0; r < s->run_count; r++) {
         const tr_call *node = &s->graph->nodes[s->run[r]];
@@ -162,8 +195,8 @@ static void try_from(tr_splitter *s, size_t n) {
     for (int w = 0; !s->is_split[n] && tr__split_way(s, node, w, &way); w++) {
         s->run_count = 0;
         s->family_before = s->family_count;
-        if (opens(s, node, &way) && takes(s, node, &way) &&
-            !(take_way(s, n, &way) && tr__split_settle_run(s))) {
+        if (!way.follows && opens(s, node, &way) && takes(s, node, &way) &&
+            !(take_way(s, n, &way) && follow_params(s) && tr__split_settle_run(s))) {
             give_up(s);
         }
     }
@@ -175,14 +208,16 @@ static bool allocate(tr_splitter *s) {
     s->splits = tr__calloc(nodes, sizeof *s->splits);
     s->run = tr__calloc(nodes, sizeof *s->run);
     s->family_of = tr__calloc(values, sizeof *s->family_of);
+    s->dim_of = tr__calloc(values, sizeof *s->dim_of);
     s->families = tr__calloc(values, sizeof *s->families);
     s->by_tokens = tr__calloc(nodes, sizeof *s->by_tokens);
     s->cut_tokens = tr__calloc(values, sizeof *s->cut_tokens);
     s->shared = tr__calloc(values, sizeof *s->shared);
     s->whole = tr__calloc(values, sizeof *s->whole);
     s->part = tr__calloc(values, sizeof *s->part);
-    bool good = s->is_split && s->splits && s->run && s->family_of && s->families &&
-                s->by_tokens && s->cut_tokens && s->shared && s->whole && s->part;
+    bool good = s->is_split && s->splits && s->run && s->family_of && s->dim_of &&
+                s->families && s->by_tokens && s->cut_tokens && s->shared && s->whole &&
+                s->part;
     for (size_t v = 0; good && v < values; v++) {
         s->family_of[v] = -1;
         s->shared[v] = s->whole[v] = s->part[v] = TR_NO_VALUE;
@@ -208,6 +243,7 @@ tr_status tr__graph_split(tr_graph *graph, const tr_rewrite_walk *walk, bool tie
     tr__free(s.splits);
     tr__free(s.run);
     tr__free(s.family_of);
+    tr__free(s.dim_of);
     tr__free(s.families);
     tr__free(s.by_tokens);
     tr__free(s.cut_tokens);

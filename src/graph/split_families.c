@@ -8,16 +8,13 @@
 
 int tr__split_new_family(tr_splitter *s, const tr_cut *cut) {
     tr_family *f = &s->families[s->family_count];
-    *f = (tr_family){.dim = cut->dim, .blocks = cut->blocks};
+    *f = (tr_family){.blocks = cut->blocks};
     memcpy(f->block, cut->block, sizeof f->block);
     memcpy(f->repeat, cut->repeat, sizeof f->repeat);
     return s->family_count++;
 }
 
 bool tr__split_agrees(tr_family *f, const tr_cut *cut) {
-    if (f->dim != cut->dim) {
-        return false;
-    }
     if (f->blocks == 0) {
         f->blocks = cut->blocks;
         memcpy(f->block, cut->block, sizeof f->block);
@@ -43,17 +40,73 @@ int tr__split_open_family(const tr_splitter *s, const tr_call *node,
     return -1;
 }
 
+// Of a parameter that is of a range of output 0: that of another input of the range.
+static int range_family(const tr_splitter *s, const tr_call *node, const tr_split *way,
+                        int input) {
+    for (int r = 0; r < way->ranges; r++) {
+        uint32_t inputs = way->range[r].inputs;
+        for (int i = 0; i < node->in_count && (inputs >> input & 1); i++) {
+            if ((inputs >> i & 1) && node->in[i] != TR_NO_VALUE &&
+                !tr__split_is_param(s, node->in[i])) {
+                return s->family_of[node->in[i]];
+            }
+        }
+    }
+    return -1;
+}
+
 tr_family *tr__split_family(const tr_splitter *s, const tr_call *node,
                             const tr_split *way, int input) {
-    const tr_cut *cut = &way->in[input];
-    int open = tr__split_open_family(s, node, way);
-    for (int i = 0; open < 0 && i < node->out_count; i++) {
+    int open = way->in[input].blocks == 0 ? tr__split_open_family(s, node, way)
+                                          : range_family(s, node, way, input);
+    for (int i = 0; open < 0 && i < node->out_count && way->in[input].blocks == 0;
+         i++) {
         if (node->out[i] != TR_NO_VALUE && way->out[i].dim >= 0 &&
             way->out[i].blocks == 0) {
             open = s->family_of[node->out[i]];
         }
     }
-    return cut->blocks == 0 && open >= 0 ? &s->families[open] : NULL;
+    return open >= 0 ? &s->families[open] : NULL;
+}
+
+tr_family *tr__split_param_family(const tr_splitter *s, tr_value value) {
+    for (size_t n = 0; n < s->graph->node_count; n++) {
+        const tr_call *node = &s->graph->nodes[n];
+        for (int i = 0; i < node->in_count && s->is_split[n]; i++) {
+            const tr_split *way = &s->splits[n];
+            if (node->in[i] == value && way->in[i].dim >= 0 &&
+                !(way->follows >> i & 1)) {
+                return tr__split_family(s, node, way, i);
+            }
+        }
+    }
+    return NULL;
+}
+
+int tr__split_alike_from(const tr_family *f, int b) {
+    while (b > 0 && tr__split_repeat(f, b - 1) == tr__split_repeat(f, b)) {
+        b--;
+    }
+    return b;
+}
+
+int tr__split_alike_end(const tr_family *f, int b) {
+    int end = b + 1;
+    while (end < f->blocks && tr__split_repeat(f, end) == tr__split_repeat(f, b)) {
+        end++;
+    }
+    return end;
+}
+
+int64_t tr__split_block(const tr_family *f, const tr_split_range *range, int *b) {
+    int64_t first = 0;
+    for (*b = 0; *b < f->blocks; (*b)++) {
+        if (range->first == first && range->count == f->block[*b]) {
+            return first;
+        }
+        first += f->block[*b];
+    }
+    return -1;
 }
 
 void tr__split_stack(const tr_splitter *s, tr_value value, size_t *first, size_t *end) {

@@ -82,6 +82,15 @@ void tr__split_sum_tokens(tr_splitter *s, const tr_call *like, tr_value from,
     put_tokens(s, like, &tr__op_own_part, false, sum, to);
 }
 
+tr_value tr__split_columns(tr_splitter *s, const tr_call *like, tr_value value,
+                           const tr_columns_attr *columns) {
+    tr_tensor_desc desc = tr__split_info(s, value)->desc;
+    desc.shape.dim[desc.shape.rank - 1] = columns->count;
+    tr_value made = tr__split_value_part(s, like, desc);
+    tr__graph_put_node(s->graph, like, &tr__op_take_columns, columns, &value, 1, made);
+    return made;
+}
+
 void tr__split_bias(tr_splitter *s, const tr_call *like, tr_value x, tr_value bias,
                     tr_value y) {
     tr__graph_put_node(s->graph, like, &tr__op_bias, NULL, (tr_value[2]){x, bias}, 2,

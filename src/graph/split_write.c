@@ -29,7 +29,12 @@ static void write_inputs(tr_splitter *s, tr_call *node, const tr_split *way) {
         if (old.in[i] == TR_NO_VALUE) {
             continue;
         }
-        if (tr__split_is_param(s, old.in[i]) && way->in[i].dim >= 0) {
+        bool cut = tr__split_is_param(s, old.in[i]) && way->in[i].dim >= 0;
+        if (way->taken == i + 1) {
+            node->in[i] = tr__split_taken(s, old.in[i], way);
+        } else if (cut && (way->follows >> i & 1)) {
+            continue; // another node has cut it
+        } else if (cut) {
             tr__split_params(s, old.in[i], way->in[i].dim,
                              tr__split_family(s, &old, way, i));
         } else if (way->added != i + 1) {
@@ -63,14 +68,15 @@ static void write_sum(tr_splitter *s, const tr_call *node, tr_value part,
 static void write_split(tr_splitter *s, const tr_call *old, const tr_split *way) {
     tr_call node = *old;
     tr_value added = TR_NO_VALUE, whole = old->out[0];
+    bool apart = tr__split_mixed(s, old, way); // of parameters as they were
     write_inputs(s, &node, way);
     memcpy(node.attr, way->attr, sizeof node.attr);
     if (way->expands) {
         tr__graph_rewrite_node(s->graph, s->walk, &node);
         return;
     }
-    if (tr__split_mixed(s, old, way)) {
-        tr__split_write_apart(s, &node);
+    if (apart) {
+        tr__split_write_apart(s, old, &node);
         return;
     }
     if (way->added > 0) {
@@ -126,7 +132,8 @@ static void cut_values(tr_splitter *s, size_t count) {
     for (size_t v = 0; v < count; v++) {
         if (s->family_of[v] >= 0) {
             const tr_family *f = &s->families[s->family_of[v]];
-            int64_t *size = &tr__split_info(s, (tr_value)v)->desc.shape.dim[f->dim];
+            int64_t *size =
+                &tr__split_info(s, (tr_value)v)->desc.shape.dim[s->dim_of[v]];
             *size = elements_of(s, f, *size);
             tr__split_info(s, (tr_value)v)->part = true;
         } else if (s->cut_tokens[v]) {

@@ -4,10 +4,11 @@
 #define TR_GRAPH_SPLITTER_H
 
 #include "graph/rewrite.h"
+#include "ops/nn/columns/columns.h"
 
 // Tensors that are cut alike, in blocks that one of the ops which work on them says.
 typedef struct tr_family {
-    int dim, blocks; // blocks 0: nobody has said yet
+    int blocks; // 0: nobody has said yet
     int64_t block[TR_CUT_BLOCKS_MAX];
     int64_t repeat[TR_CUT_BLOCKS_MAX]; // 0: nobody has said yet (tr_cut.repeat)
 } tr_family;
@@ -19,6 +20,7 @@ typedef struct tr_splitter {
     bool *is_split;      // [nodes]
     tr_split *splits;    // [nodes]
     int *family_of;      // [values] of families; -1: whole
+    int *dim_of;         // [values] the dimension that is cut, where there is a family
     tr_family *families; // [values]
     int family_count;
     // Along the tokens (walk->tokens): nodes of no run of which each rank does its
@@ -51,9 +53,19 @@ bool tr__split_agrees(tr_family *f, const tr_cut *cut);
 // Of whatever blocks: the family of those cuts of a way that say none. -1: none yet.
 int tr__split_open_family(const tr_splitter *s, const tr_call *node,
                           const tr_split *way);
-// The family of an input's cut where the way says no blocks of it; NULL: none.
+// The family of an input's cut where the way says no blocks of it, or those of a range;
+// NULL: none.
 tr_family *tr__split_family(const tr_splitter *s, const tr_call *node,
                             const tr_split *way, int input);
+// The same of a parameter, as the nodes say that are split and do not follow others
+// (tr_split.follows); NULL: none.
+tr_family *tr__split_param_family(const tr_splitter *s, tr_value value);
+// Of the blocks of a family, the first of those up to block b that are as often
+// repeated; and the end of those from b on.
+int tr__split_alike_from(const tr_family *f, int b);
+int tr__split_alike_end(const tr_family *f, int b);
+// Where the family's block begins that is the range; -1: there is none. *b: which.
+int64_t tr__split_block(const tr_family *f, const tr_split_range *range, int *b);
 // Parameters that lie in one tensor with the one of the value: [first, end).
 void tr__split_stack(const tr_splitter *s, tr_value value, size_t *first, size_t *end);
 // Of how many ranks the same part is of block b of a family (NULL: of no blocks), and
@@ -86,6 +98,9 @@ tr_value tr__split_value_part(tr_splitter *s, const tr_call *like, tr_tensor_des
 void tr__split_sum(tr_splitter *s, const tr_call *like, tr_value from, tr_value to);
 void tr__split_sum_tokens(tr_splitter *s, const tr_call *like, tr_value from,
                           tr_value to);
+// These columns of a value that is this rank's part.
+tr_value tr__split_columns(tr_splitter *s, const tr_call *like, tr_value value,
+                           const tr_columns_attr *columns);
 // A node that adds a bias.
 void tr__split_bias(tr_splitter *s, const tr_call *like, tr_value x, tr_value bias,
                     tr_value y);
@@ -95,9 +110,11 @@ void tr__split_bias(tr_splitter *s, const tr_call *like, tr_value x, tr_value bi
 void tr__split_params(tr_splitter *s, tr_value value, int dim, const tr_family *f);
 // Are some of the blocks that the way cuts output 0 in repeated, and others not?
 bool tr__split_mixed(const tr_splitter *s, const tr_call *node, const tr_split *way);
-// Writes a node whose parameters are stacked, as one for each run of blocks that are as
-// often repeated, and joins what they make.
-void tr__split_write_apart(tr_splitter *s, const tr_call *node);
+// Writes a node whose parameters are stacked, with its operands as they are here, as
+// one for each run of blocks that are as often repeated, and joins what they make.
+void tr__split_write_apart(tr_splitter *s, const tr_call *old, const tr_call *node);
+// The value of those of stacked parameters that the way's range is one of.
+tr_value tr__split_taken(const tr_splitter *s, tr_value value, const tr_split *way);
 
 // Writes the graph anew, of which is known how it is split.
 void tr__split_write(tr_splitter *s);

@@ -166,6 +166,52 @@ void tr__desc_cost(const tr_op_desc *desc, double flops, tr_cost *cost) {
     cost->flops = flops * (double)tr_shape_count(shape);
 }
 
+// Equal blocks are one run, as often as there are blocks.
+tr_stride tr__division_lies(const tr_division *of, int64_t parts, int64_t part) {
+    tr_stride lies = {.more = 0};
+    bool equal = true;
+    for (int64_t b = 0; b < of->blocks; b++) {
+        equal = equal && of->block[b] == of->block[0];
+    }
+    for (int64_t b = 0; b < (equal ? 1 : of->blocks); b++) {
+        int64_t first = lies.every + tr__cut_first(of->block[b], parts, part);
+        int64_t run = tr__cut_count(of->block[b], parts, part);
+        if (b == 0) {
+            lies.first = first;
+            lies.run = run;
+        } else {
+            lies.others[lies.more].first = first;
+            lies.others[lies.more++].run = run;
+        }
+        lies.every += of->block[b];
+    }
+    return tr__stride_scaled(&lies, of->inner, 1);
+}
+
+int64_t tr__division_part(const tr_division *of, int64_t parts, int64_t part) {
+    int64_t count = 0;
+    for (int64_t b = 0; b < of->blocks; b++) {
+        count += tr__cut_count(of->block[b], parts, part) * of->inner;
+    }
+    return count;
+}
+
+int64_t tr__division_all(const tr_division *of) {
+    return tr__division_part(of, 1, 0);
+}
+
+void tr__split_range(const tr_op_node *node, tr_split *out, int64_t first,
+                     int64_t count, uint32_t inputs) {
+    bool all = count == tr__shape_width(node->out[0].shape);
+    out->range[out->ranges++] = (tr_split_range){first, count, inputs};
+    for (int i = 0; i < node->in_count; i++) {
+        if (inputs >> i & 1) {
+            out->in[i] = tr__cut_last(&node->in[i]);
+            tr__cut_add(&out->in[i], all ? 0 : count);
+        }
+    }
+}
+
 bool tr__has_tokens(const tr_tensor_desc *desc, int64_t ranks) {
     return desc->shape.rank >= 3 && desc->shape.dim[1] % ranks == 0;
 }

@@ -2,6 +2,8 @@
 #ifndef TR_OPS_OPERAND_H
 #define TR_OPS_OPERAND_H
 
+#include "base/stride.h"
+
 #include <tranche/extend/op.h>
 
 enum { TR_SHAPE_TEXT = 128 };
@@ -97,10 +99,24 @@ static inline int64_t tr__cut_own_count(int64_t elements, int64_t repeat, int64_
     int64_t each = repeat > 1 ? repeat : 1;
     return tr__cut_count(elements, ranks / each, rank / each);
 }
+// A dimension of a tensor that is cut: its blocks, and elements that each of its places
+// has. So many parts of it, each of which has a part of every block.
+typedef struct tr_division {
+    int64_t blocks, block[TR_CUT_BLOCKS_MAX], inner;
+} tr_division;
+
+// Which elements of the tensor are in a part, and how many are of every such dimension.
+tr_stride tr__division_lies(const tr_division *of, int64_t parts, int64_t part);
+int64_t tr__division_part(const tr_division *of, int64_t parts, int64_t part);
+int64_t tr__division_all(const tr_division *of);
 // Along the tokens (tr_cut.tokens).
 static inline tr_cut tr__cut_tokens(void) {
     return (tr_cut){.dim = 1, .tokens = true};
 }
+// One more range of output 0's last dimension, of which these inputs (bits) are along
+// their last dimensions: in one block, or as output 0 where it is all of that.
+void tr__split_range(const tr_op_node *node, tr_split *out, int64_t first,
+                     int64_t count, uint32_t inputs);
 // Can the ranks share out the tokens of this tensor, [B, tokens, ...]?
 bool tr__has_tokens(const tr_tensor_desc *desc, int64_t ranks);
 // Of an op that works on one row of each operand at a time: operands of two and more

@@ -15,21 +15,19 @@
 
 enum { ROWS = 13, COLUMNS = 22, COUNT = ROWS * COLUMNS, RANKS = 3, ROOM = 4 };
 
-// How it is cut: along `size` elements of `inner` each, so many times.
-typedef struct division {
-    int64_t size, inner, times;
-} division;
-
-static int64_t count_of(const division *d, int64_t rank) {
-    return d->times * d->inner * tr__cut_count(d->size, RANKS, rank);
+// How often it has a dimension that is cut so.
+static int64_t times_of(const tr_division *d) {
+    return COUNT / tr__division_all(d);
 }
 
-static tr_matrix_part part_of(const division *d, int64_t room, int64_t rank) {
+static int64_t count_of(const tr_division *d, int64_t rank) {
+    return times_of(d) * tr__division_part(d, RANKS, rank);
+}
+
+static tr_matrix_part part_of(const tr_division *d, int64_t room, int64_t rank) {
     return (tr_matrix_part){.offset = rank * room + ROOM,
                             .count = count_of(d, rank),
-                            .lies = {tr__cut_first(d->size, RANKS, rank) * d->inner,
-                                     tr__cut_count(d->size, RANKS, rank) * d->inner,
-                                     d->size * d->inner}};
+                            .lies = tr__division_lies(d, RANKS, rank)};
 }
 
 static float number(int64_t i, uint64_t stream) {
@@ -97,7 +95,7 @@ static void by_one_rank(const tr_kernel *kernel, tr_target target, float *result
     test_memory_give(&param);
 }
 
-static void by_ranks(const tr_kernel *kernel, tr_target target, const division *d,
+static void by_ranks(const tr_kernel *kernel, tr_target target, const tr_division *d,
                      const float *want) {
     int64_t room = count_of(d, 0) + 2 * ROOM, all = RANKS * room;
     test_memory directions = test_memory_take((size_t)all * sizeof(float));
@@ -135,9 +133,13 @@ static void by_ranks(const tr_kernel *kernel, tr_target target, const division *
 }
 
 void test_shared_matrix(const tr_kernel *kernel, tr_target target) {
-    // By rows; by columns; by columns of two blocks that lie side by side.
-    static const division divisions[] = {
-        {ROWS, COLUMNS, 1}, {COLUMNS, 1, ROWS}, {COLUMNS / 2, 1, 2 * ROWS}};
+    // By rows; by rows of three blocks; by columns; by columns of two blocks that lie
+    // side by side, equal or not.
+    static const tr_division divisions[] = {{1, {ROWS}, COLUMNS},
+                                            {3, {ROWS - 7, 4, 3}, COLUMNS},
+                                            {1, {COLUMNS}, 1},
+                                            {2, {COLUMNS / 2, COLUMNS / 2}, 1},
+                                            {2, {COLUMNS - 5, 5}, 1}};
     float want[COUNT];
     by_one_rank(kernel, target, want);
     assert_true(want[0] != number(0, 1));

@@ -43,13 +43,11 @@ static int64_t repeat_of(const tr_cut *cut, int b) {
     return cut->repeat[b] > 1 ? cut->repeat[b] : 1;
 }
 
-// even: have all ranks as much of each block?
-static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks, bool even) {
+static bool can_cut(const tr_cut *cut, tr_shape whole, int64_t ranks) {
     bool can = !cut->tokens || whole.dim[cut->dim] % ranks == 0;
     for (int b = 0; cut->dim >= 0 && b < blocks_of(cut); b++) {
         int64_t parts = ranks / repeat_of(cut, b);
-        can = can && block_of(cut, whole, b) >= parts &&
-              (!even || block_of(cut, whole, b) % parts == 0);
+        can = can && block_of(cut, whole, b) >= parts;
     }
     return can;
 }
@@ -220,20 +218,44 @@ static tr_case case_of(const trial *t, const tr_split *way, int64_t rank) {
     return own;
 }
 
-// Where a way asks for a block, tensors that say none have this one, and what is before
-// it and behind.
+// The blocks that a way's ranges ask for, and what is between them.
+static void cut_in_ranges(const tr_split *way, int64_t all, tr_cut *cut) {
+    int64_t at = 0;
+    for (int r = 0; r < way->ranges; r++) {
+        tr__cut_add(cut, way->range[r].first - at);
+        tr__cut_add(cut, way->range[r].count);
+        at = way->range[r].first + way->range[r].count;
+    }
+    tr__cut_add(cut, all - at);
+}
+
+// Where a way asks for blocks, tensors that say none have these: those of the inputs
+// and outputs, or of the parameter that is taken.
 static void settle(const trial *t, tr_split *way) {
-    for (int i = 0; i < TR_OP_IN_MAX + TR_OP_OUT_MAX && way->count > 0; i++) {
+    for (int i = 0; i < TR_OP_IN_MAX + TR_OP_OUT_MAX && way->place; i++) {
         bool input = i < TR_OP_IN_MAX;
         tr_cut *cut = input ? &way->in[i] : &way->out[i - TR_OP_IN_MAX];
         const test_tensor *of =
             input ? &t->whole.in[i] : &t->whole.out[i - TR_OP_IN_MAX];
-        if (cut->dim >= 0 && cut->blocks == 0 && of->desc.dtype != TR_NONE) {
-            int64_t all = of->desc.shape.dim[cut->dim];
-            tr__cut_add(cut, way->first);
-            tr__cut_add(cut, way->count);
-            tr__cut_add(cut, all - way->first - way->count);
+        if (cut->dim >= 0 && cut->blocks == 0 && of->desc.dtype != TR_NONE &&
+            (way->taken == 0 || way->taken == i + 1)) {
+            cut_in_ranges(way, of->desc.shape.dim[cut->dim], cut);
         }
+    }
+}
+
+// Where rank `rank` has the ranges: behind its parts of the blocks before.
+static void place_ranges(const trial *t, tr_split *way, int64_t rank) {
+    const tr_cut *cut = way->taken > 0 ? &way->in[way->taken - 1] : &way->out[0];
+    for (int r = 0; r < way->ranges && way->place; r++) {
+        int64_t first = 0, at = 0;
+        int b = 0;
+        for (; at < way->range[r].first; b++) {
+            first += tr__cut_own_count(cut->block[b], 1, t->ranks, rank);
+            at += cut->block[b];
+        }
+        way->place(way->attr, r, first,
+                   tr__cut_own_count(cut->block[b], 1, t->ranks, rank));
     }
 }
 
@@ -249,6 +271,7 @@ static void try_way(trial *t, int way) {
         memcpy(ways[r].attr, t->whole_case->attr, sizeof ways[r].attr);
         assert_true(t->whole_case->op->split(&symbolic, way, t->ranks, r, &ways[r]));
         settle(t, &ways[r]);
+        place_ranges(t, &ways[r], r);
         cases[r] = case_of(t, &ways[r], r);
         test_node_open(&nodes[r], &cases[r]);
         for (int i = 0; i < cases[r].in_count; i++) {
@@ -275,15 +298,14 @@ static void try_way(trial *t, int way) {
 
 // Can all tensors be cut so?
 static bool fits(const trial *t, const tr_split *way) {
-    bool fits = true, even = way->count > 0;
+    bool fits = true;
     for (int i = 0; i < t->whole_case->in_count; i++) {
         bool there = t->whole.in[i].desc.dtype != TR_NONE;
-        fits = fits && (!there || can_cut(&way->in[i], t->whole.in[i].desc.shape,
-                                          t->ranks, even));
+        fits = fits &&
+               (!there || can_cut(&way->in[i], t->whole.in[i].desc.shape, t->ranks));
     }
     for (int i = 0; i < t->whole.out_count; i++) {
-        fits =
-            fits && can_cut(&way->out[i], t->whole.out[i].desc.shape, t->ranks, even);
+        fits = fits && can_cut(&way->out[i], t->whole.out[i].desc.shape, t->ranks);
     }
     return fits;
 }

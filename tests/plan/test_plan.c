@@ -341,7 +341,7 @@ static void requests_that_cannot_be_are_refused(void **state) {
     r.quantization = TR_QUANTIZED_NF4;
     r.frozen = &frozen;
     r.frozen_count = 1;
-    refuse(&r, "tensor_parallel.size is 2, which is not yet supported beside quant");
+    refuse(&r, "and with quantization.base their parts multiples of a");
     r = good;
     r.mesh.size[TR_AXIS_PIPELINE] = 1 + r.model->unit_count;
     refuse(&r, "units: use as many stages at most");

@@ -49,6 +49,11 @@ static bool is_frozen(const trial *t, size_t i) {
     return t->plan->flats[t->plan->params[i].flat].frozen;
 }
 
+// Its bits are no values: those of a part are others than those of the whole.
+static bool is_in_bits(const trial *t, size_t i) {
+    return t->plan->params[i].quantized != TR_QUANTIZED_NOT;
+}
+
 static void begin(snapshot *s, const trial *t) {
     s->count = 0;
     s->tensors = calloc(t->plan->param_count, sizeof *s->tensors);
@@ -59,7 +64,7 @@ void snapshot_take(snapshot *s, const trial *t) {
     int states = tr__plan_states(t->plan);
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {
-        for (int state = -1; state < states; state++) {
+        for (int state = -1; state < states && !is_in_bits(t, i); state++) {
             tr_piece piece = tr__executor_held(t->engine->executor, (int)i, state);
             const tr_flat *flat = &t->plan->flats[t->plan->params[i].flat];
             if (state >= tr__flat_states(t->plan, flat)) {
@@ -84,9 +89,9 @@ static int64_t elements_of(const trial *t, size_t i) {
 // places, zeros at the others'.
 static void put_own(const trial *t, int states, uint32_t *to) {
     for (size_t i = 0; i < t->plan->param_count; i++) {
-        for (int state = -1; state < states; state++) {
+        for (int state = -1; state < states && !is_in_bits(t, i); state++) {
             tr_piece piece = tr__executor_own(t->engine->executor, (int)i, state);
-            const tr_stride *lies = &t->plan->params[i].lies, alone = {0, 0, 0};
+            const tr_stride *lies = &t->plan->params[i].lies, alone = {.first = 0};
             copy_piece(t, &piece, lies->run > 0 ? lies : &alone, (float *)to);
             to += elements_of(t, i);
         }
@@ -112,7 +117,7 @@ void snapshot_gather(snapshot *s, const trial *t) {
     }
     begin(s, t);
     for (size_t i = 0; i < t->plan->param_count; i++) {
-        for (int p = 0; p <= states; p++) {
+        for (int p = 0; p <= states && !is_in_bits(t, i); p++) {
             const tr_flat *flat = &t->plan->flats[t->plan->params[i].flat];
             if (p <= tr__flat_states(t->plan, flat)) {
                 const tr_stride *lies = &t->plan->params[i].lies;

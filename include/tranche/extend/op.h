@@ -268,6 +268,12 @@ typedef struct tr_cut {
     int64_t repeat[TR_CUT_BLOCKS_MAX];
 } tr_cut;
 
+// Elements [first, first + count) of a tensor along its cut.
+typedef struct tr_split_range {
+    int64_t first, count;
+    uint32_t inputs; // bit i: input i is of these elements
+} tr_split_range;
+
 // One way in which ranks share the work of a node.
 typedef struct tr_split {
     tr_cut in[TR_OP_IN_MAX], out[TR_OP_OUT_MAX];
@@ -278,13 +284,18 @@ typedef struct tr_split {
     // A row of TR_REWRITE_SPLIT (tranche/extend/rewrite.h) writes other nodes in the
     // place of the rank's own: the sum over ranks stands between them.
     bool expands;
-    // count > 0: elements [first, first + count) of output 0 along its cut have to be
-    // one of the blocks, or all of them, and all ranks have as much of every block.
-    // When it is known how often blocks are repeated, `place` writes into attr where
-    // the rank has these elements.
-    int64_t first, count;
-    void (*place)(void *attr, int64_t first, int64_t count);
-    bool joined; // block i of output 0 is input i, and as often repeated
+    // Ranges of output 0. Each is one of its blocks, or all of it; an input of a range
+    // that says one block is as often repeated as the range's. With `place` this has to
+    // be so: when it is known how often blocks are repeated, `place` writes into attr
+    // where the rank has the elements of range `range`.
+    int ranges;
+    tr_split_range range[TR_CUT_BLOCKS_MAX];
+    void (*place)(void *attr, int range, int64_t first, int64_t count);
+    // Bit i: input i is a parameter that other nodes read, too, and are split to cut it
+    // along the same dimension: these say its blocks.
+    uint32_t follows;
+    int taken; // 1 + the input, such a parameter, of which the only range is, in the
+               // place of output 0; 0: none
 } tr_split;
 
 struct tr_op {

@@ -3,12 +3,13 @@
 #include "graph/adapter.h"
 
 #include "graph/rewrite.h"
+#include "ops/nn/bias/bias.h"
 #include "ops/nn/columns/columns.h"
 #include "ops/nn/dropout/dropout.h"
 #include "ops/nn/linear/linear.h"
 #include "ops/nn/magnitude/magnitude.h"
 #include "ops/nn/relu/relu.h"
-#include "ops/nn/row_norm/row_norm.h"
+#include "ops/nn/row_squares/row_squares.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -101,36 +102,37 @@ static tr_value magnitude(tr_graph *graph, const layer *of) {
     return tr_graph_param(graph, name, TR_SHAPE1(of->rows), ones);
 }
 
-static tr_value lengths(tr_graph *graph, const tr_rewrite_node *node, const layer *of) {
+// The squared lengths of the layer's rows.
+static tr_value squares(tr_graph *graph, const tr_rewrite_node *node, const layer *of) {
     tr_linear_attr linear;
     memcpy(&linear, node->attr, sizeof linear);
-    const tr_row_norm_attr attr = {.in_out = linear.layout == TR_WEIGHT_IN_OUT,
-                                   .first = (int32_t)of->first,
-                                   .rows = (int32_t)of->rows,
-                                   .scale = node->adapter->scale};
+    const tr_row_squares_attr attr = {.in_out = linear.layout == TR_WEIGHT_IN_OUT,
+                                      .first = (int32_t)of->first,
+                                      .rows = (int32_t)of->rows,
+                                      .scale = node->adapter->scale};
     const tr_value in[] = {node->in[1], of->down, of->up};
-    return tr_graph_op(graph, &tr__op_row_norm, &attr, in, 3, NULL);
+    return tr_graph_op(graph, &tr__op_row_squares, &attr, in, 3, NULL);
 }
 
-// As many layers at once as the op takes; the first adds the bias.
+// As many layers at once as the op takes; behind them comes the bias.
 static tr_value scale(tr_graph *graph, const tr_rewrite_node *node, tr_value y,
                       const layer *layers, int count) {
-    tr_value bias = node->in_count > 2 ? node->in[2] : TR_NO_VALUE;
     for (int at = 0; at < count; at += TR_MAGNITUDE_LAYERS) {
         int most = count - at < TR_MAGNITUDE_LAYERS ? count - at : TR_MAGNITUDE_LAYERS;
         tr_magnitude_attr attr = {.layers = most};
-        tr_value in[2 + 2 * TR_MAGNITUDE_LAYERS] = {y, bias};
+        tr_value in[1 + 2 * TR_MAGNITUDE_LAYERS] = {y};
         for (int i = 0; i < most; i++) {
             const layer *of = &layers[at + i];
             attr.first[i] = (int32_t)of->first;
             attr.count[i] = (int32_t)of->rows;
-            in[2 + 2 * i] = magnitude(graph, of);
-            in[3 + 2 * i] = lengths(graph, node, of);
+            in[1 + 2 * i] = magnitude(graph, of);
+            in[2 + 2 * i] = squares(graph, node, of);
         }
-        y = tr_graph_op(graph, &tr__op_magnitude, &attr, in, 2 + 2 * most, NULL);
-        bias = TR_NO_VALUE;
+        y = tr_graph_op(graph, &tr__op_magnitude, &attr, in, 1 + 2 * most, NULL);
     }
-    return y;
+    const tr_value in[] = {y, node->in_count > 2 ? node->in[2] : TR_NO_VALUE};
+    return in[1] == TR_NO_VALUE ? y
+                                : tr_graph_op(graph, &tr__op_bias, NULL, in, 2, NULL);
 }
 
 // Of the layers that are stacked in the product's weight, those that have adapters go

@@ -5,7 +5,7 @@
 #include "graph/rewrite.h"
 #include "ops/nn/dequantize/dequantize.h"
 #include "ops/nn/linear/linear.h"
-#include "ops/nn/row_norm/row_norm.h"
+#include "ops/nn/row_squares/row_squares.h"
 
 #include <string.h>
 
@@ -16,8 +16,8 @@ static tr_shape plain_of(const tr_param_info *info) {
 
 // Writes the rows of the tensors that lie in the value, a parameter, and makes them
 // tensors of few bits, unless an earlier product has done so.
-static void quantize(tr_graph *graph, tr_value value, tr_dequantize_attr *attr,
-                     bool transposed) {
+static void quantize(tr_graph *graph, tr_value value, tr_quantization kind,
+                     tr_dequantize_attr *attr, bool transposed) {
     size_t i = (size_t)graph->values[value].index;
     bool done = graph->params[i].quantized != TR_QUANTIZED_NOT;
     int64_t words = 0;
@@ -31,16 +31,18 @@ static void quantize(tr_graph *graph, tr_value value, tr_dequantize_attr *attr,
         }
         int64_t rows = plain_of(info).dim[transposed ? 1 : 0];
         attr->rows[attr->parts++] = (int32_t)rows;
-        words += done ? 0 : tr__graph_quantize(graph, i, attr->kind, transposed);
+        words += done ? 0 : tr__graph_quantize(graph, i, kind, transposed);
+        attr->kind = info->kept;
     } while (++i < graph->param_count && graph->params[i].stacked);
     if (!done) {
         graph->values[value].desc = (tr_tensor_desc){TR_I32, TR_SHAPE1(words)};
     }
 }
 
-// Are all tensors that lie in the value the unit's own, and kept in few bits?
-static bool are_kept_so(const tr_graph *graph, const tr_rewrite_node *node) {
-    size_t i = (size_t)graph->values[node->in[1]].index;
+// Are all tensors that lie in the weight the unit's own, and kept in few bits?
+static bool are_kept_so(const tr_graph *graph, const tr_rewrite_node *node,
+                        tr_value weight) {
+    size_t i = (size_t)graph->values[weight].index;
     bool kept = true;
     do {
         const tr_param_info *info = &graph->params[i];
@@ -53,12 +55,13 @@ static bool are_kept_so(const tr_graph *graph, const tr_rewrite_node *node) {
 static bool keep_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
                              tr_value *results) {
     tr_linear_attr linear;
-    if (!node->param[1] || !are_kept_so(graph, node)) {
+    if (!node->param[1] || !are_kept_so(graph, node, node->in[1])) {
         return false;
     }
     memcpy(&linear, node->attr, sizeof linear);
-    tr_dequantize_attr attr = {.kind = node->quantization, .real = graph->real};
-    quantize(graph, node->in[1], &attr, linear.layout == TR_WEIGHT_IN_OUT);
+    tr_dequantize_attr attr = {.real = graph->real};
+    quantize(graph, node->in[1], node->quantization, &attr,
+             linear.layout == TR_WEIGHT_IN_OUT);
     tr_value in[] = {
         node->in[0],
         tr_graph_op(graph, &tr__op_dequantize, &attr, &node->in[1], 1, NULL),
@@ -68,11 +71,35 @@ static bool keep_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
     return true;
 }
 
+int64_t tr__few_bits_grain(const tr_graph *graph, const tr_rewrite_walk *walk,
+                           const tr_call *product, int input, int dim) {
+    const tr_rewrite_node node = {
+        .unit = walk->unit, .quantizes = walk->quantizes, .request = walk->request};
+    tr_value weight = product->in[input];
+    tr_linear_attr linear;
+    if (walk->quantization == TR_QUANTIZED_NOT || product->op != &tr__op_linear ||
+        input != 1 || !are_kept_so(graph, &node, weight)) {
+        return 0;
+    }
+    memcpy(&linear, product->attr, sizeof linear);
+    tr_shape shape = graph->values[weight].desc.shape;
+    int inputs = linear.layout == TR_WEIGHT_IN_OUT ? 0 : 1;
+    int64_t block = tr__quantized_block(walk->quantization), row = shape.dim[inputs];
+    if (dim == inputs) {
+        return block;
+    }
+    while (block % 2 == 0 && row % 2 == 0) { // blocks are powers of two
+        block /= 2;
+        row /= 2;
+    }
+    return block;
+}
+
 // Lengths of rows are found where the weight lies: the product before has made it one
 // of few bits, or has left it.
 static bool measure_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
                                 tr_value *results) {
-    tr_row_norm_attr attr;
+    tr_row_squares_attr attr;
     memcpy(&attr, node->attr, sizeof attr);
     size_t i = (size_t)graph->values[node->in[0]].index;
     int64_t row = 0;
@@ -83,10 +110,9 @@ static bool measure_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
         const tr_param_info *before = &graph->params[i];
         row += before->plain.dim[before->transposed ? 1 : 0];
         attr.tensor +=
-            tr__quantized_layout(before->quantized, tr_shape_count(before->plain))
-                .bytes;
+            tr__quantized_layout(before->kept, tr_shape_count(before->plain)).bytes;
     }
-    attr.kind = graph->params[i].quantized;
+    attr.kind = graph->params[i].kept;
     attr.in_out = 0; // codes are [out, in] whatever the weight was
     attr.first = 0;
     return tr_rewrite_as(graph, node, node->op, &attr, results);
@@ -94,6 +120,6 @@ static bool measure_in_few_bits(tr_graph *graph, const tr_rewrite_node *node,
 
 const tr_rewrite tr__rewrites_quantized[] = {
     {TR_REWRITE_QUANTIZED, &tr__op_linear, NULL, keep_in_few_bits},
-    {TR_REWRITE_QUANTIZED, &tr__op_row_norm, NULL, measure_in_few_bits},
+    {TR_REWRITE_QUANTIZED, &tr__op_row_squares, NULL, measure_in_few_bits},
     {0},
 };

@@ -23,9 +23,13 @@ typedef struct tr_plan_param {
     const char *stored;
     tr_shape stored_shape;
     tr_stride lies;
-    // Kept in few bits: its elements are bytes of that (base/quantized.h), of the
-    // stored tensor, or of that with rows and columns exchanged.
-    tr_quantization quantized;
+    tr_division cut; // of a part: how the stored tensor is cut
+    // Kept in few bits: its elements are bytes of that (base/quantized.h), of its part
+    // of the stored tensor, or of that with rows and columns exchanged. The bits that
+    // the whole tensor's values are of; those that lie here; and the part's shape as
+    // the files have it.
+    tr_quantization quantized, kept;
+    tr_shape plain;
     bool transposed;
     tr_init init;
     int flat;

@@ -13,16 +13,6 @@
 
 enum { STEPS_MOST = 1 << 24 };
 
-// What does not know parts of tensors yet.
-static tr_status check_tensor_ranks(const tr_plan_request *r, tr_error *err) {
-    return r->quantization && r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike
-               ? tr_fail(err, TR_USAGE,
-                         "tensor_parallel.size is %lld, which is not yet supported "
-                         "beside quantization.base: set it to 1",
-                         (long long)r->mesh.size[TR_AXIS_TENSOR])
-               : TR_OK;
-}
-
 enum { DIVISORS_TEXT = 128 };
 
 // Sizes that divide so many tokens, the first of them: "1, 2, 4, 8, ...".
@@ -293,7 +283,6 @@ tr_status tr__request_check(const tr_plan_request *r, tr_error *err) {
     status = status == TR_OK ? check_logits(r, err) : status;
     status = status == TR_OK ? check_quantization(r, err) : status;
     status = status == TR_OK ? tr__mesh_check(&r->mesh, err) : status;
-    status = status == TR_OK ? check_tensor_ranks(r, err) : status;
     status = status == TR_OK ? check_sequence(r, err) : status;
     status = status == TR_OK ? check_nodes(r, err) : status;
     status = status == TR_OK ? check_batch(r, err) : status;

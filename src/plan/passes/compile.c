@@ -196,9 +196,7 @@ static bool lies_otherwise(const tr_plan *plan, int unit, const tr_param_info *p
             const tr_param_info *other = &graph->params[i];
             if (other->shared && strcmp(other->name, param->name) == 0) {
                 return other->split != param->split ||
-                       other->lies.first != param->lies.first ||
-                       other->lies.run != param->lies.run ||
-                       other->lies.every != param->lies.every;
+                       !tr__stride_same(&other->lies, &param->lies);
             }
         }
     }

@@ -67,12 +67,14 @@ static tr_status add_param(tr_plan *plan, const tr_param_info *info, const char 
                         .hash = tr__hash_text(name),
                         .shape = info->shape,
                         .stored = stored,
-                        .stored_shape = info->whole       ? info->whole_shape
-                                        : info->quantized ? info->plain
-                                        : info->split     ? info->whole_shape
-                                                          : info->shape,
+                        .stored_shape = info->whole || info->split ? info->whole_shape
+                                        : info->quantized          ? info->plain
+                                                                   : info->shape,
                         .lies = info->lies,
+                        .cut = info->cut,
                         .quantized = info->quantized,
+                        .kept = info->kept,
+                        .plain = info->plain,
                         .transposed = info->transposed,
                         .init = info->init,
                         .flat = flat,
@@ -419,8 +421,12 @@ static tr_status check_split(const tr_plan *plan, tr_error *err) {
                : tr_fail(err, TR_USAGE,
                          "tensor_parallel.size is %lld, and no layer of this model can "
                          "be cut in so many parts: heads and widths have to be "
-                         "multiples of it",
-                         (long long)r->mesh.size[TR_AXIS_TENSOR]);
+                         "multiples of it%s",
+                         (long long)r->mesh.size[TR_AXIS_TENSOR],
+                         r->quantization
+                             ? ", and with quantization.base their parts multiples "
+                               "of a block (64 in \"nf4\", 32 in \"q8_0\")"
+                             : "");
 }
 
 tr_status tr__pass_partition(tr_plan *plan, tr_error *err) {

@@ -7,6 +7,7 @@
 #include "graph/recompute.h"
 #include "ops/flat/copy/copy.h"
 #include "ops/nn/all_reduce/all_reduce.h"
+#include "ops/nn/dequantize/dequantize.h"
 #include "ops/nn/largest/largest.h"
 #include "ops/nn/token_parts/token_parts.h"
 #include "plan/proof/check.h"
@@ -14,20 +15,34 @@
 
 #include <string.h>
 
+// A weight that is made of few bits is the parameter that has these.
+static tr_value parameter_of(const tr_shares *w, tr_value value) {
+    const tr_value_info *info = &w->graph->values[value];
+    bool made = info->kind == TR_VALUE_NODE &&
+                w->graph->nodes[info->node].op == &tr__op_dequantize;
+    return made ? w->graph->nodes[info->node].in[0] : value;
+}
+
+// This rank's part of it, as the files have it.
+static tr_shape part_of(const tr_param_info *param) {
+    return param->quantized ? param->plain : param->shape;
+}
+
 // What comes of a parameter of which each rank has a part: what the op's way says that
 // cuts it along the same dimension.
 static tr_part_form form_by_param(const tr_shares *w, const tr_call *node, int i) {
-    const tr_param_info *param = tr__share_param(w, node->in[i]);
+    const tr_param_info *param = tr__share_param(w, parameter_of(w, node->in[i]));
     const tr_plan_request *r = &w->plan->request;
+    tr_shape own = part_of(param);
     tr_node_view view;
     int dim = 0;
-    if (tr_shape_equal(param->shape, param->whole_shape)) {
+    if (tr_shape_equal(own, param->whole_shape)) {
         return TR_SHARE_WHOLE; // one head, which all ranks have
     }
-    while (dim + 1 < param->shape.rank &&
-           param->shape.dim[dim] == param->whole_shape.dim[dim]) {
+    while (dim + 1 < own.rank && own.dim[dim] == param->whole_shape.dim[dim]) {
         dim++;
     }
+    dim = param->transposed ? 1 - dim : dim;
     tr__node_view(w->graph, node, &view);
     for (int way = 0; node->op->split; way++) {
         tr_split split = {.added = 0};
@@ -53,10 +68,10 @@ static tr_part_form form_of_work(const tr_shares *w, const tr_call *node) {
     tr_part_form made = TR_SHARE_WHOLE;
     bool tokens = false, others = false;
     for (int i = 0; i < node->in_count; i++) {
-        tr_value value = node->in[i];
-        if (value == TR_NO_VALUE) {
+        if (node->in[i] == TR_NO_VALUE) {
             continue;
         }
+        tr_value value = parameter_of(w, node->in[i]);
         tr_part_form in = w->of[value];
         if (in == TR_SHARE_PART || in == TR_SHARE_REDUCED || in == TR_SHARE_MEASURED) {
             return TR_SHARE_WRONG;
@@ -230,7 +245,7 @@ static tr_status check_gradients(const tr_shares *w, int u, tr_error *err) {
 static int64_t ranks_of(const tr_shares *w, const tr_param_info *param) {
     int64_t ranks = w->plan->request.mesh.size[TR_AXIS_TENSOR];
     int64_t all = tr_shape_count(param->whole_shape);
-    int64_t own = tr_shape_count(param->shape) * ranks;
+    int64_t own = tr_shape_count(part_of(param)) * ranks;
     return param->split && own % all == 0 ? own / all : 1;
 }
 

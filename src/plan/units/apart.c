@@ -122,9 +122,8 @@ tr_status tr__apart_check_parts(const tr_plan_request *request, const char *unit
     for (size_t i = 0; i < graph->param_count; i++) {
         const tr_param_info *info = &graph->params[i];
         const tr_stride *lies = &info->lies;
-        bool whole = lies->first % block == 0 && lies->run % block == 0 &&
-                     lies->every % block == 0;
-        if (info->split && !info->frozen && !info->apart && !whole) {
+        if (info->split && !info->frozen && !info->apart &&
+            tr__stride_cuts(lies, block)) {
             return tr_fail(err, TR_USAGE,
                            "tensor_parallel.size is %lld, which cuts %s of %s after "
                            "every %lld elements, and in optimizer.params.state_dtype "

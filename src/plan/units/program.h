@@ -50,9 +50,11 @@ typedef enum tr_own {
     TR_OWN_SPLIT,
     TR_OWN_SPLIT_APART,
     TR_OWN_SPLIT_FROZEN,
+    TR_OWN_SPLIT_QUANTIZED,
     TR_OWN_REPEATED, // the same, of which some of these ranks have one part alike
     TR_OWN_REPEATED_APART,
     TR_OWN_REPEATED_FROZEN,
+    TR_OWN_REPEATED_QUANTIZED,
     TR_OWN_SUMMED, // trained, and these ranks sum its gradient (tr_param_info.summed)
     TR_OWN_SUMMED_APART,
     TR_OWN

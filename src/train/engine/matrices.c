@@ -6,10 +6,11 @@
 #include "ops/operand.h"
 #include "train/engine.h"
 
-// How a tensor is cut: of `size` elements along a dimension, each of `inner`, and as
-// often as the tensor has so many, parts in the order of ranks.
+// How a tensor is cut, in parts in the order of ranks, and how often it has such a
+// dimension.
 typedef struct division {
-    int64_t size, inner, times;
+    const tr_division *of;
+    int64_t times;
     int64_t parts, sharers; // of each part, ranks that have it alike
 } division;
 
@@ -19,24 +20,16 @@ static bool is_shared(const tr_plan *plan, const tr_plan_param *param) {
 
 static division divide(const tr_plan *plan, const tr_plan_param *param) {
     const tr_mesh *mesh = &plan->request.mesh;
-    const tr_shape *shape = &param->shape, *whole = &param->stored_shape;
     int64_t sharers = plan->flats[param->flat].repeated ? mesh->repeats : 1;
-    division d = {
-        .inner = 1, .parts = mesh->size[TR_AXIS_TENSOR] / sharers, .sharers = sharers};
-    int dim = 0;
-    while (dim + 1 < shape->rank && shape->dim[dim] == whole->dim[dim]) {
-        dim++;
-    }
-    for (int i = dim + 1; i < shape->rank; i++) {
-        d.inner *= shape->dim[i];
-    }
-    d.size = param->lies.every / d.inner;
-    d.times = tr_shape_count(*whole) / param->lies.every;
-    return d;
+    return (division){.of = &param->cut,
+                      .times = tr_shape_count(param->stored_shape) /
+                               tr__division_all(&param->cut),
+                      .parts = mesh->size[TR_AXIS_TENSOR] / sharers,
+                      .sharers = sharers};
 }
 
 static int64_t count_of(const division *d, int64_t part) {
-    return d->times * d->inner * tr__cut_count(d->size, d->parts, part);
+    return d->times * tr__division_part(d->of, d->parts, part);
 }
 
 // Where part `part` of the parameter begins in its rank's flat buffer. Stacked
@@ -62,13 +55,10 @@ static void note_parts(const tr_plan *plan, const tr_plan_param *param,
                        const division *d, tr_matrix_part *parts) {
     for (int64_t p = 0; p < d->parts; p++) {
         int64_t rank = p * d->sharers;
-        int64_t own = tr__cut_count(d->size, d->parts, p);
-        int64_t first = tr__cut_first(d->size, d->parts, p);
-        parts[p] = (tr_matrix_part){
-            .offset =
-                rank * plan->flats[param->flat].count + offset_of(plan, param, rank),
-            .count = count_of(d, p),
-            .lies = {first * d->inner, own * d->inner, d->size * d->inner}};
+        parts[p] = (tr_matrix_part){.offset = rank * plan->flats[param->flat].count +
+                                              offset_of(plan, param, rank),
+                                    .count = count_of(d, p),
+                                    .lies = tr__division_lies(d->of, d->parts, p)};
     }
 }
 

@@ -80,15 +80,16 @@ static const tr_plan_param *find_param(const tr_plan *plan, const char *name) {
     return NULL;
 }
 
-// lengths: [elements of the parameter]
-static tr_status put(tr_executor *executor, int param, const double *lengths,
-                     tr_error *err) {
+// lengths: [elements of the stored parameter], of which the rank has those that lie so.
+static tr_status put(tr_executor *executor, int param, const tr_stride *lies,
+                     const double *lengths, tr_error *err) {
     tr_piece piece = tr__executor_held(executor, param, -1), run;
     tr_status status = TR_OK;
     for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(executor, &piece, at, &run, err);
         for (int64_t i = 0; status == TR_OK && i < run.count; i++) {
-            run.data[i] = (float)lengths[run.first + i];
+            int64_t one = 1;
+            run.data[i] = (float)lengths[tr__stride_at(lies, run.first + i, &one)];
         }
         status = status == TR_OK ? tr__executor_return(executor, &run, err) : status;
     }
@@ -115,7 +116,7 @@ static tr_status begin_one(const tr_tensor_set *set, const tr_plan *plan,
         for (int64_t o = 0; o < count; o++) {
             lengths[o] = sqrt(lengths[o]);
         }
-        status = put(executor, param, lengths, err);
+        status = put(executor, param, &plan->params[param].lies, lengths, err);
     }
     tr__free(w);
     tr__free(lengths);

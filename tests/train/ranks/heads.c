@@ -3,7 +3,8 @@
 // gradients are the same but for rounding, at every stage of ZeRO, beside stages of a
 // pipeline, with tokens cut, recomputed, frozen in part and offloaded. Ranks that have
 // a head alike keep it so, bit for bit. A checkpoint goes on with any mesh. A model of
-// the program's own may have products of queries, keys and values apart, and join them.
+// the program's own may have products of queries, keys and values apart, and join them,
+// or one tensor of all three.
 #include "base/hash.h"
 #include "exec/walk.h"
 #include "on_meshes.h"
@@ -147,13 +148,18 @@ static void build_first(tr_graph *g, const void *config) {
     tr_graph_output(g, tr_embedding(g, ids, table, TR_NO_VALUE));
 }
 
-static void build_block(tr_graph *g, const void *config) {
-    (void)config;
-    tr_value x = tr_graph_input(g, 0);
+static tr_value products(tr_graph *g, tr_value x) {
     const tr_value parts[] = {product(g, "q", x, HEADS * DEPTH),
                               product(g, "k", x, KEYS * DEPTH),
                               product(g, "v", x, KEYS * DEPTH)};
-    tr_value qkv = tr_join_columns(g, parts, 3);
+    return tr_join_columns(g, parts, 3);
+}
+
+// config: NULL, or all of them are one product.
+static void build_block(tr_graph *g, const void *config) {
+    tr_value x = tr_graph_input(g, 0);
+    tr_value qkv =
+        config ? product(g, "qkv", x, (HEADS + 2 * KEYS) * DEPTH) : products(g, x);
     tr_value y = tr_grouped_attention(g, qkv, HEADS, KEYS, 0, 0);
     tr_graph_output(g, tr_residual(g, x, product(g, "o", y, WIDE), 0));
 }
@@ -165,16 +171,35 @@ static void build_last(tr_graph *g, const void *config) {
                             TR_NO_VALUE, tr_graph_data(g, "labels"));
 }
 
-static const tr_model_unit units[] = {{"first", "first", "first.", build_first, NULL},
-                                      {"block", "block", "block.", build_block, NULL},
-                                      {"last", "last", "last.", build_last, NULL}};
+static const tr_model_unit units[2][3] = {
+    {{"first", "first", "first.", build_first, NULL},
+     {"block", "block", "block.", build_block, NULL},
+     {"last", "last", "last.", build_last, NULL}},
+    {{"first", "first", "first.", build_first, NULL},
+     {"fused", "fused", "block.", build_block, "fused"},
+     {"last", "last", "last.", build_last, NULL}}};
 
-static void take_apart(const tr_mesh *mesh, tr_comm *ranks, const char *cut,
-                       const samples *data, outcome *o) {
+// Some heads of keys are on several ranks, and those of queries are not, so one tensor
+// of both stays whole.
+static void assert_fused(const run_options *options, int64_t tensor) {
+    trial t;
+    trial_open(&t, options);
+    for (size_t p = 0; p < t.plan->param_count; p++) {
+        const tr_plan_param *param = &t.plan->params[p];
+        if (strcmp(param->stored, "block.qkv") == 0) {
+            assert_int_equal(t.plan->flats[param->flat].split,
+                             tensor > 1 && tensor <= KEYS);
+        }
+    }
+    trial_close(&t);
+}
+
+static void take_own(bool fused, const tr_mesh *mesh, tr_comm *ranks, const char *cut,
+                     const samples *data, outcome *o) {
     const tr_model own = {.size = sizeof own,
-                          .type = "apart",
-                          .unit_count = sizeof units / sizeof *units,
-                          .units = units,
+                          .type = "own",
+                          .unit_count = sizeof units[0] / sizeof *units[0],
+                          .units = units[fused],
                           .batch = tr_batch_tokens(CONTEXT),
                           .classes = TOKENS};
     char text[TEXT_MAX];
@@ -182,28 +207,39 @@ static void take_apart(const tr_mesh *mesh, tr_comm *ranks, const char *cut,
              "{\"steps\": 9, \"data\": {\"order\": \"sequential\"}, "
              "\"train_batch_size\": %d, \"train_micro_batch_size_per_gpu\": 2, "
              "\"tensor_parallel\": {\"size\": %d}, \"out\": \"unused\"%s%s}",
-             BATCH, (int)mesh->size[TR_AXIS_TENSOR], ADAM CLIPPED, cut);
+             BATCH, (int)mesh->size[TR_AXIS_TENSOR], CLIPPED, cut);
     run_options options = options_of(text, data, ranks, "never");
     options.own_model = &own;
+    assert_fused(&options, mesh->size[TR_AXIS_TENSOR]);
     take_steps(&options, STEPS, false, o);
 }
 
-static void products_apart_are_shared(void **state) {
+// Products of queries, keys and values apart, or one, whose blocks are not equal.
+static void own_products_are_shared(void **state) {
+    static const struct {
+        bool fused;
+        const char *optimizer;
+    } cases[] = {{false, ADAM}, {true, ADAM}, {true, MUON}};
     samples data;
-    outcome alone_is, many;
     (void)state;
     samples_tokens(&data, STEPS * BATCH, CONTEXT, TOKENS, 6);
-    take_apart(&alone, NULL, ONE_THREAD, &data, &alone_is);
-    for (size_t m = 0; m < OF; m++) {
-        const tr_mesh *mesh = &of[m];
-        if (is_of_all(mesh) && mesh->size[TR_AXIS_PIPELINE] == 1 &&
-            mesh->size[TR_AXIS_TENSOR] <= HEADS) {
-            take_apart(&of[m], world, ZERO(2), &data, &many);
-            assert_near(&alone_is, &many, "products apart");
-            free_outcome(&many);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char cut[TEXT_MAX / 2];
+        outcome alone_is, many;
+        snprintf(cut, sizeof cut, "%s" ONE_THREAD, cases[c].optimizer);
+        take_own(cases[c].fused, &alone, NULL, cut, &data, &alone_is);
+        snprintf(cut, sizeof cut, "%s" ZERO(2), cases[c].optimizer);
+        for (size_t m = 0; m < OF; m++) {
+            const tr_mesh *mesh = &of[m];
+            if (is_of_all(mesh) && mesh->size[TR_AXIS_PIPELINE] == 1 &&
+                mesh->size[TR_AXIS_TENSOR] <= HEADS) {
+                take_own(cases[c].fused, mesh, world, cut, &data, &many);
+                assert_near(&alone_is, &many, cut);
+                free_outcome(&many);
+            }
         }
+        free_outcome(&alone_is);
     }
-    free_outcome(&alone_is);
     samples_free(&data);
 }
 
@@ -302,8 +338,7 @@ static void files_do_not_know_the_heads(void **state) {
 static int run(const char *which) {
     (void)which;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_share_a_head),
-        cmocka_unit_test(products_apart_are_shared),
+        cmocka_unit_test(ranks_share_a_head), cmocka_unit_test(own_products_are_shared),
         cmocka_unit_test(copies_stay_the_same),
         cmocka_unit_test_setup_teardown(files_do_not_know_the_heads, scratch_make,
                                         scratch_remove)};

@@ -34,10 +34,10 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     return 2;
 }
 
+// Columns, or tokens.
 static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                   tr_split *out) {
-    (void)rank;
-    return way == 0 && tr__split_tokens(node, ranks, out);
+    return tr__split_elements(node, way, ranks, rank, out);
 }
 
 const tr_op tr__op_bias = {

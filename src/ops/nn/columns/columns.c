@@ -129,8 +129,9 @@ static int add_backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) 
     return 2;
 }
 
-static void place(void *attr, int64_t first, int64_t count) {
+static void place(void *attr, int range, int64_t first, int64_t count) {
     tr_columns_attr *at = attr;
+    (void)range;
     at->first = (int32_t)first;
     at->count = (int32_t)count;
 }
@@ -141,32 +142,28 @@ static void place(void *attr, int64_t first, int64_t count) {
 static bool add_split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                       tr_split *out) {
     tr_columns_attr attr;
+    (void)ranks;
     (void)rank;
     memcpy(&attr, node->attr, sizeof attr);
     out->in[0] = out->out[0] = tr__cut_last(&node->in[0]);
-    out->in[1] = tr__cut_last(&node->in[1]);
-    if (attr.count < tr__shape_width(node->in[0].shape)) {
-        tr__cut_add(&out->in[1], attr.count); // in one block, and else as x
-    }
-    out->first = attr.first;
-    out->count = attr.count;
+    tr__split_range(node, out, attr.first, attr.count, 1 << 1);
     out->place = place;
-    place(out->attr, attr.first / ranks, attr.count / ranks); // where none is repeated
     return way == 0;
 }
 
 // What lies beside each other is cut each by itself.
 static bool join_split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                        tr_split *out) {
+    int64_t first = 0;
     (void)ranks;
     (void)rank;
     out->out[0] = tr__cut_last(&node->out[0]);
     for (int i = 0; i < node->in_count; i++) {
-        out->in[i] = tr__cut_last(&node->in[i]);
-        tr__cut_add(&out->in[i], tr__shape_width(node->in[i].shape));
-        tr__cut_add(&out->out[0], tr__shape_width(node->in[i].shape));
+        int64_t width = tr__shape_width(node->in[i].shape);
+        tr__split_range(node, out, first, width, 1u << i);
+        tr__cut_add(&out->out[0], width);
+        first += width;
     }
-    out->joined = true;
     return way == 0;
 }
 

@@ -15,54 +15,39 @@ static void set_columns(const tr_magnitude_sizes *s, tr_cuda_magnitude_layer *la
     }
 }
 
-// at: where the layers' operands begin.
-static void scale(const tr_op_desc *desc, const tr_launch *launch, int at,
-                  const void *bias) {
+static void launch_forward(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
     tr_magnitude_sizes s = tr__magnitude_sizes(desc);
     tr_cuda_magnitude_args args = {.x = launch->in[0],
-                                   .bias = bias,
                                    .y = launch->out[0],
                                    .rows = s.rows,
                                    .width = s.width,
                                    .layers = s.attr.layers,
                                    .real = (int32_t)desc->in[0].dtype,
                                    .add = launch->accumulate & 1};
+    (void)state;
     set_columns(&s, args.layer);
     for (int i = 0; i < s.attr.layers; i++) {
-        args.layer[i].m = launch->in[at + 2 * i];
-        args.layer[i].n = launch->in[at + 2 * i + 1];
+        args.layer[i].m = launch->in[1 + 2 * i];
+        args.layer[i].squares = launch->in[2 + 2 * i];
     }
     tr__cuda_launch(launch, &tr__cuda_function_magnitude,
                     tr__cuda_each(s.rows * s.width), &args, sizeof args);
 }
 
-static void launch_forward(const tr_op_desc *desc, void *state,
-                           const tr_launch *launch) {
-    (void)state;
-    scale(desc, launch, 2, launch->in[1]);
-}
-
-static void launch_input(const tr_op_desc *desc, void *state, const tr_launch *launch) {
-    (void)state;
-    scale(desc, launch, 1, NULL);
-}
-
 static void launch_gradient(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     tr_magnitude_sizes s = tr__magnitude_sizes(desc);
-    int of_bias = s.attr.layers;
     tr_cuda_magnitude_gradient_args args = {.dy = launch->in[0],
                                             .x = launch->in[1],
-                                            .dbias = launch->out[of_bias],
                                             .rows = s.rows,
                                             .width = s.width,
                                             .layers = s.attr.layers,
-                                            .real = (int32_t)desc->in[0].dtype,
-                                            .add = launch->accumulate >> of_bias & 1};
+                                            .real = (int32_t)desc->in[0].dtype};
     (void)state;
     set_columns(&s, args.layer);
     for (int i = 0; i < s.attr.layers; i++) {
-        args.layer[i].n = launch->in[TR_MAGNITUDE_N + i];
+        args.layer[i].squares = launch->in[TR_MAGNITUDE_S + i];
         args.layer[i].dm = launch->out[i];
         args.layer[i].add = launch->accumulate >> i & 1;
     }
@@ -71,12 +56,12 @@ static void launch_gradient(const tr_op_desc *desc, void *state,
 }
 
 static bool supports(const tr_op_desc *desc) {
-    return tr__desc_same_real(desc, tr__magnitude_plain(desc), 0);
+    return tr__desc_same_real(desc, TR_MAGNITUDE_PLAIN, 0);
 }
 
 static bool supports_gradient(const tr_op_desc *desc) {
     uint32_t all = ~0u;
-    return tr__desc_same_real(desc, all << TR_MAGNITUDE_N, all);
+    return tr__desc_same_real(desc, all << TR_MAGNITUDE_S, all);
 }
 
 static void cost(const tr_op_desc *desc, tr_cost *out) {
@@ -87,10 +72,6 @@ static const tr_kernel forward = {.name = "magnitude.cuda",
                                   .supports = supports,
                                   .cost = cost,
                                   .launch = launch_forward};
-static const tr_kernel input = {.name = "magnitude_input.cuda",
-                                .supports = supports,
-                                .cost = cost,
-                                .launch = launch_input};
 static const tr_kernel gradient = {.name = "magnitude_gradient.cuda",
                                    .supports = supports_gradient,
                                    .cost = cost,
@@ -98,7 +79,6 @@ static const tr_kernel gradient = {.name = "magnitude_gradient.cuda",
 
 const tr_cuda_kernels tr__cuda_kernels_magnitude[] = {
     {&tr__op_magnitude, &forward},
-    {&tr__op_magnitude_input, &input},
     {&tr__op_magnitude_gradient, &gradient},
     {NULL, NULL},
 };

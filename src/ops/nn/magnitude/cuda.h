@@ -5,11 +5,11 @@
 
 enum { TR_CUDA_MAGNITUDES = 3 };
 
-// Columns [first, first + count) with their magnitudes and lengths.
+// Columns [first, first + count) with their magnitudes and squared lengths.
 typedef struct tr_cuda_magnitude_layer {
-    const void *m;  // [count]
-    const float *n; // [count]
-    float *dm;      // [count]; NULL: not wanted
+    const void *m;        // [count]
+    const float *squares; // [count]
+    float *dm;            // [count]; NULL: not wanted
     int64_t first, count;
     int32_t add; // to dm
 } tr_cuda_magnitude_layer;
@@ -17,8 +17,8 @@ typedef struct tr_cuda_magnitude_layer {
 // x becomes y, or dy becomes dx.
 typedef struct tr_cuda_magnitude_args {
     tr_cuda_magnitude_layer layer[TR_CUDA_MAGNITUDES];
-    const void *x, *bias; // [rows, width], [width] or NULL
-    void *y;              // [rows, width], may be x
+    const void *x; // [rows, width]
+    void *y;       // [rows, width], may be x
     int64_t rows, width;
     int32_t layers, real, add;
 } tr_cuda_magnitude_args;
@@ -26,9 +26,8 @@ typedef struct tr_cuda_magnitude_args {
 typedef struct tr_cuda_magnitude_gradient_args {
     tr_cuda_magnitude_layer layer[TR_CUDA_MAGNITUDES];
     const void *dy, *x; // [rows, width]
-    float *dbias;       // [width]; NULL: not wanted
     int64_t rows, width;
-    int32_t layers, real, add;
+    int32_t layers, real;
 } tr_cuda_magnitude_gradient_args;
 
 #endif

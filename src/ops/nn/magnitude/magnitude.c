@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-extern const tr_kernel tr__magnitude_reference, tr__magnitude_input_reference,
-    tr__magnitude_gradient_reference;
+extern const tr_kernel tr__magnitude_reference, tr__magnitude_gradient_reference;
 
 // ---- shapes
 
@@ -27,7 +26,7 @@ static tr_status check_columns(const tr_op_node *node, tr_magnitude_attr *attr,
                          node->op->name, tr__shape_text(node->in[0].shape, text));
 }
 
-// Of each layer, from input `at` on: m, if `pairs`, and n.
+// Of each layer, from input `at` on: m, if `pairs`, and s.
 static tr_status check_layers(const tr_op_node *node, const tr_magnitude_attr *attr,
                               int at, bool pairs, tr_error *err) {
     int each = 1 + pairs;
@@ -49,20 +48,6 @@ static tr_status infer(const tr_op_node *node, tr_tensor_desc *out, int *out_cou
                        tr_error *err) {
     tr_magnitude_attr attr;
     tr_status status = check_columns(node, &attr, err);
-    status = status == TR_OK ? check_layers(node, &attr, 2, true, err) : status;
-    if (status == TR_OK && node->in[1].dtype != TR_NONE) {
-        status = tr__operand_shape(node, 1, node->in[0].dtype,
-                                   TR_SHAPE1(tr__shape_width(node->in[0].shape)), err);
-    }
-    out[0] = node->in[0];
-    *out_count = 1;
-    return status;
-}
-
-static tr_status input_infer(const tr_op_node *node, tr_tensor_desc *out,
-                             int *out_count, tr_error *err) {
-    tr_magnitude_attr attr;
-    tr_status status = check_columns(node, &attr, err);
     status = status == TR_OK ? check_layers(node, &attr, 1, true, err) : status;
     out[0] = node->in[0];
     *out_count = 1;
@@ -76,16 +61,12 @@ static tr_status gradient_infer(const tr_op_node *node, tr_tensor_desc *out,
     if (status == TR_OK) {
         status = tr__operand_shape(node, 1, node->in[0].dtype, node->in[0].shape, err);
     }
-    status = status == TR_OK ? check_layers(node, &attr, TR_MAGNITUDE_N, false, err)
+    status = status == TR_OK ? check_layers(node, &attr, TR_MAGNITUDE_S, false, err)
                              : status;
     for (int i = 0; i < attr.layers && status == TR_OK; i++) {
         out[i] = (tr_tensor_desc){TR_F32, TR_SHAPE1(attr.count[i])};
     }
-    if (status == TR_OK) {
-        out[attr.layers] =
-            (tr_tensor_desc){TR_F32, TR_SHAPE1(tr__shape_width(node->in[0].shape))};
-        *out_count = attr.layers + 1;
-    }
+    *out_count = attr.layers;
     return status;
 }
 
@@ -98,43 +79,56 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     *of_m =
         (tr_rule){.op = &tr__op_magnitude_gradient, .in = {TR_GRAD_OUT(0), TR_IN(0)}};
     *of_x = (tr_rule){
-        .op = &tr__op_magnitude_input, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
+        .op = &tr__op_magnitude, .in = {TR_GRAD_OUT(0)}, .out = {TR_GRAD_IN(0)}};
     for (int i = 0; i < attr.layers; i++) {
-        int m = 2 + 2 * i, n = m + 1;
-        of_m->in[TR_MAGNITUDE_N + i] = (tr_ref)TR_IN(n);
+        int m = 1 + 2 * i, squares = m + 1;
+        of_m->in[TR_MAGNITUDE_S + i] = (tr_ref)TR_IN(squares);
         of_m->out[i] = (tr_ref)TR_GRAD_IN(m);
-        of_x->in[1 + 2 * i] = (tr_ref)TR_IN(m);
-        of_x->in[2 + 2 * i] = (tr_ref)TR_IN(n);
+        of_x->in[m] = (tr_ref)TR_IN(m);
+        of_x->in[squares] = (tr_ref)TR_IN(squares);
     }
-    of_m->out[attr.layers] = (tr_ref)TR_GRAD_IN(1);
     memcpy(of_m->attr, &attr, sizeof attr);
     memcpy(of_x->attr, &attr, sizeof attr);
     return 2;
 }
 
-// ---- the ops
+// ---- over ranks
 
-// Lengths are constants.
-enum { LENGTHS = 1 << 3 | 1 << 5 | 1 << 7 };
+static void place(void *attr, int range, int64_t first, int64_t count) {
+    tr_magnitude_attr *at = attr;
+    at->first[range] = (int32_t)first;
+    at->count[range] = (int32_t)count;
+}
+
+// Columns, of which those of each layer are one block, or all.
+static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
+                  tr_split *out) {
+    tr_magnitude_attr attr;
+    (void)ranks;
+    (void)rank;
+    memcpy(&attr, node->attr, sizeof attr);
+    out->in[0] = out->out[0] = tr__cut_last(&node->in[0]);
+    for (int i = 0; i < attr.layers; i++) {
+        uint32_t inputs = 1u << (1 + 2 * i) | 1u << (2 + 2 * i);
+        tr__split_range(node, out, attr.first[i], attr.count[i], inputs);
+    }
+    out->place = place;
+    return way == 0;
+}
+
+// ---- the ops
 
 const tr_op tr__op_magnitude = {
     .name = "magnitude",
     .attr_bytes = sizeof(tr_magnitude_attr),
-    .no_gradient = LENGTHS,
+    .no_gradient = TR_MAGNITUDE_PLAIN, // lengths are constants
     .in_place = 1 + 0,
     .infer = infer,
     .backward = backward,
+    .split = split,
     // As quick to make again as what a normalization gives: only the product is kept.
     .recompute_class = {TR_RECOMPUTE_NORM},
     .reference = &tr__magnitude_reference,
-};
-
-const tr_op tr__op_magnitude_input = {
-    .name = "magnitude_input",
-    .attr_bytes = sizeof(tr_magnitude_attr),
-    .in_place = 1 + 0,
-    .infer = input_infer,
-    .reference = &tr__magnitude_input_reference,
 };
 
 const tr_op tr__op_magnitude_gradient = {

@@ -1,6 +1,6 @@
 // What DoRA makes of a product (Liu et al., arXiv 2402.09353): each column is
 // multiplied by what has been learnt, and divided by the length of its row of the
-// weight (ops/nn/row_norm).
+// weight, whose square is given (ops/nn/row_squares).
 #ifndef TR_OPS_NN_MAGNITUDE_MAGNITUDE_H
 #define TR_OPS_NN_MAGNITUDE_MAGNITUDE_H
 
@@ -16,17 +16,16 @@ typedef struct tr_magnitude_attr {
     int32_t count[TR_MAGNITUDE_LAYERS];
 } tr_magnitude_attr;
 
-// in: x [..., W], bias [W] or absent, then of each layer m [count] and n [count] f32
-// out: y [..., W] = x m / n + bias. Where n is 0, x is multiplied by 0.
+// in: x [..., W], then of each layer m [count] and s [count] f32
+// out: y [..., W] = x m / sqrt(s). Where s is 0, x is multiplied by 0.
+// dx is the same of dy.
 extern const tr_op tr__op_magnitude;
 
-// in: dy [..., W], then of each layer m and n      out: dx [..., W]
-extern const tr_op tr__op_magnitude_input;
-// in: dy [..., W], x [..., W], then of each layer n
-// out: of each layer dm [count] f32, then dbias [W] f32
+// in: dy [..., W], x [..., W], then of each layer s
+// out: of each layer dm [count] f32
 extern const tr_op tr__op_magnitude_gradient;
 
-enum { TR_MAGNITUDE_N = 2 }; // the first n among the operands of the last one
+enum { TR_MAGNITUDE_S = 2 }; // the first s among the operands of the last one
 
 // What kernels work on.
 typedef struct tr_magnitude_sizes {
@@ -35,7 +34,7 @@ typedef struct tr_magnitude_sizes {
 } tr_magnitude_sizes;
 
 tr_magnitude_sizes tr__magnitude_sizes(const tr_op_desc *desc);
-// The inputs that are f32 whatever the others are: the lengths. Of the op, of _input.
-uint32_t tr__magnitude_plain(const tr_op_desc *desc);
+// The inputs that are f32 whatever the others are: the squared lengths.
+enum { TR_MAGNITUDE_PLAIN = 1 << 2 | 1 << 4 | 1 << 6 };
 
 #endif

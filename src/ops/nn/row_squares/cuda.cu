@@ -1,11 +1,11 @@
-#include "ops/nn/row_norm/cuda.h"
+#include "ops/nn/row_squares/cuda.h"
 
 #include "backend/cuda/sums.cuh"
 #include "ops/nn/dequantize/cuda_value.cuh"
 
 // Element i of row `row` of the weight, as products have it.
 template <class T>
-static __device__ float element(const tr_cuda_row_norm_args &a, int64_t row,
+static __device__ float element(const tr_cuda_row_squares_args &a, int64_t row,
                                 int64_t i) {
     const T *w = (const T *)a.w;
     if (a.bits.kind != TR_QUANTIZED_NOT) {
@@ -17,7 +17,7 @@ static __device__ float element(const tr_cuda_row_norm_args &a, int64_t row,
     return tr_cuda_get(w[a.in_out ? i * a.all + row : row * a.in + i]);
 }
 
-template <class T> static __device__ void norm(const tr_cuda_row_norm_args &a) {
+template <class T> static __device__ void add_up(const tr_cuda_row_squares_args &a) {
     const T *down = (const T *)a.a, *up = (const T *)a.b;
     int64_t row = blockIdx.x;
     float squares = 0;
@@ -31,11 +31,11 @@ template <class T> static __device__ void norm(const tr_cuda_row_norm_args &a) {
     }
     squares = tr_cuda_block_sum(squares);
     if (threadIdx.x == 0) {
-        tr_cuda_put(&a.n[row], a.kept ? a.kept[row] : sqrtf(squares), a.add);
+        tr_cuda_put(&a.out[row], a.kept ? a.kept[row] : squares, a.add);
     }
 }
 
-extern "C" __global__ void tr_cuda_row_norm(tr_cuda_row_norm_args a) {
-    TR_CUDA_BY_REAL(a.real, norm, a);
+extern "C" __global__ void tr_cuda_row_squares(tr_cuda_row_squares_args a) {
+    TR_CUDA_BY_REAL(a.real, add_up, a);
 }
-TR_CUDA_KERNEL_MEETS(tr_cuda_row_norm);
+TR_CUDA_KERNEL_MEETS(tr_cuda_row_squares);

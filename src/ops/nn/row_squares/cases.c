@@ -1,21 +1,23 @@
 #include "ops/cases.h"
 #include "base/quantized.h"
-#include "ops/nn/row_norm/row_norm.h"
+#include "ops/nn/row_squares/row_squares.h"
 
 #include <string.h>
 
-extern const tr_case_list tr__cases_row_norm;
+extern const tr_case_list tr__cases_row_squares;
 
 // Words of few bits below these bounds are finite numbers (ops/nn/dequantize/cases.c).
 enum { BELOW_ONE = 0x3F800000, FINITE_HALF = 0x7C00 };
 
 static const struct {
     int64_t all, in, rank;
-    tr_row_norm_attr attr;
+    tr_row_squares_attr attr;
 } cases[] = {
     {1, 1, 1, {TR_QUANTIZED_NOT, 0, 0, 1, 0, 1}},
     {7, 5, 2, {TR_QUANTIZED_NOT, 0, 2, 3, 0, 0.5f}},
     {7, 5, 2, {TR_QUANTIZED_NOT, 1, 2, 3, 0, 0.5f}},
+    {24, 9, 2, {TR_QUANTIZED_NOT, 0, 6, 12, 0, 0.5f}},
+    {24, 9, 2, {TR_QUANTIZED_NOT, 1, 6, 12, 0, 0.5f}},
     {40, 33, 3, {TR_QUANTIZED_NOT, 0, 0, 40, 0, 2}},
     {40, 33, 3, {TR_QUANTIZED_NOT, 1, 1, 37, 0, 2}},
     {300, 257, 16, {TR_QUANTIZED_NOT, 0, 30, 257, 0, 0.25f}},
@@ -30,11 +32,11 @@ static bool get(int index, tr_case *out) {
     if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
         return false;
     }
-    const tr_row_norm_attr *attr = &cases[index].attr;
+    const tr_row_squares_attr *attr = &cases[index].attr;
     int64_t all = cases[index].all, in = cases[index].in, rank = cases[index].rank;
     *out = (tr_case){
-        .name = "row norm",
-        .op = &tr__op_row_norm,
+        .name = "row squares",
+        .op = &tr__op_row_squares,
         .in_count = 3,
         .in = {{.desc = {TR_F32,
                          attr->in_out ? TR_SHAPE2(in, all) : TR_SHAPE2(all, in)}},
@@ -54,4 +56,4 @@ static bool get(int index, tr_case *out) {
     return true;
 }
 
-const tr_case_list tr__cases_row_norm = {"row_norm", get};
+const tr_case_list tr__cases_row_squares = {"row_squares", get};

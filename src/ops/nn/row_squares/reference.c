@@ -1,13 +1,12 @@
 #include "base/quantized.h"
-#include "ops/nn/row_norm/row_norm.h"
+#include "ops/nn/row_squares/row_squares.h"
 
-#include <math.h>
-
-extern const tr_kernel tr__row_norm_reference;
+extern const tr_kernel tr__row_squares_reference;
 
 // Element i of row o of the weight.
-static double element(const tr_row_norm_sizes *s, const void *w, int64_t o, int64_t i) {
-    const tr_row_norm_attr *attr = &s->attr;
+static double element(const tr_row_squares_sizes *s, const void *w, int64_t o,
+                      int64_t i) {
+    const tr_row_squares_attr *attr = &s->attr;
     if (attr->kind != TR_QUANTIZED_NOT) {
         tr_quantized_layout at = tr__quantized_layout(attr->kind, s->rows * s->in);
         const unsigned char *tensor = (const unsigned char *)w + attr->tensor;
@@ -20,8 +19,8 @@ static double element(const tr_row_norm_sizes *s, const void *w, int64_t o, int6
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     const float *a = launch->in[1], *b = launch->in[2]; // [rank, in], [rows, rank]
-    tr_row_norm_sizes s = tr__row_norm_sizes(desc);
-    float *n = launch->out[0]; // [rows]
+    tr_row_squares_sizes s = tr__row_squares_sizes(desc);
+    float *out = launch->out[0]; // [rows]
     (void)state;
     for (int64_t o = 0; o < s.rows; o++) {
         double squares = 0;
@@ -33,8 +32,7 @@ static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch)
             sum = element(&s, launch->in[0], o, i) + (double)s.attr.scale * sum;
             squares += sum * sum;
         }
-        double norm = sqrt(squares);
-        n[o] = (float)(launch->accumulate & 1 ? (double)n[o] + norm : norm);
+        out[o] = (float)(launch->accumulate & 1 ? (double)out[o] + squares : squares);
     }
 }
 
@@ -42,9 +40,9 @@ static bool supports(const tr_op_desc *desc) {
     return desc->in[1].dtype == TR_F32;
 }
 
-const tr_kernel tr__row_norm_reference = {
-    .name = "row_norm.reference",
+const tr_kernel tr__row_squares_reference = {
+    .name = "row_squares.reference",
     .supports = supports,
-    .cost = tr__row_norm_cost,
+    .cost = tr__row_squares_cost,
     .launch = launch,
 };

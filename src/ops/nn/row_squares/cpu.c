@@ -6,19 +6,18 @@
 #include "backend/cpu/simd_map.h"
 #include "base/checked.h"
 #include "base/quantized.h"
-#include "ops/nn/row_norm/row_norm.h"
+#include "ops/nn/row_squares/row_squares.h"
 #include "ops/operand.h"
 
-#include <math.h>
 #include <string.h>
 
-extern const tr_kernel TR_ISA_NAME(tr__row_norm_kernel);
+extern const tr_kernel TR_ISA_NAME(tr__row_squares_kernel);
 
 enum { TILE = 16 }; // rows at once
 
 // ---- rows of the weight, as f32: out [in]
 
-static void few_bits_row(const tr_row_norm_sizes *s, const void *w, int64_t row,
+static void few_bits_row(const tr_row_squares_sizes *s, const void *w, int64_t row,
                          float *out) {
     tr_quantization kind = s->attr.kind;
     tr_quantized_layout at = tr__quantized_layout(kind, s->rows * s->in);
@@ -38,7 +37,7 @@ static void few_bits_row(const tr_row_norm_sizes *s, const void *w, int64_t row,
 }
 
 // rows: [TILE][in], of which `count` are filled.
-static void tile_rows(const tr_row_norm_sizes *s, const void *w, int64_t first,
+static void tile_rows(const tr_row_squares_sizes *s, const void *w, int64_t first,
                       int64_t count, float *rows) {
     const tr_real *real = w;
     int64_t at = s->attr.first + first;
@@ -59,11 +58,11 @@ static void tile_rows(const tr_row_norm_sizes *s, const void *w, int64_t first,
     }
 }
 
-// ---- their lengths
+// ---- their squared lengths
 
 // w: [in], a: [rank, in], b: [rank].
-static float length(const tr_row_norm_sizes *s, const float *w, const tr_real *a,
-                    const tr_real *b) {
+static float squared_length(const tr_row_squares_sizes *s, const float *w,
+                            const tr_real *a, const tr_real *b) {
     tr_vf squares = tr_v_set(0);
     for (int64_t i = 0; i < s->in; i += TR_VW) {
         int left = tr_v_left(s->in, i);
@@ -76,28 +75,29 @@ static float length(const tr_row_norm_sizes *s, const float *w, const tr_real *a
         sum = tr_v_load(part) + sum * s->attr.scale;
         squares += sum * sum;
     }
-    return sqrtf(tr_v_sum(squares));
+    return tr_v_sum(squares);
 }
 
 static int threads_for(const tr_op_desc *desc) {
-    tr_row_norm_sizes s = tr__row_norm_sizes(desc);
+    tr_row_squares_sizes s = tr__row_squares_sizes(desc);
     return tr__threads_for(s.rows * s.in, s.rank + 1, desc->target.workers);
 }
 
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    size_t row = (size_t)tr__row_norm_sizes(desc).in * sizeof(float);
+    size_t row = (size_t)tr__row_squares_sizes(desc).in * sizeof(float);
     return (size_t)threads_for(desc) * TILE * row;
 }
 
 static size_t packed(const tr_op_desc *desc, const void *state) {
     (void)state;
-    return (size_t)tr__row_norm_sizes(desc).rows * sizeof(float);
+    return (size_t)tr__row_squares_sizes(desc).rows * sizeof(float);
 }
 
-// n: [rows]
-static void find(const tr_op_desc *desc, const tr_launch *launch, float *n, bool add) {
-    tr_row_norm_sizes s = tr__row_norm_sizes(desc);
+// out: [rows]
+static void find(const tr_op_desc *desc, const tr_launch *launch, float *out,
+                 bool add) {
+    tr_row_squares_sizes s = tr__row_squares_sizes(desc);
     const tr_real *a = launch->in[1], *b = launch->in[2];
     int threads = threads_for(desc);
     int64_t tiles = (s.rows + TILE - 1) / TILE;
@@ -108,26 +108,28 @@ static void find(const tr_op_desc *desc, const tr_launch *launch, float *n, bool
             int64_t first = tile * TILE, count = tr__min_i64(TILE, s.rows - first);
             tile_rows(&s, launch->in[0], first, count, rows);
             for (int64_t r = 0; r < count; r++) {
-                float norm = length(&s, rows + r * s.in, a, b + (first + r) * s.rank);
-                n[first + r] = add ? n[first + r] + norm : norm;
+                float sum =
+                    squared_length(&s, rows + r * s.in, a, b + (first + r) * s.rank);
+                out[first + r] = add ? out[first + r] + sum : sum;
             }
         }
     }
 }
 
-static void launch_norm(const tr_op_desc *desc, void *state, const tr_launch *launch) {
+static void launch_squares(const tr_op_desc *desc, void *state,
+                           const tr_launch *launch) {
     bool add = launch->accumulate & 1;
-    float *n = launch->out[0], *kept = launch->packed;
+    float *out = launch->out[0], *kept = launch->packed;
     (void)state;
     if (!desc->packs) {
-        find(desc, launch, n, add);
+        find(desc, launch, out, add);
         return;
     }
     if (!launch->is_packed) {
         find(desc, launch, kept, false);
     }
     for (int64_t o = 0; o < desc->out[0].shape.dim[0]; o++) {
-        n[o] = add ? n[o] + kept[o] : kept[o];
+        out[o] = add ? out[o] + kept[o] : kept[o];
     }
 }
 
@@ -135,11 +137,11 @@ static bool supports(const tr_op_desc *desc) {
     return tr__desc_real(desc, TR_REAL, 0, 1 << 0);
 }
 
-const tr_kernel TR_ISA_NAME(tr__row_norm_kernel) = {
-    .name = "row_norm.cpu." TR_ISA_TEXT,
+const tr_kernel TR_ISA_NAME(tr__row_squares_kernel) = {
+    .name = "row_squares.cpu." TR_ISA_TEXT,
     .supports = supports,
-    .cost = tr__row_norm_cost,
+    .cost = tr__row_squares_cost,
     .workspace = workspace,
     .packed = packed,
-    .launch = launch_norm,
+    .launch = launch_squares,
 };
