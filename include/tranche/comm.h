@@ -60,14 +60,14 @@ typedef struct tr_comm_functions {
     { sizeof(tr_comm_functions), 0, 0, NULL, NULL, NULL, NULL, 0 }
 
 // Makes a comm of the caller's functions; the struct is copied. Results are bit for bit
-// those of ranks with MPI.
-// Plans have 8 MiB for the messages of a reduction, and 1 MiB with MPI. What ranks have
-// on GPUs is exchanged by way of the host's memory, slice by slice, and never by NCCL.
-// A process may have any number of such comms, each used by one thread at a time. The
-// program prints the messages of ranks other than 0. Collective: the ranks find out
-// which of them share a machine. The comm closes `user`; after an error here, `user`
-// stays the caller's. The caller closes *out. TR_USAGE: a struct of an unknown size, or
-// functions that are missing. TR_MEMORY, and the errors of `exchange`.
+// those of ranks with MPI. Plans have 8 MiB for the messages of a reduction, and 1 MiB
+// with MPI. What ranks have on GPUs is exchanged by way of the host's memory, slice by
+// slice, and never by NCCL. A process may have any number of such comms, each used by
+// one thread at a time. The program prints the messages of ranks other than 0.
+// Collective: the ranks find out which of them share a machine. The comm closes `user`;
+// after an error here, `user` stays the caller's. The caller closes *out. TR_USAGE: a
+// struct of an unknown size, or functions that are missing. TR_MEMORY; TR_INTERNAL: no
+// thread can be started; and the errors of `exchange`.
 TR_API tr_status tr_comm_create_callback(const tr_comm_functions *functions,
                                          tr_comm **out, tr_error *err);
 
