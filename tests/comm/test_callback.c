@@ -171,8 +171,9 @@ static void operate(seat *s, tr_comm *comm, operation *o) {
     o->op.recv = gathers ? o->whole : o->own;
     int64_t skipped = tr__comm_skip(comm, TR_COMM_RANKS); // by all ranks
     int64_t ticket = tr__comm_start(comm, &o->op);
-    s->wrong += ticket != skipped + 1;
-    if (tr__comm_wait(comm, TR_COMM_RANKS, ticket, &s->err) == TR_OK) {
+    tr_status status = tr__comm_wait(comm, TR_COMM_RANKS, ticket, &s->err);
+    s->wrong += ticket != skipped + 1; // exchanges count there, too
+    if (status == TR_OK) {
         (gathers ? check_gather : check_sum)(s, o);
     }
 }
