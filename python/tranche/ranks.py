@@ -3,11 +3,11 @@ MPI or of PyTorch."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import os
 import sys
+import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_int64, c_void_p
 from types import TracebackType
@@ -113,7 +113,8 @@ def _watch_the_end() -> None:
         sys.stderr.write(told.getvalue())  # at once: ranks share what stderr is
 
     sys.excepthook = hook
-    atexit.register(_end)
+    # Behind the engines that are left then: finalizers run from the newest to the oldest.
+    weakref.finalize(_end, _end)
 
 
 def _end() -> None:

@@ -78,7 +78,7 @@ class Launch(InFolder):
     def test_a_traceback_is_written_at_once(self) -> None:
         """Line by line, those of several ranks would stand in each other's lines."""
         told = mock.Mock()
-        with mock.patch("sys.excepthook"), mock.patch("atexit.register"):
+        with mock.patch("sys.excepthook"), mock.patch("weakref.finalize"):
             sys.excepthook = sys.__excepthook__
             ranks._watch_the_end()
             try:
@@ -88,6 +88,27 @@ class Launch(InFolder):
                     sys.excepthook(ValueError, error, error.__traceback__)
         [written] = told.write.call_args_list
         self.assertRegex(written.args[0], r"(?s)^Traceback.*\nValueError: of this rank\n$")
+
+    @needs_mpi
+    def test_engines_end_before_the_connection(self) -> None:
+        """Of those that a script leaves to the end of the interpreter."""
+        script = (
+            "import tranche\n"
+            "from tranche import _handle, ranks\n"
+            "def told(name, function):\n"
+            "    def tell(*given):\n"
+            "        if tranche.rank() == 0: print(name, flush=True)\n"
+            "        return function(*given)\n"
+            "    return tell\n"
+            "_handle._destroy = told('object', _handle._destroy)\n"
+            "ranks._end = told('connection', ranks._end)\n"
+            "engine = tranche.Run('run.json').engine()\n"
+            "engine.step()\n"
+        )
+        done = self.launch(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ended = done.stdout.split()
+        self.assertGreaterEqual(ended.index("connection"), 2)  # engine and plan
 
     @needs_mpi
     def test_an_exit_of_one_rank_ends_all(self) -> None:
