@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 1024, LONG_TEXT = 4 * PATH_BYTES, HALF = STEPS / 2 };
+enum { PATH_BYTES = 1024, LONG_TEXT = 4 * PATH_BYTES };
 
 static const char *const adapters[] = {"llama", "llama-dora", "gpt2", "gpt2-dora"};
 enum { ADAPTERS = sizeof adapters / sizeof *adapters };
@@ -34,12 +34,6 @@ static void write_adapted(char text[LONG_TEXT], const char *name, const tr_mesh 
     assert_in_range(used, 1, LONG_TEXT - 1);
 }
 
-static void take(const char *text, tr_comm *ranks, const char *resume, int64_t steps,
-                 bool saves, outcome *o) {
-    const run_options options = options_of(text, &data, ranks, resume);
-    take_steps(&options, steps, saves, o);
-}
-
 static void numbers_are_those_of_one_rank(void **state) {
     static const char *const tensor[] = {"", ", \"sequence\": true"};
     (void)state;
@@ -47,12 +41,12 @@ static void numbers_are_those_of_one_rank(void **state) {
         char text[LONG_TEXT];
         outcome one, many;
         write_adapted(text, adapters[i], &alone, "", 0, "unused");
-        take(text, NULL, "never", STEPS, false, &one);
+        take_run(text, &data, NULL, "never", STEPS, false, &one);
         for (int m = 0; m < 2 * MESHES; m++) {
             const tr_mesh *mesh = &meshes[m / 2];
             if (is_of_all(mesh) && mesh->size[TR_AXIS_TENSOR] > 1) {
                 write_adapted(text, adapters[i], mesh, tensor[m % 2], m % 4, "unused");
-                take(text, world, "never", STEPS, false, &many);
+                take_run(text, &data, world, "never", STEPS, false, &many);
                 assert_near(&one, &many, text);
                 free_outcome(&many);
             }
@@ -149,11 +143,11 @@ static void bases_are_shared(void **state) {
         char text[LONG_TEXT];
         outcome one, many;
         write_new(text, base, modules, i % 2, &alone, "");
-        take(text, NULL, "never", STEPS, false, &one);
+        take_run(text, &data, NULL, "never", STEPS, false, &one);
         for (int s = 0; s < 2; s++) {
             write_new(text, base, modules, i % 2, &of[s], tensor[s]);
             assert_shared(text, cases[i / 2].whole);
-            take(text, world, "never", STEPS, false, &many);
+            take_run(text, &data, world, "never", STEPS, false, &many);
             assert_near(&one, &many, text);
             free_outcome(&many);
         }
@@ -163,29 +157,17 @@ static void bases_are_shared(void **state) {
 
 static void a_checkpoint_goes_on_with_one_rank(void **state) {
     const tr_mesh mesh = {.size = {tr_comm_ranks(world) / 2, 2, 1}};
-    char path[PATH_BYTES], text[LONG_TEXT];
+    char path[PATH_BYTES], one[LONG_TEXT], many[LONG_TEXT], last[LONG_TEXT];
     tr_error err = {0};
     snprintf(path, sizeof path, "%s", scratch_path(state, "out"));
     trial_ok(tr__comm_broadcast(world, 0, path, PATH_BYTES, &err), &err);
     for (int i = 0; i < ADAPTERS; i++) {
         char out[2 * PATH_BYTES];
-        outcome one, first;
         snprintf(out, sizeof out, "%s/%s", path, adapters[i]);
-        write_adapted(text, adapters[i], &alone, "", 0, "unused");
-        take(text, NULL, "never", STEPS, false, &one);
-        write_adapted(text, adapters[i], &mesh, "", 1, out);
-        take(text, world, "never", HALF, true, &first);
-        if (tr_comm_rank(world) == 0) {
-            outcome last;
-            write_adapted(text, adapters[i], &alone, "", 0, out);
-            take(text, NULL, "auto", HALF, false, &last);
-            snapshot_assert_same(&first.end, &last.start);
-            snapshot_assert_close(&one.start, &one.end, &last.end, 1e-4, text);
-            free_outcome(&last);
-        }
-        trial_ok(tr__comm_barrier(world, &err), &err);
-        free_outcome(&first);
-        free_outcome(&one);
+        write_adapted(one, adapters[i], &alone, "", 0, "unused");
+        write_adapted(many, adapters[i], &mesh, "", 1, out);
+        write_adapted(last, adapters[i], &alone, "", 0, out);
+        assert_goes_on(one, many, last, &data);
     }
 }
 

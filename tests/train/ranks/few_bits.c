@@ -82,12 +82,6 @@ static void write_run_to(char text[LONG_TEXT], const way *w, const tr_mesh *mesh
     assert_in_range(used, 1, LONG_TEXT - 1);
 }
 
-static void take(const char *text, tr_comm *ranks, const char *resume, int64_t steps,
-                 bool saves, outcome *o) {
-    const run_options options = options_of(text, &data, ranks, resume);
-    take_steps(&options, steps, saves, o);
-}
-
 // ---- numbers
 
 // The next of the meshes that have ranks of the tensor axis.
@@ -107,11 +101,11 @@ static void numbers_are_those_of_one_rank(void **state) {
         char text[LONG_TEXT];
         outcome one, many;
         write_run_to(text, &w, &alone, "unused");
-        take(text, NULL, "never", STEPS, false, &one);
+        take_run(text, &data, NULL, "never", STEPS, false, &one);
         w.more = i % 3 ? "" : ", \"sequence\": true";
         w.stage = i % 4;
         write_run_to(text, &w, next_mesh(&mesh), "unused");
-        take(text, world, "never", STEPS, false, &many);
+        take_run(text, &data, world, "never", STEPS, false, &many);
         assert_near(&one, &many, text);
         free_outcome(&many);
         free_outcome(&one);
@@ -268,28 +262,16 @@ static void stored_bits_are_shared(void **state) {
 
 static void a_checkpoint_goes_on_with_one_rank(void **state) {
     const tr_mesh mesh = {.size = {tr_comm_ranks(world) / 2, 2, 1}};
-    char out[PATH_BYTES], text[LONG_TEXT];
-    outcome one, first;
+    char out[PATH_BYTES], one[LONG_TEXT], many[LONG_TEXT], last[LONG_TEXT];
     tr_error err = {0};
     make_bases(state);
     const way w = {bases[0], layers[0], kinds[2], true, "", 1};
     snprintf(out, sizeof out, "%s", scratch_path(state, "out"));
     trial_ok(tr__comm_broadcast(world, 0, out, PATH_BYTES, &err), &err);
-    write_run_to(text, &w, &alone, "unused");
-    take(text, NULL, "never", STEPS, false, &one);
-    write_run_to(text, &w, &mesh, out);
-    take(text, world, "never", HALF, true, &first);
-    if (tr_comm_rank(world) == 0) {
-        outcome last;
-        write_run_to(text, &w, &alone, out);
-        take(text, NULL, "auto", HALF, false, &last);
-        snapshot_assert_same(&first.end, &last.start);
-        snapshot_assert_close(&one.start, &one.end, &last.end, 1e-4, text);
-        free_outcome(&last);
-    }
-    trial_ok(tr__comm_barrier(world, &err), &err);
-    free_outcome(&first);
-    free_outcome(&one);
+    write_run_to(one, &w, &alone, "unused");
+    write_run_to(many, &w, &mesh, out);
+    write_run_to(last, &w, &alone, out);
+    assert_goes_on(one, many, last, &data);
 }
 
 static int run(const char *which) {

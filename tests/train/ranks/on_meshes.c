@@ -114,6 +114,12 @@ void take_steps(const run_options *options, int64_t steps, bool saves, outcome *
     trial_close(&t);
 }
 
+void take_run(const char *text, const samples *data, tr_comm *ranks, const char *resume,
+              int64_t steps, bool saves, outcome *o) {
+    const run_options options = options_of(text, data, ranks, resume);
+    take_steps(&options, steps, saves, o);
+}
+
 void free_outcome(outcome *o) {
     snapshot_free(&o->start);
     snapshot_free(&o->end);
@@ -132,4 +138,22 @@ void assert_near(const outcome *one, const outcome *many, const char *what) {
     assert_true(many->evaluation.loss - one->evaluation.loss < 1e-4 &&
                 one->evaluation.loss - many->evaluation.loss < 1e-4);
     snapshot_assert_close(&one->start, &one->end, &many->end, 1e-4, what);
+}
+
+void assert_goes_on(const char *one, const char *many, const char *last,
+                    const samples *data) {
+    enum { HALF = STEPS / 2 };
+    outcome alone_all, first, end;
+    tr_error err = {0};
+    take_run(one, data, NULL, "never", STEPS, false, &alone_all);
+    take_run(many, data, world, "never", HALF, true, &first);
+    if (tr_comm_rank(world) == 0) {
+        take_run(last, data, NULL, "auto", HALF, false, &end);
+        snapshot_assert_same(&first.end, &end.start);
+        snapshot_assert_close(&alone_all.start, &alone_all.end, &end.end, 1e-4, last);
+        free_outcome(&end);
+    }
+    trial_ok(tr__comm_barrier(world, &err), &err);
+    free_outcome(&first);
+    free_outcome(&alone_all);
 }

@@ -51,6 +51,13 @@ void write_run(char text[TEXT_MAX], const tr_mesh *mesh, const char *out);
 run_options options_of(const char *text, const samples *data, tr_comm *ranks,
                        const char *resume);
 void take_steps(const run_options *options, int64_t steps, bool saves, outcome *o);
+// The same of a text's run.
+void take_run(const char *text, const samples *data, tr_comm *ranks, const char *resume,
+              int64_t steps, bool saves, outcome *o);
+// Half of the steps on all ranks, by `many`; rank 0 alone goes on from their
+// checkpoint, by `last`, as far as one rank goes by `one`. All ranks call it.
+void assert_goes_on(const char *one, const char *many, const char *last,
+                    const samples *data);
 void free_outcome(outcome *o);
 void assert_near(const outcome *one, const outcome *many, const char *what);
 
