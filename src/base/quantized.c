@@ -163,7 +163,7 @@ void tr__quantizer_take(tr_quantizer *q, const tr_quantizer *whole,
                         const tr_stride *blocks) {
     float *plain = (void *)q->behind;
     for (int64_t b = 0; b < q->at.blocks; b++) {
-        int64_t one = 1, of = tr__stride_at(blocks, b, &one);
+        int64_t of = tr__stride_place(blocks, b);
         q->scales[b] = whole->scales[of];
         if (q->kind == TR_QUANTIZED_NF4) {
             plain[b] = settled(whole->kind, &whole->at, whole->behind, of);

@@ -1,5 +1,7 @@
 #include "base/thread.h"
 
+#include <time.h>
+
 void tr__signals_hold(sigset_t *before) {
     static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
                               SIGTRAP, SIGABRT, SIGSYS};
@@ -21,6 +23,13 @@ int tr__thread_start(void *(*run)(void *argument), void *argument, pthread_t *th
     int result = pthread_create(thread, NULL, run, argument);
     tr__signals_release(&before);
     return result;
+}
+
+bool tr__thread_join_within(pthread_t thread, int seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    return pthread_timedjoin_np(thread, NULL, &until) == 0;
 }
 
 void tr__condition_init(pthread_cond_t *condition) {

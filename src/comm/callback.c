@@ -8,7 +8,6 @@
 #include "base/thread.h"
 
 #include <string.h>
-#include <time.h>
 
 // How long the thread rests at most, and, where ranks have failed, how long the end
 // waits for it: an exchange of its may still wait for another rank. In seconds.
@@ -125,18 +124,13 @@ static bool speaks(const tr_comm *comm) {
 
 // Waits for the thread. false: it does not come back.
 static bool join(tr_callback_comm *own) {
-    struct timespec until;
     if (!own->has_thread) {
         return true;
     }
     atomic_store(&own->leaves, true);
     tr__queue_poke(rest_of(&own->base));
-    if (!is_broken(&own->base)) {
-        return pthread_join(own->thread, NULL) == 0;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += JOIN_MOST;
-    return pthread_timedjoin_np(own->thread, NULL, &until) == 0;
+    return is_broken(&own->base) ? tr__thread_join_within(own->thread, JOIN_MOST)
+                                 : pthread_join(own->thread, NULL) == 0;
 }
 
 // A thread that does not come back keeps what it uses.

@@ -22,8 +22,8 @@ static const double spread_least = .2; // news of an error are given so long to 
 static const double spread_most = .6;
 static const double print_pause = .1; // launchers drop what they have not passed on
 static const double bye_most = TR_SILENCE;
-static const double join_most = 3, finalize_most = 60;
 static const double ucx_rest = .2; // before MPI_Finalize, where MPICH uses UCX
+enum { JOIN_MOST = 3, FINALIZE_MOST = 60 };
 
 // MPI waits without end for a rank that does not come: this long it may, in seconds.
 static const char limit_name[] = "TRANCHE_START_SECONDS";
@@ -369,10 +369,7 @@ void tr__world_order(tr_world *w, tr_world_order order) {
 }
 
 bool tr__world_join(tr_world *w) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
     // Among healthy ranks the end takes what MPI takes for it.
     bool broken = atomic_load(&tr__world_queue(w)->broken);
-    until.tv_sec += (time_t)(broken ? join_most : finalize_most);
-    return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+    return tr__thread_join_within(w->thread, broken ? JOIN_MOST : FINALIZE_MOST);
 }

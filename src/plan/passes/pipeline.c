@@ -354,8 +354,13 @@ static void find_round(writer *w, int64_t round, int64_t rounds) {
 }
 
 // Steps after the first round name other values.
-static void note_boundaries(writer *w, int32_t *first) {
+static tr_status note_boundaries(writer *w, tr_error *err) {
     const tr_sequence *old = w->editor.old;
+    size_t boundaries = (size_t)(w->editor.plan->unit_count + 1) * (size_t)w->micros;
+    w->first = tr__calloc(boundaries, sizeof *w->first);
+    if (!w->first) {
+        return tr_fail(err, TR_MEMORY, "no memory for a pipeline");
+    }
     for (size_t i = w->begin; i < w->end; i++) {
         const tr_plan_step *step = &old->steps[i];
         const tr_step_operand *in = NULL, *out = NULL;
@@ -364,13 +369,13 @@ static void note_boundaries(writer *w, int32_t *first) {
             out = tr__step_block(w->editor.plan, step, TR_PLACE_OUTPUT, 0, false);
         }
         if (in) {
-            first[step->unit * w->micros + step->micro] = in->buffer;
+            w->first[step->unit * w->micros + step->micro] = in->buffer;
         }
         if (out) {
-            first[(step->unit + 1) * w->micros + step->micro] = out->buffer;
+            w->first[(step->unit + 1) * w->micros + step->micro] = out->buffer;
         }
     }
-    w->first = first;
+    return TR_OK;
 }
 
 // The round that these turns are of.
@@ -382,21 +387,18 @@ static tr_status edit(tr_plan *plan, tr_sequence_kind kind, const tr_turns *turn
                 .turn = -1,
                 .micros = tr__plan_micros(plan, kind),
                 .wave = train ? plan->request.wave : 1};
-    size_t boundaries = (size_t)(plan->unit_count + 1) * (size_t)w.micros;
-    int32_t *first = tr__calloc(boundaries, sizeof *first);
-    tr_status status =
-        first ? allocate(&w, err) : tr_fail(err, TR_MEMORY, "no memory for a pipeline");
+    tr_status status = allocate(&w, err);
+    find_round(&w, round, twice ? ROUNDS : 1);
+    if (status == TR_OK && twice && round == 0) {
+        status = note_boundaries(&w, err);
+    }
     if (status == TR_OK) {
-        find_round(&w, round, twice ? ROUNDS : 1);
-        if (twice && round == 0) {
-            note_boundaries(&w, first);
-        }
         find_messages(&w);
         write_steps(&w);
     } else {
         tr__edit_refuse(&w.editor, status);
     }
-    tr__free(first);
+    tr__free(w.first);
     tr__free(w.messages);
     tr__free(w.turn_at);
     return tr__edit_end(&w.editor);

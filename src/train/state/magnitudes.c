@@ -88,8 +88,7 @@ static tr_status put(tr_executor *executor, int param, const tr_stride *lies,
     for (int64_t at = 0; at < piece.count && status == TR_OK; at += run.count) {
         status = tr__executor_borrow(executor, &piece, at, &run, err);
         for (int64_t i = 0; status == TR_OK && i < run.count; i++) {
-            int64_t one = 1;
-            run.data[i] = (float)lengths[tr__stride_at(lies, run.first + i, &one)];
+            run.data[i] = (float)lengths[tr__stride_place(lies, run.first + i)];
         }
         status = status == TR_OK ? tr__executor_return(executor, &run, err) : status;
     }

@@ -55,9 +55,7 @@ static void update_piece(const tr_update_piece *piece) {
     float keep = (float)how.keep, step = (float)how.step;
     bool turned = range->rows > range->columns;
     for (int64_t i = 0; i < piece->update.count; i++) {
-        int64_t one = 1;
-        int64_t at =
-            tr__stride_at(&range->lies, piece->first - range->offset + i, &one);
+        int64_t at = tr__stride_place(&range->lies, piece->first - range->offset + i);
         int64_t row = at / range->columns, column = at % range->columns;
         float value = o[turned ? column * range->rows + row : at];
         piece->update.param[i] = keep * piece->update.param[i] - step * value;
