@@ -356,6 +356,7 @@ static float *multiplied(const tr_matmul_desc *d, const float *a, const float *b
     void *workspace = aligned_alloc(64, (tr__matmul_workspace(product) + 64) / 64 * 64);
     float *c = malloc((size_t)(d->m * d->n) * sizeof *c);
     assert_true(workspace && c);
+    memset(workspace, 0xff, tr__matmul_workspace(product)); // NaN in every type
     assert_int_equal(tr__matmul_run(product, false, a, b, NULL, c, workspace), TR_OK);
     tr__matmul_destroy(product);
     free(workspace);
@@ -402,6 +403,41 @@ static void bits_depend_on_row_and_column_alone(void **state) {
     }
 }
 
+// Halves, or floats, of which those behind the first `count` are NaN.
+static void *followed(tr_dtype type, uint32_t stream, int64_t count) {
+    float *values = drawn(stream, count + GUARD);
+    for (int64_t i = count; i < count + GUARD; i++) {
+        values[i] = NAN;
+    }
+    void *out = packed(type, values, count + GUARD);
+    free(values);
+    return out;
+}
+
+// A product reads its operands alone: not even to multiply by 0 does it read what lies
+// behind them, or what was in its workspace.
+static void the_rest_of_memory_is_not_read(void **state) {
+    (void)state;
+    static const int64_t depths[] = {1, 2, 3, 6, 17, 31, 34, 63, 64, 66, 130, 257};
+    for (int i = 0; i < 96; i++) {
+        int64_t k = depths[i % 12];
+        tr_matmul_desc d = variant_of(51, 65, k, i / 12 % 4);
+        d.type = i < 48 ? TR_BF16 : TR_F32;
+        d.accumulate = false;
+        if (!tr__matmul_has(d.type)) {
+            continue;
+        }
+        float *a = followed(d.type, 1, d.m * k), *b = followed(d.type, 2, k * d.n);
+        float *c = multiplied(&d, a, b);
+        for (int64_t e = 0; e < d.m * d.n; e++) {
+            assert_true(isfinite(c[e]));
+        }
+        free(a);
+        free(b);
+        free(c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #ifndef __SANITIZE_ADDRESS__
@@ -414,6 +450,7 @@ int main(void) {
         cmocka_unit_test(gaps),
         cmocka_unit_test(threads_are_as_described),
         cmocka_unit_test(bits_depend_on_row_and_column_alone),
+        cmocka_unit_test(the_rest_of_memory_is_not_read),
         cmocka_unit_test(wrong_descriptions_are_refused),
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(no_memory_is_reported),
