@@ -41,6 +41,7 @@ typedef struct tr_value_info {
                  // themselves)
     bool wave;   // one for the whole wave
     bool sums;   // a loss's sums
+    bool late;   // training makes it in the backward, and never keeps it
 } tr_value_info;
 
 // One op to run: a node of the forward, or a call of the backward.

@@ -73,6 +73,9 @@ uint32_t tr__recompute_classes(const tr_graph *graph, tr_value value) {
     if (op->wave_outputs || (op->flags & TR_OP_LOSS)) {
         return TR_RECOMPUTE_NEVER;
     }
+    if (info->late) {
+        return TR_RECOMPUTE_ALWAYS;
+    }
     if (classes == TR_RECOMPUTE_PRODUCT && feeds_activations_only(graph, value)) {
         classes |= TR_RECOMPUTE_PRE_ACTIVATION;
     }

@@ -73,7 +73,8 @@ static tr_rewrite_node view_of(const tr_graph *graph, const tr_rewrite_walk *wal
                             .cache_positions = walk->cache_positions,
                             .cache_piece = walk->cache_piece,
                             .ranks = walk->ranks,
-                            .rank = walk->rank};
+                            .rank = walk->rank,
+                            .logits_bytes = walk->logits_bytes};
     for (int i = 0; i < node->in_count; i++) {
         const tr_value_info *info =
             node->in[i] == TR_NO_VALUE ? NULL : &graph->values[node->in[i]];

@@ -23,6 +23,7 @@ typedef struct tr_rewrite_walk {
     int64_t cache_positions, cache_piece; // see tr_rewrite_node
     int64_t ranks, rank;                  // TR_REWRITE_SPLIT
     uint32_t axes;                        // and those whose ranks sum
+    int64_t logits_bytes;                 // see tr_rewrite_node
     int64_t tokens; // of a sample: nodes that share no work are cut along them; 0: not
     bool hands_out; // what the unit hands on goes to the caller: it is whole
 } tr_rewrite_walk;

@@ -75,7 +75,7 @@ static void test_signals(void **state) {
     for (int i = 0; i < 3; i++) {
         outcome o =
             run_with(state, &timeout,
-                     LIST("--foreground", "--preserve-status", "-s", all[i].name, "2",
+                     LIST("--foreground", "--preserve-status", "-s", all[i].name, "4",
                           TR_PROGRAM, "train", "run.json", "--ranks", "2", MANY));
         bool lost = o.status == 0 && strstr(TR_MPIRUN, "mpich");
         if (o.status != all[i].status && !lost) {

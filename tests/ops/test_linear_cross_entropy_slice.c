@@ -82,7 +82,7 @@ static int64_t first_of(int slice, int slices) {
 
 static tr_op_desc slice_desc(int slice, int slices) {
     int64_t first = first_of(slice, slices), end = first_of(slice + 1, slices);
-    tr_lce_slice_attr attr = {{TR_WEIGHT_OUT_IN, 4, 0}, first};
+    tr_lce_slice_attr attr = {{TR_WEIGHT_OUT_IN, 4, 0}, first, 0};
     tr_op_desc desc = {.in[0] = x_desc, .in[3] = targets_desc};
     desc.in[1] = (tr_tensor_desc){TR_F32, TR_SHAPE2(end - first, WIDTH)};
     memcpy(desc.attr, &attr, sizeof attr);

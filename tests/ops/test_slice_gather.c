@@ -1,5 +1,5 @@
 // A slice of the head on rows of which few have a target: it computes these alone, and
-// gives what the reference gives of all.
+// gives what the reference gives of all; with logits that are kept, and without.
 #include "ops/launch.h"
 #include "ops/nn/linear_cross_entropy_slice/linear_cross_entropy_slice.h"
 
@@ -12,15 +12,17 @@
 
 // A slice in the middle of the vocabulary; two chunks of rows, the second smaller.
 enum { ROWS = 700, WIDTH = 24, FIRST = 20, SLICE = 52, CLASSES = 90, CHUNK = 400 };
-enum { PAIR = 2 }; // numbers of a row of running, and of best
+enum { PAIR = 2, LOGITS = 64 }; // numbers of a row of running and best; of logits
 
 static float x[ROWS * WIDTH], weight[SLICE * WIDTH], bias[SLICE], best[ROWS * PAIR];
 static double before[ROWS * PAIR], after[ROWS * PAIR], dafter[ROWS * PAIR];
+static float logits[ROWS * LOGITS];
 static int32_t targets[ROWS];
+static bool keeps; // logits
 
 typedef struct results {
     double running[ROWS * PAIR], dbefore[ROWS * PAIR];
-    float best[ROWS * PAIR];
+    float best[ROWS * PAIR], logits[ROWS * LOGITS];
     float dx[ROWS * WIDTH], dweight[SLICE * WIDTH], dbias[SLICE];
 } results;
 
@@ -69,25 +71,27 @@ static tr_op_desc desc_of(const tr_op *op, int in_count) {
         .accumulate = 15,
         .target = {.workers = 2},
     };
-    const tr_lce_slice_attr attr = {{TR_WEIGHT_OUT_IN, CHUNK, 0}, FIRST};
+    const tr_lce_slice_attr attr = {{TR_WEIGHT_OUT_IN, CHUNK, 0}, FIRST, keeps};
     memcpy(desc.attr, &attr, sizeof attr);
     return desc;
 }
 
 static void run_forward(int which, results *to) {
     tr_op_desc desc = desc_of(&tr__op_linear_cross_entropy_slice, 6);
-    desc.out_count = 2;
+    desc.out_count = keeps ? 3 : 2;
     desc.out[0] = desc.in[4];
     desc.out[1] = desc.in[5];
+    desc.out[2] = (tr_tensor_desc){TR_F32, TR_SHAPE2(ROWS, LOGITS)};
     memset(to, 0x55, sizeof *to);
     test_launch(test_kernel(desc.op, which), &desc,
                 &(tr_launch){.in = {x, weight, bias, targets, before, best},
-                             .out = {to->running, to->best}});
+                             .out = {to->running, to->best, to->logits}});
 }
 
 static void run_backward(int which, uint32_t accumulate, results *to) {
-    tr_op_desc desc = desc_of(&tr__op_linear_cross_entropy_slice_backward, 7);
+    tr_op_desc desc = desc_of(&tr__op_linear_cross_entropy_slice_backward, 7 + keeps);
     desc.in[5] = desc.in[6] = desc.in[4];
+    desc.in[7] = (tr_tensor_desc){TR_F32, TR_SHAPE2(ROWS, LOGITS)};
     desc.out_count = 4;
     memcpy(desc.out, desc.in, 3 * sizeof *desc.out);
     desc.out[3] = desc.in[4];
@@ -95,10 +99,11 @@ static void run_backward(int which, uint32_t accumulate, results *to) {
     fill(to->dweight, SLICE * WIDTH, 2);
     fill(to->dbias, SLICE, 3);
     fill_pairs(to->dbefore, 4, 0);
-    test_launch(test_kernel(desc.op, which), &desc,
-                &(tr_launch){.in = {x, weight, bias, targets, before, after, dafter},
-                             .out = {to->dx, to->dweight, to->dbias, to->dbefore},
-                             .accumulate = accumulate});
+    test_launch(
+        test_kernel(desc.op, which), &desc,
+        &(tr_launch){.in = {x, weight, bias, targets, before, after, dafter, logits},
+                     .out = {to->dx, to->dweight, to->dbias, to->dbefore},
+                     .accumulate = accumulate});
 }
 
 static void near(const float *a, const float *b, int count) {
@@ -113,17 +118,24 @@ static void pairs_near(const double *a, const double *b) {
     }
 }
 
+// As one forward makes them, for the backwards.
+static void make_given(void) {
+    run_forward(0, &want);
+    memcpy(after, want.running, sizeof after);
+    memcpy(logits, want.logits, sizeof logits);
+}
+
 static void as_the_reference(void **state) {
     static const int densities[] = {0, -1, 20, 7, 2, 1};
-    (void)state;
+    keeps = *state != NULL;
     for (size_t d = 0; d < sizeof densities / sizeof *densities; d++) {
         fill_targets(densities[d]);
-        run_forward(0, &want);
-        memcpy(after, want.running, sizeof after);
+        make_given();
         for (int k = 1; test_kernel(&tr__op_linear_cross_entropy_slice, k); k++) {
             run_forward(k, &got);
             pairs_near(got.running, want.running);
             near(got.best, want.best, ROWS * PAIR);
+            near(got.logits, want.logits, keeps ? ROWS * LOGITS : 0);
         }
         for (uint32_t add = 0; add < 16; add += 15) { // nothing, or all
             run_backward(0, add, &want);
@@ -141,10 +153,9 @@ static void as_the_reference(void **state) {
 
 // What a row without a target holds changes nothing: it is not read.
 static void other_rows_are_not_read(void **state) {
-    (void)state;
+    keeps = *state != NULL;
     fill_targets(7);
-    run_forward(0, &want);
-    memcpy(after, want.running, sizeof after);
+    make_given();
     for (int k = 1; test_kernel(&tr__op_linear_cross_entropy_slice_backward, k); k++) {
         run_backward(k, 0, &want);
         for (int r = 0; r < ROWS; r++) {
@@ -162,7 +173,9 @@ static void other_rows_are_not_read(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_the_reference),
+        cmocka_unit_test_prestate(as_the_reference, &keeps),
         cmocka_unit_test(other_rows_are_not_read),
+        cmocka_unit_test_prestate(other_rows_are_not_read, &keeps),
     };
     fill(x, ROWS * WIDTH, 11);
     fill(weight, SLICE * WIDTH, 12);

@@ -182,7 +182,7 @@ static void test_links(void **state) {
     tr_model *model = wide_model();
     tr_machine *slow = machine_with(1e7, 1e-4), *fast = machine_with(1e11, 1e-8);
     tr_planner_request request =
-        request_of(model, slow, 16 * BATCH, TEST_MESH | MICRO_BATCH);
+        request_of(model, slow, 64 * BATCH, TEST_MESH | MICRO_BATCH);
     tr_planner_option choice = choice_of(&request);
     assert_int_equal(choice.value[TR_DIMENSION_tensor_ranks], 1);
     assert_int_equal(choice.value[TR_DIMENSION_pipeline_stages], 1);

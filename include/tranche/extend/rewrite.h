@@ -71,6 +71,9 @@ typedef struct tr_rewrite_node {
     // are computed at once.
     int64_t cache_positions, cache_piece;
     int64_t ranks, rank; // TR_REWRITE_SPLIT: those that share the work, and this one
+    // TR_REWRITE_SPLIT, for the library's own row: bytes of a vocabulary's logits that
+    // a rank keeps at once, of each sample of a micro-batch. 0: as the row has it.
+    int64_t logits_bytes;
 } tr_rewrite_node;
 
 // Writes nodes in the node's place by the functions of tranche/extend/graph.h. Sets

@@ -1,12 +1,6 @@
 // Operations as the literature counts those of a model.
 #include "plan/flow/model_flops.h"
 
-// An op of a forward that stands in a backward makes again what was not kept.
-static bool is_again(const tr_program *program, const tr_instruction *at) {
-    return program->variant == TR_VARIANT_RECOMPUTE ||
-           (program->variant == TR_VARIANT_BACKWARD && at->desc.op->backward);
-}
-
 static tr_model_flops of_program(const tr_program *program) {
     tr_model_flops sum = {0, 0, 0, 0};
     for (size_t i = 0; i < program->count && !program->exchange; i++) {
@@ -15,9 +9,8 @@ static tr_model_flops of_program(const tr_program *program) {
         if (at->kernel->cost) {
             at->kernel->cost(&at->desc, &cost);
         }
-        bool again = is_again(program, at);
-        *(again ? &sum.full_again : &sum.full) += cost.model + cost.unseen;
-        *(again ? &sum.causal_again : &sum.causal) += cost.model;
+        *(at->again ? &sum.full_again : &sum.full) += cost.model + cost.unseen;
+        *(at->again ? &sum.causal_again : &sum.causal) += cost.model;
     }
     return sum;
 }

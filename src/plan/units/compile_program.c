@@ -103,12 +103,24 @@ static size_t find_shared(tr_draft *d, const tr_instruction *at, bool weights) {
     return 0;
 }
 
+// An op of a forward, in a backward: unless no forward makes its results.
+static bool makes_again(const tr_compiler *c, const tr_draft *d, const tr_call *call) {
+    bool late = false;
+    for (int i = 0; i < call->out_count; i++) {
+        tr_value value = call->out[i];
+        late = late || (value != TR_NO_VALUE && c->graph->values[value].late);
+    }
+    return d->variant == TR_VARIANT_RECOMPUTE ||
+           (d->variant == TR_VARIANT_BACKWARD && call->op->backward && !late);
+}
+
 static tr_status add_instruction(tr_compiler *c, tr_draft *d, const tr_call *call,
                                  size_t left) {
     tr_instruction *to = &d->program->instructions[d->program->count];
     size_t workspace = 0;
     *to = (tr_instruction){.accumulate = call->accumulate,
                            .first = call->first,
+                           .again = makes_again(c, d, call),
                            .exchange = exchange_of(c, call),
                            .desc = tr__call_desc(c, call)};
     // An evaluation has one micro-batch: its kernels pack into their workspace.

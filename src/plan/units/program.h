@@ -82,6 +82,7 @@ typedef struct tr_instruction {
     int64_t packed_bytes;
     uint32_t accumulate; // always
     uint32_t first;      // unless the step writes them (graph.h, tr_call.first)
+    bool again;          // makes once more what a forward has made and not kept
     tr_axes exchange;    // between which ranks result 0 is summed behind it; 0: none
     // So many exchanges, the oldest of those that nobody has waited for, are done when
     // it begins; not 0: a piece begins with it.

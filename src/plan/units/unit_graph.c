@@ -95,6 +95,12 @@ static bool shares_work(const stage *s) {
     return r->mesh.size[TR_AXIS_TENSOR] > 1 && !r->tensor_ranks_alike;
 }
 
+// What is kept is copied for the gradients, so a half of what a GPU has at once is
+// kept.
+static int64_t kept_logits(const tr_plan_request *r) {
+    return (r->logits_mib << 20) / 2 / r->micro_batch;
+}
+
 static tr_rewrite_walk walk_over_ranks(const stage *s) {
     const tr_mesh *mesh = &s->request->plan->mesh;
     tr_rewrite_walk walk = s->walk;
@@ -102,6 +108,7 @@ static tr_rewrite_walk walk_over_ranks(const stage *s) {
     walk.ranks = mesh->size[TR_AXIS_TENSOR];
     walk.rank = mesh->at[TR_AXIS_TENSOR];
     walk.axes = TR_ON_TENSOR;
+    walk.logits_bytes = kept_logits(s->request->plan);
     return walk;
 }
 

@@ -61,7 +61,11 @@ static inline bool tr__lce_any_target(const tr_lce_pass *p) {
     return tr__lce_last_target(p->targets, p->products->dims.rows) >= 0;
 }
 
+// The chunk's logits, unless the op is given them.
 static inline void tr__lce_compute(const tr_lce_pass *p) {
+    if (!p->products->output) {
+        return;
+    }
     tr__launch_note(p->launch,
                     tr__matmul_run(p->products->output, false, p->x,
                                    p->launch->in[HEAD_WEIGHT], p->launch->in[HEAD_BIAS],

@@ -32,6 +32,12 @@ static int64_t chunk_rows(const tr_linear_dims *dims, int64_t asked) {
     return tr__min_i64(tr__round_up(even, CHUNK_UNIT), limit);
 }
 
+// Logits that are kept are written where they are kept.
+static int64_t logits_row(const tr_op_desc *desc) {
+    int64_t classes = tr__lce_dims(desc).out;
+    return tr__lce_keeps_logits(desc) ? tr__lce_logits_row(classes) : classes;
+}
+
 // How products add up their results: are there several chunks, and are they gathered,
 // so that dx is a chunk's own?
 typedef struct adding {
@@ -58,18 +64,27 @@ static tr_status create_backward(const tr_op_desc *desc, adding how, tr_lce_prod
     return status;
 }
 
+static tr_status create_output(const tr_op_desc *desc, tr_lce_products *p,
+                               tr_error *err) {
+    tr_matmul_desc output = tr__product_output(&p->dims, desc->target.workers);
+    output.type = desc->in[HEAD_X].dtype;
+    output.c_row = logits_row(desc);
+    output.bias = tr__lce_has_bias(desc);
+    output.fresh = true;
+    return tr__matmul_create(&output, &p->output, err);
+}
+
 static tr_status create_products(const tr_op_desc *desc, bool backward, adding how,
                                  tr_linear_dims dims, tr_lce_products *p,
                                  tr_error *err) {
+    tr_status status = TR_OK;
     p->dims = dims;
     if (dims.rows == 0) {
         return TR_OK;
     }
-    tr_matmul_desc output = tr__product_output(&dims, desc->target.workers);
-    output.type = desc->in[HEAD_X].dtype;
-    output.bias = tr__lce_has_bias(desc);
-    output.fresh = true;
-    tr_status status = tr__matmul_create(&output, &p->output, err);
+    if (!tr__lce_is_given_logits(desc)) {
+        status = create_output(desc, p, err);
+    }
     if (status == TR_OK && backward) {
         status = create_backward(desc, how, p, err);
     }
@@ -112,7 +127,7 @@ static size_t lay_out_gathered(const tr_op_desc *desc, tr_lce_chunks *chunks,
 static void lay_out(const tr_op_desc *desc, tr_lce_chunks *chunks) {
     const tr_lce_products *sizes[] = {&chunks->full, &chunks->last, &chunks->few};
     size_t rows = (size_t)chunks->rows, scratch = 0;
-    chunks->losses = aligned(rows * (size_t)chunks->dims.out * sizeof(float));
+    chunks->losses = aligned(rows * (size_t)chunks->logits_row * sizeof(float));
     chunks->correct = chunks->losses + aligned(rows * sizeof(double));
     chunks->scratch = chunks->correct + aligned(rows * sizeof(int32_t));
     if (chunks->few.dims.rows > 0) {
@@ -159,6 +174,7 @@ tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
     chunks->dims.dy_row = chunks->dims.out * (int64_t)sizeof(float) /
                           (int64_t)tr_dtype_bytes(desc->in[HEAD_X].dtype);
     chunks->rows = chunk_rows(&chunks->dims, tr__lce_attr(desc).chunk_rows);
+    chunks->logits_row = logits_row(desc);
     tr_status status = create_all(desc, backward, chunks, err);
     if (status != TR_OK) {
         tr__lce_chunks_release(chunks);

@@ -19,6 +19,8 @@ typedef struct tr_lce_chunks {
     // Of chunks that are gathered from rows with a target: smaller than a full one, so
     // that little is computed for nothing. None: rows are not gathered.
     tr_lce_products few;
+    // Elements from one row of logits to the next.
+    int64_t logits_row;
     // Offsets in the workspace; the logits [rows, V] f32 are at 0. Their gradients, of
     // the type of x, take their place row by row: dims.dy_row apart.
     size_t losses;  // [rows] f64
@@ -31,7 +33,8 @@ typedef struct tr_lce_chunks {
 } tr_lce_chunks;
 
 // For an op whose inputs begin like the head's, and whose results, with `backward`,
-// like those of tr__op_linear_cross_entropy_backward. Freed by tr__lce_chunks_release.
+// like those of tr__op_linear_cross_entropy_backward. Where the op is given its logits
+// there is no product for them. Freed by tr__lce_chunks_release.
 tr_status tr__lce_chunks_create(const tr_op_desc *desc, bool backward,
                                 tr_lce_chunks **out, tr_error *err);
 // tr_kernel.cost: of the rows that are computed where so many have a target as the

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "ops/flat/copy/cuda.h"
 #include "ops/nn/linear_cross_entropy/cuda_head.h"
 #include "ops/nn/linear_cross_entropy/cuda_sums.h"
 #include "ops/nn/linear_cross_entropy/operands.h"
@@ -9,6 +10,7 @@
 #include <assert.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_linear_cross_entropy[];
+extern tr_cuda_function tr__cuda_function_copy;
 extern tr_cuda_function tr__cuda_function_cross_entropy;
 extern tr_cuda_function tr__cuda_function_add_row_sums;
 extern tr_cuda_function tr__cuda_function_last_targets;
@@ -30,21 +32,21 @@ enum {
     // time that an H200 takes for that, it multiplies 650 rows.
     CHUNK_BYTES = 256 << 20,
     TILE_ROWS = 128,
-    // Rows of logits begin at multiples of so many of them, and so many is what the
-    // weight's rows are filled up to: products whose extents are anything, as 50,257,
-    // are slow on tensor cores, or not on them.
-    LINE = 64,
     // Fewer are classes, not words: to fill them up would multiply the work.
     PADDED_LEAST = 32,
 };
 
+// The weight's rows are filled up to as many as a row of logits takes: products whose
+// extents are anything, as 50,257, are slow on tensor cores, or not on them.
+
 int64_t tr__cuda_logits_row(const tr_linear_dims *d) {
-    return tr__round_up(d->out, LINE);
+    return tr__lce_logits_row(d->out);
 }
 
 tr_dtype tr__cuda_logits_real(const tr_op_desc *desc) {
+    bool kept = tr__lce_keeps_logits(desc) || tr__lce_is_given_logits(desc);
     bool half = desc->in[HEAD_X].dtype == TR_BF16 && !desc->f32_logits;
-    return half ? TR_BF16 : TR_F32;
+    return half && !kept ? TR_BF16 : TR_F32;
 }
 
 // Bytes from a row of logits to the next.
@@ -235,45 +237,81 @@ static void give_gradients(const tr_op_desc *desc, const tr_launch *launch,
     }
 }
 
-void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch, void *logits,
-                          tr_cuda_head_chunk *take, bool gradients) {
+static void *kept_at(const tr_op_desc *desc, const tr_cuda_head_walk *walk,
+                     int64_t first) {
+    return (char *)walk->kept + first * row_bytes(desc);
+}
+
+static void copy_kept(const tr_op_desc *desc, const tr_launch *launch,
+                      const tr_linear_dims *part, const void *from, void *to) {
+    tr_cuda_copy_args args = {.x = from,
+                              .y = to,
+                              .count = part->rows * tr__cuda_logits_row(part),
+                              .real = (int32_t)tr__cuda_logits_real(desc)};
+    tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_vectors(args.count),
+                    &args, sizeof args);
+}
+
+// Returns where the chunk's logits lie.
+static void *take_logits(const tr_op_desc *desc, const tr_launch *launch,
+                         const tr_cuda_head_walk *walk, const tr_linear_dims *part,
+                         int64_t first) {
+    tr_linear_dims d = tr__lce_dims(desc);
+    bool given = walk->kept && walk->gradients;
+    void *logits = walk->kept && !given ? kept_at(desc, walk, first) : walk->room;
+    if (given) {
+        copy_kept(desc, launch, part, kept_at(desc, walk, first), logits);
+    } else {
+        make_chunk(desc, launch, part, row_at(desc, &d, launch->in[HEAD_X], first),
+                   logits);
+    }
+    return logits;
+}
+
+void tr__cuda_head_chunks(const tr_op_desc *desc, const tr_launch *launch,
+                          tr_cuda_head_walk walk) {
     tr_linear_dims d = tr__lce_dims(desc), part = d;
     int64_t chunk = tr__cuda_head_rows(desc);
     for (int64_t first = 0; first < d.rows; first += chunk) {
         part.rows = tr__min_i64(chunk, d.rows - first);
-        make_chunk(desc, launch, &part, row_at(desc, &d, launch->in[HEAD_X], first),
-                   logits);
-        take(desc, launch, &part, first);
-        if (gradients) {
+        void *logits = take_logits(desc, launch, &walk, &part, first);
+        walk.take(desc, launch, &part, first, logits);
+        if (walk.gradients) {
             give_gradients(desc, launch, &part, first, logits);
         }
     }
-    if (gradients) {
+    if (walk.gradients) {
         clear_padding(desc, launch);
     }
 }
 
 static void take_loss(const tr_op_desc *desc, const tr_launch *launch,
-                      const tr_linear_dims *part, int64_t first) {
+                      const tr_linear_dims *part, int64_t first, void *logits) {
+    (void)logits; // the room's
     add_loss(desc, launch, part, first, launch->out[0], false);
 }
 
 static void take_gradients(const tr_op_desc *desc, const tr_launch *launch,
-                           const tr_linear_dims *part, int64_t first) {
+                           const tr_linear_dims *part, int64_t first, void *logits) {
+    (void)logits; // the room's
     add_loss(desc, launch, part, first, launch->out[HEAD_SUMS], true);
 }
 
 static void launch_forward(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    tr__cuda_head_chunks(desc, launch, room_of(desc, launch).logits, take_loss, false);
+    tr__cuda_head_chunks(
+        desc, launch,
+        (tr_cuda_head_walk){.room = room_of(desc, launch).logits, .take = take_loss});
 }
 
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr__cuda_head_chunks(desc, launch, room_of(desc, launch).logits, take_gradients,
-                         true);
+    tr__cuda_head_chunks(desc, launch,
+                         (tr_cuda_head_walk){.room = room_of(desc, launch).logits,
+                                             .take = take_gradients,
+                                             .gradients = true});
 }
 
 // ---- logits

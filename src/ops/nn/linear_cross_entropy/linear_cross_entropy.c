@@ -115,11 +115,12 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
 static bool split(const tr_op_node *node, int way, int64_t ranks, int64_t rank,
                   tr_split *out) {
     enum { CLASSES_LEAST = 16 };
-    tr_lce_slice_attr attr = {.first = 0};
-    memcpy(&attr.head, node->attr, sizeof attr.head);
-    int along = attr.head.layout == TR_WEIGHT_IN_OUT ? 1 : 0;
+    tr_lce_shared_attr attr = {.slice = {.keeps_logits = 1}};
+    memcpy(&attr.slice.head, node->attr, sizeof attr.slice.head);
+    int along = attr.slice.head.layout == TR_WEIGHT_IN_OUT ? 1 : 0;
     int64_t classes = node->in[HEAD_WEIGHT].shape.dim[along];
-    attr.first = tr__cut_first(classes, ranks, rank);
+    attr.slice.first = tr__cut_first(classes, ranks, rank);
+    attr.classes = tr__ceil_div(classes, ranks);
     memcpy(out->attr, &attr, sizeof attr);
     out->in[HEAD_X] = out->in[HEAD_TARGETS] = tr__uncut();
     out->in[HEAD_WEIGHT] = tr__cut_along(along);

@@ -2,6 +2,7 @@
 #ifndef TR_OPS_NN_LINEAR_CROSS_ENTROPY_OPERANDS_H
 #define TR_OPS_NN_LINEAR_CROSS_ENTROPY_OPERANDS_H
 
+#include "base/checked.h"
 #include "ops/nn/linear/dims.h"
 #include "ops/nn/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/operand.h"
@@ -12,6 +13,9 @@
 // backwards.
 enum { HEAD_X, HEAD_WEIGHT, HEAD_BIAS, HEAD_TARGETS, HEAD_INPUTS };
 enum { HEAD_DX, HEAD_DWEIGHT, HEAD_DBIAS, HEAD_SUMS };
+// Of a slice: the logits, which its forward may keep (the result HEAD_KEPT) and give to
+// its backward (the input HEAD_GIVEN).
+enum { HEAD_KEPT = 2, HEAD_GIVEN = HEAD_INPUTS + 3 };
 
 // Attributes of slices begin with these.
 static inline tr_lce_attr tr__lce_attr(const tr_op_desc *desc) {
@@ -37,6 +41,21 @@ static inline bool tr__lce_has_bias(const tr_op_desc *desc) {
 
 static inline bool tr__lce_wants(const tr_op_desc *desc, int result) {
     return desc->out_count > result && desc->out[result].dtype != TR_NONE;
+}
+
+// Elements from one row of logits that are kept to the next, for V classes: GPUs want
+// products whose rows are aligned.
+static inline int64_t tr__lce_logits_row(int64_t classes) {
+    return tr__round_up(classes, 64);
+}
+
+static inline bool tr__lce_keeps_logits(const tr_op_desc *desc) {
+    bool slice = desc->in_count == HEAD_INPUTS + 2; // a backward has more inputs
+    return slice && tr__lce_wants(desc, HEAD_KEPT);
+}
+
+static inline bool tr__lce_is_given_logits(const tr_op_desc *desc) {
+    return desc->in_count > HEAD_GIVEN && desc->in[HEAD_GIVEN].dtype != TR_NONE;
 }
 
 // Have the inputs above and the results the types that kernels expect of real ones that
@@ -78,16 +97,17 @@ static inline void tr__lce_forward_cost(const tr_op_desc *desc, tr_cost *cost) {
 }
 
 static inline int tr__lce_backward_products(const tr_op_desc *desc) {
-    return 1 + tr__lce_wants(desc, HEAD_DX) + tr__lce_wants(desc, HEAD_DWEIGHT);
+    return !tr__lce_is_given_logits(desc) + tr__lce_wants(desc, HEAD_DX) +
+           tr__lce_wants(desc, HEAD_DWEIGHT);
 }
 
-// A slice's backward has had a forward, and makes the logits again; the whole head's
-// has not, and is both.
+// A slice's backward has had a forward, and makes the logits again if it is not given
+// them; the whole head's has not, and is both.
 static inline void tr__lce_rows_backward_cost(const tr_op_desc *desc, int64_t rows,
                                               tr_cost *cost) {
-    bool slice = desc->in_count > HEAD_INPUTS;
+    bool again = desc->in_count > HEAD_INPUTS && !tr__lce_is_given_logits(desc);
     tr__lce_cost(desc, rows, tr__lce_backward_products(desc), cost);
-    cost->model -= slice ? 2 * cost->rows * cost->columns * cost->depth : 0;
+    cost->model -= again ? 2 * cost->rows * cost->columns * cost->depth : 0;
 }
 
 static inline void tr__lce_backward_cost(const tr_op_desc *desc, tr_cost *cost) {

@@ -8,8 +8,8 @@ extern const tr_case_list tr__cases_linear_cross_entropy_slice,
     tr__cases_linear_cross_entropy_slice_loss;
 
 // The first slice, one in the middle, the last; slices of one class; chunks of one row
-// and with a shorter last. The last case is large enough for the way that big products
-// are run.
+// and with a shorter last; logits that are kept, of rows that are gathered, too. The
+// last cases are large enough for the way that big products are run.
 static const struct {
     tr_shape x;
     int64_t classes, first, slice; // of all, before the slice, of the slice
@@ -17,16 +17,21 @@ static const struct {
     int32_t chunk_rows;
     bool bias;
     double gradient_tolerance;
+    int64_t keeps_logits;
 } cases[] = {
-    {{2, {1, 1}}, 2, 0, 1, TR_WEIGHT_OUT_IN, 0, true, 1e-3},
-    {{2, {5, 3}}, 2, 1, 1, TR_WEIGHT_OUT_IN, 0, false, 1e-3},
-    {{2, {5, 17}}, 7, 0, 3, TR_WEIGHT_OUT_IN, 2, false, 1e-3},
-    {{3, {3, 3, 5}}, 17, 3, 9, TR_WEIGHT_IN_OUT, 1, true, 1e-3},
-    {{3, {3, 3, 5}}, 17, 12, 5, TR_WEIGHT_OUT_IN, 0, true, 1e-3},
-    {{3, {2, 63, 17}}, 257, 0, 129, TR_WEIGHT_OUT_IN, 50, false, 0},
-    {{3, {3, 17, 63}}, 65, 63, 2, TR_WEIGHT_IN_OUT, 17, false, 0},
-    {{2, {17, 9}}, 12000, 4099, 4099, TR_WEIGHT_OUT_IN, 0, true, 0},
-    {{3, {2, 257, 64}}, 3000, 1500, 1031, TR_WEIGHT_OUT_IN, 257, false, 0},
+    {{2, {1, 1}}, 2, 0, 1, TR_WEIGHT_OUT_IN, 0, true, 1e-3, 0},
+    {{2, {5, 3}}, 2, 1, 1, TR_WEIGHT_OUT_IN, 0, false, 1e-3, 0},
+    {{2, {5, 17}}, 7, 0, 3, TR_WEIGHT_OUT_IN, 2, false, 1e-3, 0},
+    {{3, {3, 3, 5}}, 17, 3, 9, TR_WEIGHT_IN_OUT, 1, true, 1e-3, 0},
+    {{3, {3, 3, 5}}, 17, 12, 5, TR_WEIGHT_OUT_IN, 0, true, 1e-3, 0},
+    {{3, {2, 63, 17}}, 257, 0, 129, TR_WEIGHT_OUT_IN, 50, false, 0, 0},
+    {{3, {3, 17, 63}}, 65, 63, 2, TR_WEIGHT_IN_OUT, 17, false, 0, 0},
+    {{2, {17, 9}}, 12000, 4099, 4099, TR_WEIGHT_OUT_IN, 0, true, 0, 0},
+    {{3, {2, 257, 64}}, 3000, 1500, 1031, TR_WEIGHT_OUT_IN, 257, false, 0, 0},
+    {{2, {5, 17}}, 7, 0, 3, TR_WEIGHT_OUT_IN, 2, true, 1e-3, 1},
+    {{3, {3, 3, 5}}, 87, 3, 65, TR_WEIGHT_IN_OUT, 0, false, 1e-3, 1},
+    {{3, {2, 257, 64}}, 3000, 1500, 1031, TR_WEIGHT_OUT_IN, 257, true, 0, 1},
+    {{3, {1, 200, 16}}, 3000, 0, 130, TR_WEIGHT_OUT_IN, 70, false, 0, 1},
 };
 
 static tr_case_input input(tr_shape shape, float scale) {
@@ -82,7 +87,8 @@ static bool get(int index, tr_case *out) {
         out->in[5] = input(rows_of(x, 2), 1);
     }
     tr_lce_slice_attr attr = {{cases[index].layout, cases[index].chunk_rows, 0},
-                              cases[index].first};
+                              cases[index].first,
+                              cases[index].keeps_logits};
     memcpy(out->attr, &attr, sizeof attr);
     return true;
 }

@@ -1,6 +1,7 @@
 // A slice of the head, chunk of rows by chunk of rows: product, then the row's sum
-// folded into the running one; in the backward the product again, gradients in place of
-// logits, and the products that these give. Of few rows with a target, these alone.
+// folded into the running one; in the backward the product again, unless the forward
+// has kept what it gave, gradients in place of logits, and the products that these
+// give. Of few rows with a target, these alone.
 #include "backend/cpu/isa.h"
 #include "backend/cpu/real.h"
 #include "ops/nn/linear_cross_entropy/cpu_gather.h"
@@ -23,12 +24,14 @@ typedef struct rows {
     const float *best;     // [rows, BEST]
     double *running_now;
     float *best_now;
+    float *logits; // [rows, logits_row]
 } rows;
 
 static rows rows_of(const tr_lce_pass *p) {
     const tr_launch *launch = p->launch;
     return (rows){launch->in[SLICE_BEFORE], launch->in[SLICE_BEST],
-                  launch->out[SLICE_RUNNING], launch->out[SLICE_BEST_NOW]};
+                  launch->out[SLICE_RUNNING], launch->out[SLICE_BEST_NOW],
+                  tr__lce_keeps_logits(p->desc) ? launch->out[SLICE_LOGITS] : NULL};
 }
 
 // log(e^a + e^b)
@@ -60,6 +63,20 @@ static void fold_row(const rows *k, int64_t r, float *row, int64_t width,
     }
 }
 
+// logits: of row `r`, where they may be kept already; NULL: it has none.
+static void keep_row(const rows *k, int64_t r, const float *logits, int64_t width,
+                     int64_t length) {
+    if (!k->logits) {
+        return;
+    }
+    float *kept = k->logits + r * length;
+    int64_t there = logits ? width : 0;
+    if (logits && logits != kept) {
+        memcpy(kept, logits, (size_t)width * sizeof *kept);
+    }
+    memset(kept + there, 0, (size_t)(length - there) * sizeof *kept);
+}
+
 static void clear_row(const rows *k, int64_t r) {
     for (int i = 0; i < RUNNING && k->running_now; i++) {
         k->running_now[r * RUNNING + i] = 0;
@@ -71,16 +88,19 @@ static void clear_row(const rows *k, int64_t r) {
 
 static void fold(const tr_lce_pass *p) {
     const int32_t *targets = p->targets;
-    int64_t width = p->products->dims.out;
+    int64_t width = p->products->dims.out, length = p->chunks->logits_row;
     rows k = rows_of(p);
     int threads = threads_of(p);
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t r = 0; r < p->products->dims.rows; r++) {
+        float *logits = p->logits + r * length;
         if (targets[r] >= 0) {
-            fold_row(&k, tr__lce_row(p, r), p->logits + r * width, width,
+            fold_row(&k, tr__lce_row(p, r), logits, width,
                      tr__lce_slice_place(p->desc, targets[r]));
+            keep_row(&k, tr__lce_row(p, r), logits, width, length);
         } else if (!p->row) {
             clear_row(&k, tr__lce_row(p, r));
+            keep_row(&k, tr__lce_row(p, r), NULL, width, length);
         }
     }
 }
@@ -92,7 +112,17 @@ static void clear_others(const tr_lce_pass *p) {
     for (int64_t r = 0; r < p->chunks->dims.rows; r++) {
         if (targets[r] < 0) {
             clear_row(&k, r);
+            keep_row(&k, r, NULL, p->chunks->dims.out, p->chunks->logits_row);
         }
+    }
+}
+
+// Logits are kept where the product writes them, if the chunk's rows are neighbours.
+static void enter(tr_lce_pass *p, int64_t first) {
+    tr__lce_enter(p, first);
+    if (tr__lce_keeps_logits(p->desc)) {
+        p->logits =
+            (float *)p->launch->out[SLICE_LOGITS] + first * p->chunks->logits_row;
     }
 }
 
@@ -113,7 +143,7 @@ static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch
         return;
     }
     for (int64_t first = 0; first < p.chunks->dims.rows; first += p.chunks->rows) {
-        tr__lce_enter(&p, first);
+        enter(&p, first);
         if (tr__lce_any_target(&p)) {
             tr__lce_compute(&p);
         }
@@ -155,6 +185,15 @@ static void put_before(const tr_lce_pass *p, int64_t r, bool there) {
     to[RUNNING_PICKED] = add ? to[RUNNING_PICKED] + picked : picked;
 }
 
+// r: of all rows.
+static void take_given(const tr_lce_pass *p, int64_t r, float *row) {
+    int64_t width = p->products->dims.out;
+    if (tr__lce_is_given_logits(p->desc)) {
+        const float *given = p->launch->in[SLICE_GIVEN];
+        memcpy(row, given + r * tr__lce_logits_row(width), (size_t)width * sizeof *row);
+    }
+}
+
 static void soften(const tr_lce_pass *p, bool any) {
     const int32_t *targets = p->targets;
     const double *after = p->launch->in[SLICE_AFTER];
@@ -170,6 +209,7 @@ static void soften(const tr_lce_pass *p, bool any) {
         }
         if (there) {
             int64_t at = tr__lce_row(p, r) * RUNNING;
+            take_given(p, tr__lce_row(p, r), row);
             soften_row(row, width, tr__lce_slice_place(p->desc, targets[r]), after + at,
                        dafter + at);
         } else if (any) {

@@ -19,10 +19,10 @@ static int64_t first_class(const tr_op_desc *desc) {
     return attr.first;
 }
 
-// The logits of a chunk.
+// The logits of a chunk, unless they are made where they are kept.
 static size_t workspace(const tr_op_desc *desc, const void *state) {
     (void)state;
-    return tr__cuda_logits_bytes(desc);
+    return tr__lce_keeps_logits(desc) ? 0 : tr__cuda_logits_bytes(desc);
 }
 
 // ---- forward
@@ -37,9 +37,10 @@ static float *best_at(const void *best, int64_t first) {
 }
 
 static void fold(const tr_op_desc *desc, const tr_launch *launch,
-                 const tr_linear_dims *part, int64_t first) {
+                 const tr_linear_dims *part, int64_t first, void *logits) {
     tr_cuda_slice_fold_args args = {
-        .logits = launch->workspace,
+        .logits = logits,
+        .keeps = tr__lce_keeps_logits(desc),
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .width = part->out,
         .pitch = tr__cuda_logits_row(part),
@@ -57,15 +58,20 @@ static void fold(const tr_op_desc *desc, const tr_launch *launch,
 static void launch_forward(const tr_op_desc *desc, void *state,
                            const tr_launch *launch) {
     (void)state;
-    tr__cuda_head_chunks(desc, launch, launch->workspace, fold, false);
+    bool keeps = tr__lce_keeps_logits(desc);
+    tr__cuda_head_chunks(
+        desc, launch,
+        (tr_cuda_head_walk){.room = launch->workspace,
+                            .kept = keeps ? launch->out[SLICE_LOGITS] : NULL,
+                            .take = fold});
 }
 
 // ---- backward
 
 static void soften(const tr_op_desc *desc, const tr_launch *launch,
-                   const tr_linear_dims *part, int64_t first) {
+                   const tr_linear_dims *part, int64_t first, void *logits) {
     tr_cuda_slice_soften_args args = {
-        .logits = launch->workspace,
+        .logits = logits,
         .targets = (const int32_t *)launch->in[HEAD_TARGETS] + first,
         .rows = part->rows,
         .width = part->out,
@@ -91,7 +97,13 @@ static void soften(const tr_op_desc *desc, const tr_launch *launch,
 static void launch_backward(const tr_op_desc *desc, void *state,
                             const tr_launch *launch) {
     (void)state;
-    tr__cuda_head_chunks(desc, launch, launch->workspace, soften, true);
+    bool given = tr__lce_is_given_logits(desc);
+    tr__cuda_head_chunks(
+        desc, launch,
+        (tr_cuda_head_walk){.room = launch->workspace,
+                            .kept = given ? (void *)launch->in[SLICE_GIVEN] : NULL,
+                            .take = soften,
+                            .gradients = true});
 }
 
 // ---- the loss after the last slice

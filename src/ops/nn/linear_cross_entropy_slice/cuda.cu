@@ -33,11 +33,24 @@ static __device__ void put_best(const tr_cuda_slice_fold_args &a, int64_t row,
     a.best_now[2 * row + IS_TARGET] = ahead ? (float)guessed : before[IS_TARGET];
 }
 
+// Zeros where a row that is kept has no logits.
+template <class L>
+static __device__ void clear_rest(const tr_cuda_slice_fold_args &a, L *logits,
+                                  bool there) {
+    int64_t first = there ? a.width : 0;
+    for (int64_t i = first + threadIdx.x; i < a.pitch; i += blockDim.x) {
+        tr_cuda_set(&logits[i], 0);
+    }
+}
+
 template <class L> static __device__ void fold(const tr_cuda_slice_fold_args &a) {
     int64_t row = blockIdx.x, place = place_of(a.targets[row], a.first, a.width);
-    const L *logits = (const L *)a.logits + row * a.pitch;
+    L *logits = (L *)a.logits + row * a.pitch;
     bool there = a.targets[row] >= 0;
     tr_cuda_row_softmax s = tr_cuda_row_read(logits, a.width, (L *)NULL);
+    if (a.keeps) {
+        clear_rest(a, logits, there);
+    }
     if (threadIdx.x > 0) {
         return;
     }

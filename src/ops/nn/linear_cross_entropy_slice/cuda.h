@@ -7,10 +7,11 @@
 // `pitch` elements apart. running, best: [rows, 2], before the slice (NULL: it is the
 // first) and after it (NULL: not wanted).
 typedef struct tr_cuda_slice_fold_args {
-    const void *logits;
+    void *logits;
     const int32_t *targets; // [rows], of all classes
     int64_t width, pitch;
     int32_t logits_real; // tr_dtype of the logits: f32 or bf16
+    int32_t keeps;       // zeros, in rows without a target and behind the others
     int64_t first;       // class of the slice's first logit
     const double *running;
     const float *best;

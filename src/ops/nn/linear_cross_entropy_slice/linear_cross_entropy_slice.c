@@ -15,6 +15,10 @@ static tr_status check_running(const tr_op_node *node, int i, tr_error *err) {
     return tr__operand_shape(node, i, TR_F64, row_shape(node, RUNNING), err);
 }
 
+static tr_tensor_desc logits_of(const tr_op_node *node, int64_t classes) {
+    return (tr_tensor_desc){TR_F32, row_shape(node, tr__lce_logits_row(classes))};
+}
+
 static tr_status slice_infer(const tr_op_node *node, tr_tensor_desc *out,
                              int *out_count, tr_error *err) {
     int64_t classes = 0;
@@ -32,24 +36,33 @@ static tr_status slice_infer(const tr_op_node *node, tr_tensor_desc *out,
             tr__operand_shape(node, SLICE_BEST, TR_F32, row_shape(node, BEST), err);
     }
     if (status == TR_OK) {
+        const tr_lce_slice_attr *attr = node->attr;
         out[SLICE_RUNNING] = (tr_tensor_desc){TR_F64, row_shape(node, RUNNING)};
         out[SLICE_BEST_NOW] = (tr_tensor_desc){TR_F32, row_shape(node, BEST)};
-        *out_count = SLICE_RESULTS;
+        out[SLICE_LOGITS] = logits_of(node, classes);
+        *out_count = attr->keeps_logits ? SLICE_RESULTS : SLICE_LOGITS;
     }
     return status;
+}
+
+static bool is_given_logits(const tr_op_node *node) {
+    return node->in_count > SLICE_GIVEN && node->in[SLICE_GIVEN].dtype != TR_NONE;
 }
 
 static tr_status backward_infer(const tr_op_node *node, tr_tensor_desc *out,
                                 int *out_count, tr_error *err) {
     int64_t classes = 0;
-    tr_status status =
-        tr__operand_count(node, SLICE_BACKWARD_INPUTS, SLICE_BACKWARD_INPUTS, err);
+    tr_status status = tr__operand_count(node, SLICE_GIVEN, SLICE_BACKWARD_INPUTS, err);
     if (status == TR_OK) {
         status = tr__lce_check_inputs(node, &classes, err);
     }
     for (int i = SLICE_BEFORE; i <= SLICE_DAFTER && status == TR_OK; i++) {
         bool absent = i == SLICE_BEFORE && node->in[i].dtype == TR_NONE;
         status = absent ? TR_OK : check_running(node, i, err);
+    }
+    if (status == TR_OK && is_given_logits(node)) {
+        tr_tensor_desc logits = logits_of(node, classes);
+        status = tr__operand_shape(node, SLICE_GIVEN, TR_F32, logits.shape, err);
     }
     if (status == TR_OK) {
         out[HEAD_DX] = node->in[HEAD_X];
@@ -65,7 +78,8 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     rules[0] = (tr_rule){
         .op = &tr__op_linear_cross_entropy_slice_backward,
         .in = {TR_IN(HEAD_X), TR_IN(HEAD_WEIGHT), TR_IN(HEAD_BIAS), TR_IN(HEAD_TARGETS),
-               TR_IN(SLICE_BEFORE), TR_OUT(SLICE_RUNNING), TR_GRAD_OUT(SLICE_RUNNING)},
+               TR_IN(SLICE_BEFORE), TR_OUT(SLICE_RUNNING), TR_GRAD_OUT(SLICE_RUNNING),
+               TR_OUT(SLICE_LOGITS)},
         .out = {TR_GRAD_IN(HEAD_X), TR_GRAD_IN(HEAD_WEIGHT), TR_GRAD_IN(HEAD_BIAS),
                 TR_GRAD_IN(SLICE_BEFORE)},
     };
@@ -76,6 +90,9 @@ static int backward(const tr_op_node *node, tr_rule rules[TR_OP_RULES_MAX]) {
     if (node->in[SLICE_BEFORE].dtype == TR_NONE) {
         rules[0].in[SLICE_BEFORE] = (tr_ref)TR_ABSENT;
         rules[0].out[SLICE_DBEFORE] = (tr_ref)TR_ABSENT;
+    }
+    if (node->out_count == SLICE_LOGITS) {
+        rules[0].in[SLICE_GIVEN] = (tr_ref){0};
     }
     memcpy(rules[0].attr, node->attr, sizeof(tr_lce_slice_attr));
     return 1;

@@ -8,9 +8,14 @@
 
 // Inputs after those of the head.
 enum { SLICE_BEFORE = HEAD_INPUTS, SLICE_BEST, SLICE_INPUTS };
-enum { SLICE_AFTER = SLICE_BEFORE + 1, SLICE_DAFTER, SLICE_BACKWARD_INPUTS };
+enum {
+    SLICE_AFTER = SLICE_BEFORE + 1,
+    SLICE_DAFTER,
+    SLICE_GIVEN = HEAD_GIVEN, // the logits, if they were kept
+    SLICE_BACKWARD_INPUTS
+};
 // Results: of the forward, and of the backward after those of the head.
-enum { SLICE_RUNNING, SLICE_BEST_NOW, SLICE_RESULTS };
+enum { SLICE_RUNNING, SLICE_BEST_NOW, SLICE_LOGITS = HEAD_KEPT, SLICE_RESULTS };
 enum { SLICE_DBEFORE = HEAD_DBIAS + 1, SLICE_BACKWARD_RESULTS };
 
 enum { LOSS_RUNNING, LOSS_BEST, LOSS_TARGETS, LOSS_INPUTS };
@@ -30,7 +35,7 @@ static inline bool tr__lce_slice_supports(const tr_op_desc *desc, tr_dtype real)
 
 static inline bool tr__lce_slice_backward_supports(const tr_op_desc *desc,
                                                    tr_dtype real) {
-    return desc->in_count == SLICE_BACKWARD_INPUTS && tr__lce_operands_fit(desc, real);
+    return desc->in_count >= SLICE_GIVEN && tr__lce_operands_fit(desc, real);
 }
 
 #endif

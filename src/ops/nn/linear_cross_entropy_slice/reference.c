@@ -8,6 +8,13 @@ extern const tr_kernel tr__lce_slice_reference, tr__lce_slice_backward_reference
 static void row_logits(const tr_op_desc *desc, const tr_launch *launch, int64_t r,
                        double *logits) {
     tr_linear_dims d = tr__lce_dims(desc);
+    if (tr__lce_is_given_logits(desc)) {
+        const float *given = launch->in[SLICE_GIVEN]; // [rows, ...]
+        for (int64_t v = 0; v < d.out; v++) {
+            logits[v] = given[r * tr__lce_logits_row(d.out) + v];
+        }
+        return;
+    }
     tr__lce_reference_logits(&d, (const float *)launch->in[HEAD_X] + r * d.in,
                              launch->in[HEAD_WEIGHT], launch->in[HEAD_BIAS], logits);
 }
@@ -36,6 +43,17 @@ static void fold(const double *logits, int64_t classes, int64_t place,
     best_now[BEST_IS_TARGET] = ahead ? top >= 0 && top == place : best[BEST_IS_TARGET];
 }
 
+// Of one row; logits NULL: it has no target.
+static void keep(const tr_op_desc *desc, const tr_launch *launch, int64_t r,
+                 const double *logits) {
+    int64_t classes = tr__lce_dims(desc).out, row = tr__lce_logits_row(classes);
+    float *kept = (float *)launch->out[SLICE_LOGITS] + r * row;
+    memset(kept, 0, (size_t)row * sizeof *kept);
+    for (int64_t v = 0; v < classes && logits; v++) {
+        kept[v] = (float)logits[v];
+    }
+}
+
 static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     const int32_t *targets = launch->in[HEAD_TARGETS]; // [rows]
@@ -59,6 +77,9 @@ static void forward(const tr_op_desc *desc, void *state, const tr_launch *launch
         }
         if (best_out) {
             memcpy(best_out + r * BEST, best_now, sizeof best_now);
+        }
+        if (tr__lce_keeps_logits(desc)) {
+            keep(desc, launch, r, targets[r] >= 0 ? logits : NULL);
         }
     }
 }
