@@ -1,4 +1,4 @@
-// Labels: threads
+// Labels: threads guard
 // Steps in parts on several ranks: each hands micro-batches of its own over, and all
 // come to the weights of one rank. A rank that gives a step up lets nobody hang.
 #include "opening.h"
