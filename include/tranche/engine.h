@@ -189,8 +189,10 @@ typedef struct tr_outputs {
 // message says where. TR_INTERRUPTED, TR_COMM, TR_INTERNAL.
 //
 // On several stages of a pipeline ("pipeline.stages") all ranks of a data rank make the
-// same calls, with the same rows. Outputs are handed out on the last stage alone; on
-// the others outputs->count is 0, and tr_engine_backward does nothing.
+// same calls, with the same rows. Outputs are handed out on the stage alone that has
+// the model's last unit (the last one; with "v" the first); on the others
+// outputs->count is 0, and tr_engine_backward does nothing. Stages are at different
+// calls: between them a rank may wait for no rank of another stage.
 TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
                                    tr_outputs *outputs, tr_error *err);
 

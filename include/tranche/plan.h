@@ -192,6 +192,10 @@ typedef struct tr_simulation {
     // How long this rank waits for stages of the pipeline that have not reached an
     // exchange yet; it is in none of the above. 0 if there is one stage.
     double bubble_seconds;
+    // An evaluation (tr_simulated_evaluate): its samples, 0: none is simulated; and how
+    // long it takes.
+    int64_t evaluation_samples;
+    double evaluation_seconds;
 } tr_simulation;
 
 typedef struct tr_simulated tr_simulated; // the prediction and its timeline
@@ -203,6 +207,12 @@ TR_API tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
                              tr_simulated **out, tr_error *err);
 TR_API void tr_simulated_destroy(tr_simulated *simulated); // NULL-safe
 TR_API const tr_simulation *tr_simulated_result(const tr_simulated *simulated);
+
+// Simulates an evaluation of so many samples between two steps, too: it is in the
+// result and in what is printed from then on. Not collective. TR_USAGE: `samples` is
+// below 1, or the model has no loss; TR_MEMORY.
+TR_API tr_status tr_simulated_evaluate(tr_simulated *simulated, int64_t samples,
+                                       tr_error *err);
 
 // From now on the printed plan says how long each stage of its pipeline waits. Does
 // nothing for a plan of one stage, or if an argument is NULL. Not collective.

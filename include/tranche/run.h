@@ -168,6 +168,9 @@ TR_API tr_status tr_run_calibrate(const tr_run *run, tr_machine **out, tr_error 
 TR_API const tr_model *tr_run_model(const tr_run *run);
 TR_API int64_t tr_run_steps(const tr_run *run); // optimizer steps in all
 TR_API int64_t tr_run_ranks(const tr_run *run); // that it is planned for
+// Validation samples of one evaluation. 0: there are none, or the data of a plan are
+// not there and "evaluation.samples" does not say how many.
+TR_API int64_t tr_run_evaluated(const tr_run *run);
 
 // The training data: the caller's, or owned by the run. In the second case, read them
 // before an engine is created, or without one. NULL: there are none.

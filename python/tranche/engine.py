@@ -119,7 +119,8 @@ class Engine(Handle):
         they are in the GPU's memory, and `torch()` gives its tensors. evaluate: as in an evaluation,
         and no gradient comes back. counts: inputs of 0 rows, which are not computed,
         count in the mean as a micro-batch whose loss is 0. With stages of a pipeline, no
-        outputs on ranks of other stages than the last, which call backward(None)."""
+        outputs on ranks of stages without the model's last unit: they call
+        backward(None)."""
         if self._parts is None:
             self._parts = Parts(self)
         return self._parts.forward(self, inputs, evaluate, counts)

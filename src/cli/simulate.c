@@ -21,6 +21,11 @@ static tr_status write_trace(const tr_simulated *simulated, const char *path,
     return cli_output_close(&out, tr_simulated_trace(simulated, &to, err), err);
 }
 
+static tr_status evaluate(const tr_run *run, tr_simulated *simulated, tr_error *err) {
+    int64_t samples = tr_run_evaluated(run);
+    return samples > 0 ? tr_simulated_evaluate(simulated, samples, err) : TR_OK;
+}
+
 static tr_status print(const tr_simulated *simulated, bool json, tr_error *err) {
     report_clean text;
     const tr_sink to = report_sink(&text, stdout);
@@ -59,6 +64,9 @@ static tr_status simulate(const cli_run *asked, const char *file,
     }
     if (status == TR_OK) {
         status = tr_simulate(plan, machine, &simulated, err);
+    }
+    if (status == TR_OK) {
+        status = evaluate(run, simulated, err);
     }
     if (status == TR_OK && trace) {
         status = write_trace(simulated, trace, err);

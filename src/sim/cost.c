@@ -336,6 +336,9 @@ static double ferried(const tr_share *share, const tr_transfer *t) {
 }
 
 double tr__transfer_seconds(const tr_share *share, const tr_transfer *transfer) {
+    if (transfer->count == 0) { // of a flat buffer of other stages
+        return 0;
+    }
     if (share->machine->exchange == TR_EXCHANGE_NCCL && is_message(transfer)) {
         return message_seconds(share, transfer);
     }

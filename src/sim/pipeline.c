@@ -21,8 +21,8 @@ static tr_status read_plan(const tr_plan *plan, const tr_machine *machine, size_
     figures->flops = plan->flops;
     memcpy(figures->bytes, plan->ledger.total, sizeof figures->bytes);
     add_flops(&out->literature, &flops);
-    return status == TR_OK ? tr__tape_make(plan, TR_SEQUENCE_TRAIN, machine,
-                                           &out->tapes[stage], err)
+    return status == TR_OK ? tr__tape_make(plan, (tr_tape_part){TR_SEQUENCE_TRAIN, 0},
+                                           machine, &out->tapes[stage], err)
                            : status;
 }
 

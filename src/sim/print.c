@@ -93,6 +93,18 @@ static void print_rates(const tr_simulation *r, const tr_plan_request *request,
     fprintf(to, "\n");
 }
 
+static void print_evaluation(const tr_simulation *r, FILE *to) {
+    if (r->evaluation_samples > 0) {
+        fprintf(to,
+                "    an evaluation of %" PRId64 " sample%s takes %.6f s: %.6g "
+                "samples/s, as long as %.3g steps\n",
+                r->evaluation_samples, tr__plural(r->evaluation_samples),
+                r->evaluation_seconds,
+                (double)r->evaluation_samples / r->evaluation_seconds,
+                r->evaluation_seconds / r->seconds);
+    }
+}
+
 // Model FLOPs utilisation, as papers have it.
 static void print_literature(const tr_simulation *r, FILE *to) {
     if (r->literature.full == 0) {
@@ -168,6 +180,7 @@ static tr_status print_text(const void *simulated, FILE *to, tr_error *err) {
     print_traffic(&s->result, to);
     print_copies(&s->result, to);
     print_memory(&s->result, to);
+    print_evaluation(&s->result, to);
     return ferror(to) ? tr_fail(err, TR_IO, "cannot write the simulation") : TR_OK;
 }
 
@@ -256,6 +269,18 @@ static void write_memory(const tr_simulation *r, tr_json_writer *to) {
     tr__json_close(to, '}');
 }
 
+static void write_evaluation(const tr_simulation *r, tr_json_writer *to) {
+    if (r->evaluation_samples > 0) {
+        tr__json_line(to, 2);
+        tr__json_put_open(to, "evaluation", '{');
+        tr__json_put_integer(to, "samples", r->evaluation_samples);
+        tr__json_put_real(to, "seconds", r->evaluation_seconds);
+        tr__json_put_real(to, "samples_per_second",
+                          (double)r->evaluation_samples / r->evaluation_seconds);
+        tr__json_close(to, '}');
+    }
+}
+
 static void write_kinds(const tr_simulated *s, tr_json_writer *to) {
     tr__json_line(to, 2);
     tr__json_put_open(to, "kinds", '{');
@@ -281,6 +306,7 @@ static tr_status print_json(const void *simulated, FILE *to, tr_error *err) {
     write_times(&s->result, &w);
     write_traffic(&s->result, &w);
     write_memory(&s->result, &w);
+    write_evaluation(&s->result, &w);
     if (s->stage_count > 1) {
         tr__stages_write(s->plan, s->stages, &w);
     }

@@ -10,6 +10,7 @@ enum { WORKS_LOOKED_AT = 64 };
 typedef struct maker {
     const tr_plan *plan;
     const tr_sequence *sequence;
+    int64_t micros; // that are there; 0: all
     tr_tape *out;
     struct {
         const tr_program *program;
@@ -136,6 +137,26 @@ static tr_status find_program(maker *m, const tr_plan_step *step,
     return status;
 }
 
+// Its micro-batch is not there. The step is left out, and counts on its stream.
+static bool is_of_none(const maker *m, const tr_plan_step *step) {
+    return m->micros > 0 && step->of_micro_batch && step->micro >= m->micros;
+}
+
+static tr_tape_kind kind_of(const maker *m, const tr_plan_step *step) {
+    bool exchange = step->shape == TR_STEP_IS_EXCHANGE;
+    return is_job(m, step) || (exchange && is_of_none(m, step)) ? TR_TAPE_JOB
+           : exchange                                           ? TR_TAPE_EXCHANGE
+                                                                : TR_TAPE_COMPUTE;
+}
+
+static tr_tape_work work_of(const maker *m, const tr_plan_step *step,
+                            tr_tape_kind kind) {
+    return is_of_none(m, step)        ? (tr_tape_work){0}
+           : kind == TR_TAPE_JOB      ? work_of_job(m, step)
+           : kind == TR_TAPE_EXCHANGE ? work_of_exchange(m, step)
+                                      : work_of_ops(m, step);
+}
+
 static tr_status add_step(maker *m, int32_t index) {
     const tr_plan_step *step = &m->sequence->steps[index];
     const tr_program *program = tr__payload_program(step);
@@ -148,18 +169,14 @@ static tr_status add_step(maker *m, int32_t index) {
                        .of_micro_batch = step->of_micro_batch,
                        .waits_for_all = step->mark == TR_MARK_DECISION};
     tr_tape *out = m->out;
-    tr_tape_work work = {0};
+    tr_tape_kind kind = kind_of(m, step);
     tr_status status;
     memcpy(to.wait, step->wait, sizeof to.wait);
-    to.kind = is_job(m, step)                      ? TR_TAPE_JOB
-              : step->shape == TR_STEP_IS_EXCHANGE ? TR_TAPE_EXCHANGE
-                                                   : TR_TAPE_COMPUTE;
-    if (to.kind == TR_TAPE_COMPUTE && program) {
+    to.kind = (uint8_t)kind;
+    if (kind == TR_TAPE_COMPUTE && program && !is_of_none(m, step)) {
         status = find_program(m, step, program, &to.work);
     } else {
-        work = to.kind == TR_TAPE_JOB        ? work_of_job(m, step)
-               : to.kind == TR_TAPE_EXCHANGE ? work_of_exchange(m, step)
-                                             : work_of_ops(m, step);
+        tr_tape_work work = work_of(m, step, kind);
         status = add_work(m, &work, &to.work);
     }
     if (status == TR_OK && !tr__grow((void **)&out->steps, &out->capacity,
@@ -172,10 +189,14 @@ static tr_status add_step(maker *m, int32_t index) {
     return status;
 }
 
-tr_status tr__tape_make(const tr_plan *plan, tr_sequence_kind kind,
+tr_status tr__tape_make(const tr_plan *plan, tr_tape_part part,
                         const tr_machine *machine, tr_tape *out, tr_error *err) {
-    const tr_sequence *sequence = &plan->sequences[kind];
-    maker m = {.plan = plan, .sequence = sequence, .out = out, .err = err};
+    const tr_sequence *sequence = &plan->sequences[part.kind];
+    maker m = {.plan = plan,
+               .sequence = sequence,
+               .micros = part.micros,
+               .out = out,
+               .err = err};
     tr_status status = TR_OK;
     *out = (tr_tape){.stage = plan->request.mesh.at[TR_AXIS_PIPELINE]};
     out->share = tr__machine_share(machine, tr_mesh_ranks(&plan->request.mesh),

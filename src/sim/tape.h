@@ -47,10 +47,16 @@ typedef struct tr_tape {
     size_t work_count, work_capacity;
 } tr_tape;
 
+// What is walked of a plan.
+typedef struct tr_tape_part {
+    tr_sequence_kind kind;
+    int64_t micros; // only the first so many micro-batches are there; 0: all
+} tr_tape_part;
+
 // Of the steps of the plan's sequence; of training, those that are done when a step
 // makes the update that the one before has deferred to it, and defers its own. The
 // caller clears it, also after an error. TR_MEMORY.
-tr_status tr__tape_make(const tr_plan *plan, tr_sequence_kind kind,
+tr_status tr__tape_make(const tr_plan *plan, tr_tape_part part,
                         const tr_machine *machine, tr_tape *out, tr_error *err);
 void tr__tape_clear(tr_tape *tape);
 // Does the work of `a` need this stage?

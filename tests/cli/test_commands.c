@@ -171,11 +171,22 @@ static void test_simulate(void **state) {
                                  "--ranks", "2", "--json", "--trace", "t.json"));
     assert_true(number_in(two, "ranks") == 2);
     assert_true(number_in(two, "communication_seconds") > 0);
+    // text_run keeps a tenth of its samples for evaluations; two ranks share them.
+    const json_t *alone = json_object_get(one, "evaluation");
+    const json_t *shared = json_object_get(two, "evaluation");
+    assert_true(number_in(alone, "samples") > 1);
+    assert_true(number_in(shared, "samples") == number_in(alone, "samples"));
+    assert_true(number_in(shared, "seconds") < 0.8 * number_in(alone, "seconds"));
     json_t *trace = file_json(state, "t.json");
     assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 20);
     char *text = succeed(state, LIST("simulate", "run.json", "--machine", "m.json"));
     assert_says(text, "machine m");
     assert_says(text, "samples/s");
+    assert_says(text, "an evaluation of ");
+    free(text);
+    text = succeed(state, LIST("simulate", "run.json", "--machine", "m.json", "--set",
+                               "evaluation.samples=3"));
+    assert_says(text, "an evaluation of 3 samples takes ");
     fail_with(state, NULL,
               LIST("simulate", "run.json", "--machine", "m.json", "--trace", "no/t"), 5,
               LIST("no/t", "No such file"));

@@ -30,6 +30,9 @@ tr_model *test_model_resnet(tr_batch_scope scope);
 // Two models without a loss: the last unit has three outputs, one of which nothing that
 // is trained leads to. Of the second that unit has two segments.
 extern const tr_model test_model_open, test_model_open_cut;
+// A third one, with one output, for many parts of a pipeline.
+enum { TEST_OPEN_UNITS = 12 };
+extern const tr_model test_model_open_deep;
 
 // Of features and classes. It uses one tensor in the units 0, 5 and 7 of its eight,
 // which are about equal.

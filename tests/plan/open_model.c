@@ -28,6 +28,22 @@ static void build_last(tr_graph *g, const void *config) {
     tr_graph_output(g, h);
 }
 
+static void build_deep_first(tr_graph *g, const void *config) {
+    (void)config;
+    tr_graph_output(g, tr_relu(g, dense(g, "a", tr_graph_data(g, "features"), 6, 7)));
+}
+
+static void build_plain(tr_graph *g, const void *config) {
+    (void)config;
+    tr_value x = tr_graph_input(g, 0);
+    tr_graph_output(g, tr_residual(g, x, tr_relu(g, dense(g, "b", x, 7, 7)), 0));
+}
+
+static void build_deep_last(tr_graph *g, const void *config) {
+    (void)config;
+    tr_graph_output(g, dense(g, "c", tr_graph_input(g, 0), 7, 5));
+}
+
 static const int one = 1, two = 2;
 
 static const tr_model_unit whole_units[] = {
@@ -38,6 +54,24 @@ static const tr_model_unit whole_units[] = {
 static const tr_model_unit cut_units[] = {
     {"first", "first", "first.", build_first, NULL},
     {"last", "last", "last.", build_last, &two},
+};
+
+#define PLAIN(name)                                                                    \
+    { name, "plain", name ".", build_plain, NULL }
+
+static const tr_model_unit deep_units[TEST_OPEN_UNITS] = {
+    {"first", "first", "first.", build_deep_first, NULL},
+    PLAIN("p1"),
+    PLAIN("p2"),
+    PLAIN("p3"),
+    PLAIN("p4"),
+    PLAIN("p5"),
+    PLAIN("p6"),
+    PLAIN("p7"),
+    PLAIN("p8"),
+    PLAIN("p9"),
+    PLAIN("p10"),
+    {"last", "last", "last.", build_deep_last, NULL},
 };
 
 #define BATCH                                                                          \
@@ -61,3 +95,8 @@ const tr_model test_model_open_cut = {.size = sizeof(tr_model),
                                       .unit_count = 2,
                                       .units = cut_units,
                                       .batch = BATCH};
+const tr_model test_model_open_deep = {.size = sizeof(tr_model),
+                                       .type = "open",
+                                       .unit_count = TEST_OPEN_UNITS,
+                                       .units = deep_units,
+                                       .batch = BATCH};

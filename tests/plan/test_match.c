@@ -105,54 +105,86 @@ static void plans_of_all_ranks_fit_together(void **state) {
     assert_true(made > TEST_DRAWS(30, 3));
 }
 
+static const struct {
+    tr_pipeline_order order;
+    int64_t least, most; // parts of a stage
+} orders[] = {{TR_PIPELINE_1F1B, 1, 1},
+              {TR_PIPELINE_INTERLEAVED, 2, 4},
+              {TR_PIPELINE_BREADTH_FIRST, 1, 4},
+              {TR_PIPELINE_ZERO_BUBBLE, 1, 1},
+              {TR_PIPELINE_V, 2, 2}};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+// Stages of request number i, by schedule number i % ORDERS; whether there are plans.
+static bool match_stages(tr_plan_request request, const tr_mesh *mesh, uint64_t i) {
+    size_t k = i % ORDERS;
+    int64_t parts = orders[k].most - orders[k].least + 1;
+    tr_error err = {0};
+    ranks r;
+    request.pipeline_order = orders[k].order;
+    request.virtual_stages = orders[k].least + (int64_t)(i / ORDERS) % parts;
+    request.train_batch_size =
+        request.micro_batch * request.accumulation_steps * mesh->size[0];
+    bool made = make_ranks(request, *mesh, &r);
+    if (made && match(&r, &err) != TR_OK) {
+        fail_msg("request %d: %s", (int)i, err.message);
+    }
+    free_ranks(&r);
+    return made;
+}
+
 // By every schedule, in waves of any size; a batch may end in the midst of one.
 static void stages_of_several_parts_fit_together(void **state) {
     static const tr_mesh of[] = {{.size = {1, 1, 2}}, {.size = {2, 1, 3}},
                                  {.size = {1, 2, 2}}, {.size = {1, 1, 4}},
                                  {.size = {2, 1, 4}}, {.size = {1, 1, 5}}};
-    static const struct {
-        tr_pipeline_order order;
-        int64_t least, most; // parts of a stage
-    } orders[] = {{TR_PIPELINE_1F1B, 1, 1},
-                  {TR_PIPELINE_INTERLEAVED, 2, 4},
-                  {TR_PIPELINE_BREADTH_FIRST, 1, 4},
-                  {TR_PIPELINE_ZERO_BUBBLE, 1, 1},
-                  {TR_PIPELINE_V, 2, 2}};
-    enum { OF = sizeof of / sizeof *of, ORDERS = sizeof orders / sizeof *orders };
+    enum { OF = sizeof of / sizeof *of };
     tr_model *model = test_model_deep_gpt2(19);
     test_models models;
     int made[ORDERS] = {0};
     (void)state;
     test_models_make(&models);
     for (uint64_t i = 0; i < TEST_DRAWS(900, 120); i++) {
-        ranks r;
-        tr_error err = {0};
-        size_t k = i % ORDERS;
         tr_plan_request request = test_draw_request(&models, i * 7 + 1);
-        int64_t parts = orders[k].most - orders[k].least + 1;
         if (request.inference) {
             continue;
         }
         request.model = model;
-        request.pipeline_order = orders[k].order;
-        request.virtual_stages = orders[k].least + (int64_t)(i / ORDERS) % parts;
         request.accumulation_steps = 1 + (int64_t)(i / 3) % 11;
         request.wave = 1 + (int64_t)(i / 5) % request.accumulation_steps;
-        const tr_mesh *mesh = &of[i / ORDERS % OF];
-        request.train_batch_size =
-            request.micro_batch * request.accumulation_steps * mesh->size[0];
-        if (make_ranks(request, *mesh, &r)) {
-            if (match(&r, &err) != TR_OK) {
-                fail_msg("request %d: %s", (int)i, err.message);
-            }
-            made[k]++;
-        }
-        free_ranks(&r);
+        made[i % ORDERS] += match_stages(request, &of[i / ORDERS % OF], i);
     }
     test_models_destroy(&models);
     tr_model_destroy(model);
     for (size_t k = 0; k < ORDERS; k++) {
         assert_in_range(made[k], TEST_DRAWS(20, 2), 900);
+    }
+}
+
+// The caller computes the loss of a micro-batch before he brings the next one: each
+// stage's plan is proved to wait for nothing of it until then.
+static void stages_that_hand_out_fit_together(void **state) {
+    static const tr_mesh of[] = {{.size = {1, 1, 2}},
+                                 {.size = {2, 1, 3}},
+                                 {.size = {1, 1, 4}},
+                                 {.size = {2, 1, 2}}};
+    enum { OF = sizeof of / sizeof *of };
+    test_models models;
+    int made[ORDERS] = {0};
+    (void)state;
+    test_models_make(&models);
+    for (uint64_t i = 0; i < TEST_DRAWS(600, 120); i++) {
+        tr_plan_request request = test_draw_request(&models, i * 11 + 3);
+        request.model = &test_model_open_deep;
+        request.reproducible = false;
+        request.inference = false;
+        request.wave = 0;
+        request.accumulation_steps = 1 + (int64_t)(i / 3) % 9;
+        made[i % ORDERS] += match_stages(request, &of[i / ORDERS % OF], i);
+    }
+    test_models_destroy(&models);
+    for (size_t k = 0; k < ORDERS; k++) {
+        assert_in_range(made[k], TEST_DRAWS(40, 4), 600);
     }
 }
 
@@ -378,6 +410,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_of_all_ranks_fit_together),
         cmocka_unit_test(stages_of_several_parts_fit_together),
+        cmocka_unit_test(stages_that_hand_out_fit_together),
         cmocka_unit_test(what_one_rank_does_otherwise_is_found),
         cmocka_unit_test(ranks_that_wait_in_a_circle_are_found),
         cmocka_unit_test(a_digest_is_of_a_group),

@@ -2,9 +2,11 @@
 #include "draws.h"
 #include "plan/drawn.h"
 #include "plan/models.h"
+#include "plan/proof/prove.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -62,10 +64,49 @@ static void residual_networks_are_proved(void **state) {
     }
 }
 
+// Where a step of the train sequence is that has this shape, on this micro-batch.
+static tr_plan_step *find_step(const tr_plan *plan, tr_step_shape shape,
+                               int64_t micro) {
+    const tr_sequence *train = &plan->sequences[TR_SEQUENCE_TRAIN];
+    size_t i = 0;
+    while (i < train->count &&
+           (train->steps[i].shape != shape || train->steps[i].payload.gives_back ||
+            train->steps[i].micro != micro)) {
+        i++;
+    }
+    assert_true(i < train->count);
+    return &train->steps[i];
+}
+
+// The caller brings a micro-batch's data when he has had the outputs before. A rank
+// that asks for them sooner waits for ever; one that has no outputs may.
+static void data_come_behind_the_outputs_before(void **state) {
+    (void)state;
+    for (int64_t stage = 0; stage < 2; stage++) {
+        tr_plan_request request = test_request(&test_model_open_deep, 1, 3);
+        tr_error err = {0};
+        request.mesh = (tr_mesh){.size = {1, 1, 2}, .at = {0, 0, stage}};
+        request.pipeline_order = TR_PIPELINE_V; // the first stage has the outputs
+        request.virtual_stages = 2;
+        tr_plan *plan = test_plan(&request);
+        tr_plan_step *load = find_step(plan, TR_STEP_IS_FEED, 1);
+        tr_plan_step *before = find_step(plan, TR_STEP_IS_FEED, 0) + 1;
+        tr_plan_step step = *load;
+        assert_int_equal(tr__plan_prove(plan, &err), TR_OK);
+        memmove(before + 1, before, (size_t)(load - before) * sizeof *before);
+        *before = step;
+        bool found = tr__plan_prove(plan, &err) != TR_OK;
+        assert_int_equal(found, stage == 0);
+        assert_true(!found || strstr(err.message, "waits for outputs"));
+        tr_plan_destroy(plan);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drawn_plans_are_proved),
         cmocka_unit_test(residual_networks_are_proved),
+        cmocka_unit_test(data_come_behind_the_outputs_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,14 @@
 
 static int64_t takes[TR_TURN_KINDS * 64];
 
-// Of a training step, or of an evaluation.
-static void make_of(bool evaluates, tr_pipeline_order order, int64_t stages,
-                    int64_t each, int64_t waves, int64_t stage, tr_turns *out) {
+typedef enum going {
+    TRAINS,
+    TRAINS_ONE_BY_ONE, // the loss of a wave is there before the next wave's data
+    EVALUATES
+} going;
+
+static void make_of(going how, tr_pipeline_order order, int64_t stages, int64_t each,
+                    int64_t waves, int64_t stage, tr_turns *out) {
     tr_error err;
     const tr_pipeline_schedule *schedule = tr__pipeline_schedule(order);
     int64_t chunks = stages * each;
@@ -28,24 +33,26 @@ static void make_of(bool evaluates, tr_pipeline_order order, int64_t stages,
         {.stages = stages, .each = each, .folds = schedule->folds},
         waves,
         stage,
-        takes};
-    assert_int_equal((evaluates ? tr__pipeline_forwards
-                                : tr__pipeline_turns)(schedule, &at, out, &err),
+        takes,
+        how == TRAINS_ONE_BY_ONE};
+    assert_int_equal((how == EVALUATES ? tr__pipeline_forwards
+                                       : tr__pipeline_turns)(schedule, &at, out, &err),
                      TR_OK);
 }
 
 static void make(tr_pipeline_order order, int64_t stages, int64_t each, int64_t waves,
                  int64_t stage, tr_turns *out) {
-    make_of(false, order, stages, each, waves, stage, out);
+    make_of(TRAINS, order, stages, each, waves, stage, out);
 }
 
 // "F0 F1 B0 ..."; of several chunks "F0.3": chunk 0, wave 3.
-static void assert_turns(tr_pipeline_order order, int64_t stage, int64_t stages,
-                         int64_t each, int64_t waves, const char *expected) {
+static void assert_turns_of(going how, tr_pipeline_order order, int64_t stage,
+                            int64_t stages, int64_t each, int64_t waves,
+                            const char *expected) {
     char text[512];
     size_t used = 0;
     tr_turns turns;
-    make(order, stages, each, waves, stage, &turns);
+    make_of(how, order, stages, each, waves, stage, &turns);
     for (int64_t i = 0; i < turns.count; i++) {
         const tr_pipeline_turn *turn = &turns.turn[i];
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%c",
@@ -59,6 +66,11 @@ static void assert_turns(tr_pipeline_order order, int64_t stage, int64_t stages,
     }
     assert_string_equal(text, expected);
     tr__turns_clear(&turns);
+}
+
+static void assert_turns(tr_pipeline_order order, int64_t stage, int64_t stages,
+                         int64_t each, int64_t waves, const char *expected) {
+    assert_turns_of(TRAINS, order, stage, stages, each, waves, expected);
 }
 
 // As in figure 4 of arXiv 2104.04473.
@@ -94,6 +106,20 @@ static void gradients_of_weights_fill_gaps(void **state) {
     assert_turns(TR_PIPELINE_ZERO_BUBBLE, 0, 2, 1, 3, "F0 F1 B0 W0 F2 B1 W1 B2 W2");
     assert_turns(TR_PIPELINE_ZERO_BUBBLE, 1, 2, 1, 3, "F0 B0 F1 B1 W0 F2 B2 W1 W2");
     assert_turns(TR_PIPELINE_V, 1, 2, 2, 1, "F1.0 F2.0 B2.0 B1.0 W1.0 W2.0");
+}
+
+// A stage is through with a wave's forwards before the next wave's begin. What comes
+// back is in the schedule's order, and fills the gaps.
+static void waves_go_forward_one_by_one(void **state) {
+    (void)state;
+    assert_turns_of(TRAINS_ONE_BY_ONE, TR_PIPELINE_INTERLEAVED, 0, 2, 2, 2,
+                    "F0.0 F2.0 F0.1 F2.1 B2.0 B2.1 B0.0 B0.1");
+    assert_turns_of(TRAINS_ONE_BY_ONE, TR_PIPELINE_INTERLEAVED, 1, 2, 2, 2,
+                    "F1.0 F3.0 F1.1 B3.0 F3.1 B3.1 B1.0 B1.1");
+    assert_turns_of(TRAINS_ONE_BY_ONE, TR_PIPELINE_BREADTH_FIRST, 1, 2, 2, 2,
+                    "F1.0 F3.0 F1.1 F3.1 B3.0 B3.1 B1.0 B1.1");
+    assert_turns_of(TRAINS_ONE_BY_ONE, TR_PIPELINE_1F1B, 0, 2, 1, 3,
+                    "F0 F1 B0 F2 B1 B2");
 }
 
 // ---- of all sizes
@@ -141,22 +167,40 @@ static int64_t assert_whole(const tr_turns *turns, int64_t kinds, int64_t stage)
     return end;
 }
 
-static int64_t assert_sound(tr_pipeline_order order, int64_t stages, int64_t each,
-                            int64_t waves) {
+// Forwards of the stage's chunks are in the order of waves.
+static void assert_one_by_one(const tr_turns *turns) {
+    int64_t forwards = 0;
+    for (int64_t i = 0; i < turns->count; i++) {
+        if (turns->turn[i].kind == TR_TURN_FORWARD) {
+            assert_int_equal(turns->turn[i].wave, forwards++ / turns->chunks.each);
+        }
+    }
+}
+
+static int64_t assert_sound_of(going how, tr_pipeline_order order, int64_t stages,
+                               int64_t each, int64_t waves) {
     int64_t end = 0, kinds = tr__pipeline_schedule(order)->weights_later ? 3 : 2;
     tr_turns first;
-    make(order, stages, each, waves, 0, &first);
+    make_of(how, order, stages, each, waves, 0, &first);
     size_t ends = (size_t)(TR_TURN_KINDS * stages * each * waves);
     for (int64_t s = 0; s < stages; s++) {
         tr_turns turns;
-        make(order, stages, each, waves, s, &turns);
+        make_of(how, order, stages, each, waves, s, &turns);
         int64_t last = assert_whole(&turns, kinds, s);
         end = last > end ? last : end;
+        if (how == TRAINS_ONE_BY_ONE) {
+            assert_one_by_one(&turns);
+        }
         assert_memory_equal(turns.ends, first.ends, ends * sizeof *turns.ends);
         tr__turns_clear(&turns);
     }
     tr__turns_clear(&first);
     return end;
+}
+
+static int64_t assert_sound(tr_pipeline_order order, int64_t stages, int64_t each,
+                            int64_t waves) {
+    return assert_sound_of(TRAINS, order, stages, each, waves);
 }
 
 static void every_wave_goes_through_every_chunk(void **state) {
@@ -169,6 +213,27 @@ static void every_wave_goes_through_every_chunk(void **state) {
             for (int64_t each = 1; each <= 4; each++) {
                 assert_sound(TR_PIPELINE_INTERLEAVED, stages, each, waves);
                 assert_sound(TR_PIPELINE_BREADTH_FIRST, stages, each, waves);
+            }
+        }
+    }
+}
+
+// One by one they do so, too; with one chunk of a stage that is no other order. Two
+// stages of two chunks still wait less than with one, if the last group is whole.
+static void every_wave_goes_through_one_by_one(void **state) {
+    const going how = TRAINS_ONE_BY_ONE;
+    (void)state;
+    for (int64_t stages = 1; stages <= 9; stages++) {
+        for (int64_t waves = 1; waves <= 21; waves++) {
+            int64_t one = assert_sound_of(how, TR_PIPELINE_1F1B, stages, 1, waves);
+            assert_int_equal(one, assert_sound(TR_PIPELINE_1F1B, stages, 1, waves));
+            assert_sound_of(how, TR_PIPELINE_ZERO_BUBBLE, stages, 1, waves);
+            assert_sound_of(how, TR_PIPELINE_V, stages, 2, waves);
+            for (int64_t each = 1; each <= 4; each++) {
+                int64_t end =
+                    assert_sound_of(how, TR_PIPELINE_INTERLEAVED, stages, each, waves);
+                assert_true(stages != 2 || each != 2 || end < 2 * one + waves % 2);
+                assert_sound_of(how, TR_PIPELINE_BREADTH_FIRST, stages, each, waves);
             }
         }
     }
@@ -266,7 +331,7 @@ static void evaluations_keep_stages_at_work(void **state) {
             int64_t waves = tr__pipeline_evaluated(&chunks);
             for (int64_t s = 0; s < stages && each >= all[i].least; s++) {
                 tr_turns turns;
-                make_of(true, all[i].order, stages, each, waves, s, &turns);
+                make_of(EVALUATES, all[i].order, stages, each, waves, s, &turns);
                 int64_t end = assert_whole(&turns, 1, s),
                         begin = begin_of(&turns, turns.turn[0]);
                 int64_t waits = folds ? 2 * (stages - 1 - s) : 0;
@@ -286,7 +351,9 @@ int main(void) {
         cmocka_unit_test(forwards_run_ahead_of_backwards),
         cmocka_unit_test(chunks_go_round_the_stages),
         cmocka_unit_test(gradients_of_weights_fill_gaps),
+        cmocka_unit_test(waves_go_forward_one_by_one),
         cmocka_unit_test(every_wave_goes_through_every_chunk),
+        cmocka_unit_test(every_wave_goes_through_one_by_one),
         cmocka_unit_test(bubbles_are_the_literatures),
         cmocka_unit_test(bubbles_without_weights_are_smaller),
         cmocka_unit_test(activations_are_bounded),

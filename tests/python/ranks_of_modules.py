@@ -67,6 +67,12 @@ def classifier() -> Any:
     return nn.Sequential(*body, nn.Linear(8, 4))
 
 
+def deep_classifier() -> Any:
+    body = (nn.Linear(6, 8), nn.Tanh())
+    more = (nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(6))
+    return nn.Sequential(*body, *more, nn.Linear(8, 4))
+
+
 def vectors(rows: int) -> tuple[Any, Any]:
     return torch.randn(rows, 6), torch.randint(0, 4, (rows,))
 
@@ -196,13 +202,20 @@ def pipelines() -> None:
         both.engine.destroy()
 
 
-def outputs_of_stages() -> None:
-    """The last stage has the outputs, and all make the same calls."""
-    both = Both(classifier(), CLASSES, 2, by_calls=True, pipeline={"stages": 2})
-    for _ in range(3):
-        both.train_by_calls(vectors(both.rows()))
-    both.alike()
-    both.engine.destroy()
+def outputs() -> None:
+    """The stage of the module's end has the outputs, and all make the same calls."""
+    twice = {"stages": 2, "virtual_stages": 2}
+    for pipeline in (
+        {"stages": 2},
+        {**twice, "schedule": "interleaved"},
+        {**twice, "schedule": "breadth_first"},
+        {**twice, "schedule": "v"},
+    ):
+        both = Both(deep_classifier(), CLASSES, 2, by_calls=True, pipeline=pipeline)
+        for _ in range(3):
+            both.train_by_calls(vectors(both.rows()))
+        both.alike()
+        both.engine.destroy()
 
 
 def short() -> None:

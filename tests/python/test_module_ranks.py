@@ -13,7 +13,7 @@ from test_torchrun import TORCHRUN
 
 SCRIPT = Path(__file__).with_name("ranks_of_modules.py")
 ALL = (
-    *("stages", "modules", "calls", "pipelines", "outputs_of_stages", "short", "drawn"),
+    *("stages", "modules", "calls", "pipelines", "outputs", "short", "drawn"),
     *("checkpoints", "refused"),
 )
 
@@ -41,7 +41,7 @@ class Ranks(InFolder):
 
     @needs_mpi
     def test_pipelines_side_by_side(self) -> None:
-        self.like_torch(self.launch(4), 4, "pipelines")
+        self.like_torch(self.launch(4), 4, "pipelines", "outputs")
 
     def test_of_torchrun(self) -> None:
         self.like_torch(TORCHRUN, 2, *ALL)

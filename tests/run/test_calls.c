@@ -32,12 +32,16 @@ static tr_run *new_run(void) {
     return run;
 }
 
-static tr_run *loaded_run(void) {
+static tr_run *run_of(const char *file) {
     tr_run *run = new_run();
     tr_error err = {0};
-    ok(tr_run_load_text(run, text, &err), &err);
+    ok(tr_run_load_text(run, file, &err), &err);
     ok(tr_run_set(run, "resume", "never", &err), &err);
     return run;
+}
+
+static tr_run *loaded_run(void) {
+    return run_of(text);
 }
 
 // The call has ended with TR_USAGE and these words.
@@ -182,6 +186,41 @@ static void test_keys_of_the_call(void **state) {
     assert_int_equal(tr_run_ranks(run), 2);
     tr_plan_destroy(plan);
     tr_run_destroy(run);
+}
+
+// The samples of an evaluation: of the data, or as the file says where a plan has none.
+static void test_evaluated(void **state) {
+    static const struct {
+        const char *validation, *samples;
+        int64_t wanted;
+    } all[] = {{NULL, NULL, 0},
+               {"0.25", NULL, 5},
+               {"0.25", "3", 3},
+               {"0.25", "30", 5},
+               {"[\"not/there.csv\"]", NULL, 0},
+               {"[\"not/there.csv\"]", "30", 30}};
+    static const char elsewhere[] =
+        "{\"model\": {\"model_type\": \"mlp\", \"layer_sizes\": [6, 8, 3]}, "
+        "\"data\": {\"format\": \"csv\", \"train\": [\"not/there.csv\"]}, "
+        "\"train_batch_size\": 4, \"steps\": 3}";
+    (void)state;
+    assert_int_equal(tr_run_evaluated(NULL), 0);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool there = !all[i].validation || all[i].validation[0] != '[';
+        tr_run *run = there ? loaded_run() : run_of(elsewhere);
+        tr_error err = {0};
+        ok(tr_run_set(run, "plan_only", "true", &err), &err);
+        if (all[i].validation) {
+            ok(tr_run_set(run, "data.validation", all[i].validation, &err), &err);
+        }
+        if (all[i].samples) {
+            ok(tr_run_set(run, "evaluation.samples", all[i].samples, &err), &err);
+        }
+        assert_int_equal(tr_run_evaluated(run), 0); // it is not resolved
+        resolve(run);
+        assert_int_equal(tr_run_evaluated(run), all[i].wanted);
+        tr_run_destroy(run);
+    }
 }
 
 static void test_nulls(void **state) {
@@ -346,6 +385,7 @@ int main(void) {
         cmocka_unit_test(test_unknown_keys_fail_at_once),
         cmocka_unit_test(test_problems_come_together),
         cmocka_unit_test(test_keys_of_the_call),
+        cmocka_unit_test(test_evaluated),
         cmocka_unit_test(test_nulls),
         cmocka_unit_test(test_sizes_of_structs),
         cmocka_unit_test(test_order),

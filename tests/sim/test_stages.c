@@ -255,8 +255,9 @@ static double share_waited(tr_plan_request request, const tr_machine *machine,
         request.mesh.at[TR_AXIS_PIPELINE] = s;
         tr_plan *plan = test_plan(&request);
         *micros = plan->evaluated;
-        assert_int_equal(
-            tr__tape_make(plan, TR_SEQUENCE_EVALUATE, machine, &tapes[s], &err), TR_OK);
+        assert_int_equal(tr__tape_make(plan, (tr_tape_part){TR_SEQUENCE_EVALUATE, 0},
+                                       machine, &tapes[s], &err),
+                         TR_OK);
         tr__walk_begin(&walks[s], &tapes[s], false);
         tr_plan_destroy(plan);
     }
@@ -334,9 +335,9 @@ static void test_circle(void **state) {
     for (int64_t s = 0; s < STAGES; s++) {
         request.mesh.at[TR_AXIS_PIPELINE] = s;
         plans[s] = test_plan(&request);
-        assert_int_equal(
-            tr__tape_make(plans[s], TR_SEQUENCE_TRAIN, machine, &tapes[s], &err),
-            TR_OK);
+        assert_int_equal(tr__tape_make(plans[s], (tr_tape_part){TR_SEQUENCE_TRAIN, 0},
+                                       machine, &tapes[s], &err),
+                         TR_OK);
     }
     for (int spoilt = 0; spoilt < 2; spoilt++) {
         for (size_t s = 0; s < STAGES; s++) {

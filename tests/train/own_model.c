@@ -85,3 +85,20 @@ void own_model_make_open(own_model *own, float dropout) {
     own->units[OWN_UNITS - 1].build = build_open_head;
     own->model.batch.count = 1;
 }
+
+void own_model_make_open_deep(own_model *own) {
+    static const char *const names[][2] = {{"third", "third."},
+                                           {"fourth", "fourth."},
+                                           {"fifth", "fifth."},
+                                           {"sixth", "sixth."}};
+    enum { MORE = OWN_DEEP_UNITS - OWN_UNITS };
+    own_model_make_open(own, 0);
+    own->units[OWN_DEEP_UNITS - 1] = own->units[OWN_UNITS - 1];
+    for (int i = 0; i < MORE; i++) {
+        tr_model_unit *unit = &own->units[OWN_UNITS - 1 + i];
+        *unit = own->units[1]; // shares its program
+        unit->name = names[i][0];
+        unit->prefix = names[i][1];
+    }
+    own->model.unit_count = OWN_DEEP_UNITS;
+}

@@ -1,4 +1,4 @@
-// Labels: threads
+// Labels: threads guard
 // Steps in parts on several ranks: each hands micro-batches of its own over, and all
 // come to the weights of one rank. A rank that gives a step up lets nobody hang.
 #include "opening.h"
@@ -28,6 +28,10 @@ typedef struct world {
     int ranks, stages;
     int64_t g; // of a rank
     giving_up up;
+    int who;     // gives up, if it is one
+    bool deep;   // a model of more units
+    bool ragged; // some micro-batches have fewer rows, or none
+    bool folded; // the first stage has the outputs, else the last
     char text[TEXT_MAX];
 } world;
 
@@ -50,7 +54,9 @@ static tr_status micro(rank_thread *t, tr_engine *engine, int step, int64_t j,
                        tr_error *err) {
     int64_t data_ranks = t->w->ranks / t->w->stages;
     int64_t number = (step * data_ranks + t->seat.rank % data_ranks) * t->w->g + j;
-    return outside_micro(engine, t->data, number * MICRO, MICRO, NULL, err);
+    int64_t of_step = number % (data_ranks * t->w->g);
+    int64_t rows = !t->w->ragged ? MICRO : of_step == 2 ? 0 : of_step == 5 ? 1 : MICRO;
+    return outside_micro(engine, t->data, number * MICRO, rows, NULL, err);
 }
 
 static tr_status step_once(rank_thread *t, tr_engine *engine, int step, tr_error *err) {
@@ -66,7 +72,7 @@ static tr_status step_once(rank_thread *t, tr_engine *engine, int step, tr_error
 
 static void give_up(rank_thread *t, tr_engine *engine) {
     tr_error err = {0};
-    bool drops = t->w->up == ALL_DROP || t->seat.rank == 1;
+    bool drops = t->w->up == ALL_DROP || t->seat.rank == t->w->who;
     for (int64_t j = 0; j < (drops ? 1 + t->seat.rank : 0); j++) {
         (void)micro(t, engine, 0, j, &err);
     }
@@ -108,7 +114,7 @@ static tr_status train(rank_thread *t, tr_engine *engine) {
     if (t->w->up == ALL_DROP || t->w->up == ONE_DROPS) {
         give_up(t, engine);
     }
-    if (t->w->up == ONE_DESTROYS && t->seat.rank == 1) {
+    if (t->w->up == ONE_DESTROYS && t->seat.rank == t->w->who) {
         return micro(t, engine, 0, 0, &t->err); // what follows destroys the engine
     }
     for (int s = 0; s < STEPS && status == TR_OK; s++) {
@@ -124,7 +130,11 @@ static void open_and_train(rank_thread *t, tr_comm *comm) {
     tr_plan *plan = NULL;
     tr_engine *engine = NULL;
     tr_error *err = &t->err;
-    own_model_make_open(&own, 0);
+    if (t->w->deep) {
+        own_model_make_open_deep(&own);
+    } else {
+        own_model_make_open(&own, 0);
+    }
     run_options options = {
         .text = t->w->text, .own_model = &own.model, .comm = comm, .resume = "never"};
     tr_status status = run_open(&options, &run, err);
@@ -178,7 +188,7 @@ static void world_make_with(world *w, int64_t g, int stage, const char *homes,
 }
 
 static void world_make(world *w, int ranks, int64_t g, int stage, const char *homes) {
-    *w = (world){.ranks = ranks, .stages = 1, .g = g, .up = NOBODY};
+    *w = (world){.ranks = ranks, .stages = 1, .g = g, .up = NOBODY, .who = 1};
     world_make_with(w, g, stage, homes, "");
 }
 
@@ -188,7 +198,8 @@ static void world_make_stages(world *w, int data_ranks, int stages, int stage,
     *w = (world){.ranks = data_ranks * stages,
                  .stages = stages,
                  .g = 6 / data_ranks,
-                 .up = NOBODY};
+                 .up = NOBODY,
+                 .who = 1};
     snprintf(more, sizeof more, ", \"pipeline\": {\"stages\": %d%s}", stages, schedule);
     world_make_with(w, w->g, stage, "", more);
 }
@@ -209,9 +220,10 @@ static void assert_same(int ranks) {
         for (int64_t i = 0; i < alone[0].count; i++) {
             assert_true(fabsf(several[r].values[i] - alone[0].values[i]) < 1e-5f);
         }
-        bool last = r / (ranks / several[r].w->stages) == several[r].w->stages - 1;
-        assert_int_equal(several[r].outputs, last);
-        for (int i = 0; i < MICRO * OWN_CLASSES && last; i++) {
+        const world *w = several[r].w;
+        bool has = r / (ranks / w->stages) == (w->folded ? 0 : w->stages - 1);
+        assert_int_equal(several[r].outputs, has);
+        for (int i = 0; i < MICRO * OWN_CLASSES && has; i++) {
             assert_true(fabsf(several[r].logits[i] - alone[0].logits[i]) < 1e-4f);
         }
         for (int s = 0; s < STEPS; s++) {
@@ -221,12 +233,19 @@ static void assert_same(int ranks) {
     }
 }
 
-static void run_alone(int64_t g) {
+static void run_alone_as(const world *like, int64_t g) {
     world one;
     world_make(&one, 1, g, 0, "");
+    one.deep = like->deep;
+    one.ragged = like->ragged;
     run_world(&one, alone);
     good(&alone[0]);
     assert_true(alone[0].count > 100);
+}
+
+static void run_alone(int64_t g) {
+    const world like = {.deep = false};
+    run_alone_as(&like, g);
 }
 
 // ---- the tests
@@ -269,16 +288,88 @@ static void stages_come_to_the_weights_of_one(void **state) {
     }
 }
 
+#define PARTS(schedule, each)                                                          \
+    ", \"schedule\": \"" schedule "\", \"virtual_stages\": " #each
+
+// Each stage has several parts of the model, and takes a micro-batch through all of
+// them before the next. In a V the first stage has the outputs.
+static void parts_of_stages_come_to_the_weights_of_one(void **state) {
+    static const struct {
+        int data_ranks, stages, stage;
+        bool deep, folded;
+        const char *schedule;
+    } cases[] = {{1, 2, 0, false, false, PARTS("interleaved", 2)},
+                 {1, 2, 0, true, false, PARTS("interleaved", 4)},
+                 {1, 2, 0, false, false, PARTS("breadth_first", 2)},
+                 {1, 2, 0, false, true, PARTS("v", 2)},
+                 {2, 2, 1, false, false, PARTS("interleaved", 2)},
+                 {2, 2, 3, false, true, PARTS("v", 2)},
+                 {2, 2, 3, false, false, PARTS("breadth_first", 2)},
+                 {1, 3, 0, true, false, PARTS("interleaved", 2)},
+                 {1, 4, 0, true, false, PARTS("interleaved", 2)},
+                 {1, 4, 0, true, false, PARTS("breadth_first", 2)},
+                 {1, 4, 0, true, true, PARTS("v", 2)}};
+    enum { CASES = sizeof cases / sizeof *cases };
+    (void)state;
+    for (int i = 0; i < 4 * CASES; i++) {
+        size_t at = (size_t)i % CASES;
+        bool deep = i >= 2 * CASES, ragged = i / CASES % 2 == 1;
+        world some;
+        if (i % CASES == 0) {
+            run_alone_as(&(world){.deep = deep, .ragged = ragged}, 6);
+        }
+        if (cases[at].deep != deep) {
+            continue;
+        }
+        world_make_stages(&some, cases[at].data_ranks, cases[at].stages,
+                          cases[at].stage, cases[at].schedule);
+        some.deep = deep;
+        some.ragged = ragged;
+        some.folded = cases[at].folded;
+        run_world(&some, several);
+        assert_same(some.ranks);
+    }
+}
+
+static const struct {
+    bool folded;
+    const char *schedule;
+} giving_up_cases[] = {{false, ""},
+                       {false, PARTS("interleaved", 2)},
+                       {false, PARTS("breadth_first", 2)},
+                       {true, PARTS("v", 2)}};
+enum { GIVING_UP = sizeof giving_up_cases / sizeof *giving_up_cases };
+
+// All, or one stage: with the outputs, or without.
 static void stages_drop_a_step(void **state) {
     world some;
     (void)state;
     run_alone(6);
-    world_make_stages(&some, 1, 2, 0, "");
-    for (some.up = ALL_DROP; some.up <= ONE_DROPS; some.up++) {
+    for (int i = 0; i < 2 * GIVING_UP; i++) {
+        world_make_stages(&some, 1, 2, 0, giving_up_cases[i / 2].schedule);
+        some.folded = giving_up_cases[i / 2].folded;
+        some.who = i % 2;
+        for (some.up = ALL_DROP; some.up <= ONE_DROPS; some.up++) {
+            tr_status other = some.up == ALL_DROP ? TR_OK : TR_INTERRUPTED;
+            run_world(&some, several);
+            assert_same(2);
+            assert_int_equal(several[some.who].told, TR_OK);
+            assert_int_equal(several[1 - some.who].told, other);
+        }
+    }
+}
+
+static void a_stage_that_ends_in_a_step_ends_all(void **state) {
+    world some;
+    (void)state;
+    for (int i = 0; i < 2 * GIVING_UP; i++) {
+        world_make_stages(&some, 1, 2, 0, giving_up_cases[i / 2].schedule);
+        some.who = i % 2;
+        some.up = ONE_DESTROYS;
         run_world(&some, several);
-        assert_same(2);
-        assert_int_equal(several[1].told, TR_OK);
-        assert_int_equal(several[0].told, some.up == ALL_DROP ? TR_OK : TR_INTERRUPTED);
+        good(&several[some.who]);
+        assert_int_equal(several[1 - some.who].err.status, TR_COMM);
+        assert_int_equal(several[some.who].seat.abandoned, 1);
     }
 }
 
@@ -315,7 +406,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_come_to_the_weights_of_one),
         cmocka_unit_test(stages_come_to_the_weights_of_one),
+        cmocka_unit_test(parts_of_stages_come_to_the_weights_of_one),
         cmocka_unit_test(stages_drop_a_step),
+        cmocka_unit_test(a_stage_that_ends_in_a_step_ends_all),
         cmocka_unit_test(a_step_that_all_ranks_drop_is_made_anew),
         cmocka_unit_test(an_engine_that_ends_in_a_step_ends_all),
     };

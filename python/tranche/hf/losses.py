@@ -28,7 +28,7 @@ class Called:
             raise Error(
                 Status.USAGE,
                 "pipeline.stages: a Trainer computes the loss on every rank, and outputs "
-                "are on those of the last stage: set it to 1",
+                "are on those of one stage: set it to 1",
             )
         loss = found.get("loss") if isinstance(found, Mapping) else None
         if count is None or loss is None or "labels" not in named:

@@ -106,7 +106,7 @@ class ModuleEngine(Batches, Saving):
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """What the module returns: in training from the plan, and autograd leads back
         into it; after eval() from PyTorch, on the engine's weights. With stages of a
-        pipeline, None on ranks of other stages than the last: they call backward(None)."""
+        pipeline, None on ranks of stages without the module's end: they call backward(None)."""
         if not self.training:
             return self._asked(*inputs, **named)
         if self.loss is not None or self._feed is not None:

@@ -64,8 +64,8 @@ class Parts:
         self._given: dict[str, Any] = {}  # to the last forward
 
     def forward(self, batch: Mapping[str, Any], rows: int) -> Any:
-        """What the module returns for these rows; None on ranks of a pipeline's other
-        stages than the last, where there is no loss to compute."""
+        """What the module returns for these rows; None on ranks of a pipeline's stages
+        without the module's end, where there is no loss to compute."""
         if self.waiting:
             raise Error(
                 Status.USAGE,

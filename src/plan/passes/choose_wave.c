@@ -111,14 +111,6 @@ static tr_status take_whole(tr_plan *plan, char *why, tr_error *err) {
 static tr_status take_one(tr_plan *plan, const char *barrier, tr_error *err) {
     tr_plan_request *r = &plan->request;
     bool several = r->accumulation_steps > 1;
-    if (plan->chunks.stages > 1 && plan->chunks.each > 1) {
-        return tr_fail(err, TR_USAGE,
-                       "pipeline.virtual_stages is %lld, but the loss is computed "
-                       "outside of the model, for one micro-batch before the next is "
-                       "given: set it to 1, with pipeline.schedule \"1f1b\", "
-                       "\"zero_bubble\" or \"breadth_first\"",
-                       (long long)plan->chunks.each);
-    }
     if (r->wave > 1) {
         return tr_fail(
             err, TR_USAGE,

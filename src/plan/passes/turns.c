@@ -11,7 +11,8 @@ tr_status tr__pass_turns(tr_plan *plan, tr_error *err) {
     tr_pipeline_place at = {.chunks = plan->chunks,
                             .waves = tr__ceil_div(r->accumulation_steps, r->wave),
                             .stage = r->mesh.at[TR_AXIS_PIPELINE],
-                            .takes = plan->chunk_takes};
+                            .takes = plan->chunk_takes,
+                            .one_by_one = plan->hands_out};
     // A caller gets a micro-batch's outputs before he brings the next one.
     plan->evaluated = plan->hands_out ? 1 : tr__pipeline_evaluated(&plan->chunks);
     if (r->inference) {

@@ -3,9 +3,21 @@
 
 // ---- data
 
+// A caller who computes the loss brings a micro-batch's data when he has had the
+// outputs of those before, and the walk waits for him.
+static bool is_brought(const tr_proof *p) {
+    bool asks = p->plan->hands_out && tr__plan_runs(p->plan, p->plan->unit_count - 1) &&
+                !p->stopped;
+    return !asks || p->walked.handed == p->step->micro;
+}
+
 // The reading thread fills the slots in their order, round after round.
 void tr__rule_load(tr_proof *p) {
     const tr_meaning nothing = {0}, data = tr__data_meaning(p);
+    if (!is_brought(p)) {
+        tr__proof_wrong(p, "waits for data of a caller who waits for outputs");
+        return;
+    }
     if (p->step->micro != p->walked.loaded++ % tr__proof_micros(p)) {
         tr__proof_wrong(p, "is not of the next micro-batch to be read");
         return;

@@ -13,6 +13,10 @@ typedef struct tr_pipeline_place {
     int64_t waves, stage;
     // How long a wave takes in each chunk, at least 1: [TR_TURN_KINDS][chunks].
     const int64_t *takes;
+    // A stage takes a wave forward through all of its chunks before it begins the next
+    // one: who computes the loss outside of the model gets a wave's outputs before he
+    // brings the next wave's data.
+    bool one_by_one;
 } tr_pipeline_place;
 
 // Of the chunks of a stage the chunk-th, 0 to each - 1.

@@ -65,10 +65,20 @@ static void take(timeline *c, lane *of, tr_pipeline_turn turn) {
     }
 }
 
+// Where waves go forward one by one, a wave's data come when those before it are
+// through the stage.
+static bool is_brought(const lane *of, tr_turn_kind kind, tr_chunk_wave next) {
+    int64_t each = of->at.chunks.each;
+    bool begins = kind == TR_TURN_FORWARD && next.chunk == 0;
+    return !begins || !of->at.one_by_one ||
+           of->of_chunk[TR_TURN_FORWARD * each + each - 1] >= next.wave;
+}
+
 static bool take_if(timeline *c, lane *of, tr_turn_kind kind, tr_chunk_wave next) {
     int chunk = tr__stage_chunk(&of->at.chunks, of->at.stage, next.chunk);
     tr_pipeline_turn turn = {kind, chunk, next.wave};
-    bool goes = next.wave < of->at.waves && can_go(c, turn);
+    bool goes =
+        next.wave < of->at.waves && is_brought(of, kind, next) && can_go(c, turn);
     if (goes) {
         take(c, of, turn);
     }
@@ -88,17 +98,24 @@ static bool take_any(timeline *c, lane *of, tr_turn_kind kind) {
     return taken;
 }
 
+// The k-th turn of its kind, where the schedule has an order of them.
+static tr_chunk_wave in_order(const timeline *c, const lane *of, tr_turn_kind kind,
+                              int64_t k) {
+    int64_t each = of->at.chunks.each;
+    if (kind == TR_TURN_FORWARD && of->at.one_by_one) {
+        return (tr_chunk_wave){k % each, k / each};
+    }
+    return (kind == TR_TURN_FORWARD ? c->schedule->forward
+                                    : c->schedule->backward)(&of->at, k);
+}
+
 static bool take_next(timeline *c, lane *of, tr_turn_kind kind) {
-    const tr_pipeline_schedule *schedule = c->schedule;
-    bool forward = kind == TR_TURN_FORWARD;
     int64_t all = of->at.chunks.each * of->at.waves;
     if (of->taken[kind] == all) {
         return false;
     }
-    return schedule->forward
-               ? take_if(c, of, kind,
-                         (forward ? schedule->forward
-                                  : schedule->backward)(&of->at, of->taken[kind]))
+    return c->schedule->forward
+               ? take_if(c, of, kind, in_order(c, of, kind, of->taken[kind]))
                : take_any(c, of, kind);
 }
 

@@ -1,6 +1,7 @@
 #include "run/run.h"
 
 #include "base/arguments.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "comm/alone.h"
@@ -129,6 +130,21 @@ const tr_model *tr_run_model(const tr_run *run) {
 
 int64_t tr_run_steps(const tr_run *run) {
     return run ? run->settings.steps : 0;
+}
+
+int64_t tr_run_evaluated(const tr_run *run) {
+    static const char key[] = "data.validation";
+    if (!run || !run->resolved) {
+        return 0;
+    }
+    int64_t asked = run->settings.evaluate_samples;
+    if (run->validation) {
+        int64_t all = tr_dataset_samples(run->validation);
+        return asked > 0 ? tr__min_i64(asked, all) : all;
+    }
+    bool named = tr__config_type(run->config, key) == TR_KEY_NUMBER ||
+                 tr__config_count(run->config, key) > 0;
+    return run->has_data || !named ? 0 : asked;
 }
 
 const tr_settings *tr__run_settings(const tr_run *run) {

@@ -5,51 +5,43 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "comm/alone.h"
+#include "plan/flow/evaluation.h"
 #include "train/engine.h"
 
 #include <string.h>
 
 enum {
-    ROUND_MICROS = 64, // of a rank, at most, before the ranks tell each other
-    STOPPED = 0,       // a record: whether its rank was asked for an end,
-    SUMS = 1,          // then the sums of its micro-batches
+    STOPPED = 0, // a record: whether its rank was asked for an end,
+    SUMS = 1,    // then the sums of its micro-batches
 };
 
 typedef struct rounds {
     tr_engine *engine;
     tr_asking ask;
     int64_t rank, ranks; // along the data axis
-    int64_t micros;      // of the evaluation
-    int64_t share;       // of a rank in a round
-    int64_t doubles;     // of a record
-    double *own;         // [doubles]
-    double *all;         // [ranks of the mesh][doubles]
+    tr_evaluation_deal deal;
+    int64_t doubles; // of a record
+    double *own;     // [doubles]
+    double *all;     // [ranks of the mesh][doubles]
     tr_feed *feed;
     double sums[TR_SUMS];
 } rounds;
-
-// Rounds of about the same length, none longer than ROUND_MICROS.
-static void deal(rounds *r, int64_t count) {
-    r->micros = tr__ceil_div(count, r->engine->plan->request.micro_batch);
-    int64_t each = tr__ceil_div(r->micros, r->ranks);
-    r->share = tr__ceil_div(each, tr__ceil_div(each, ROUND_MICROS));
-    r->doubles = SUMS + r->share * TR_SUMS;
-}
 
 static tr_status open_rounds(rounds *r, int64_t count, tr_error *err) {
     tr_dataset *data = tr__run_validation_data(r->engine->run);
     const tr_mesh *mesh = &r->engine->plan->request.mesh;
     int64_t m = r->engine->plan->request.micro_batch;
+    const tr_evaluation_deal *deal = &r->deal;
     tr_feed_options options = {
         .dataset = data,
         .batch = &r->engine->plan->batch,
         .model = r->engine->plan->request.model,
         .order = {.samples = tr_dataset_samples(data), .shuffled = false},
-        .batcher = {.samples = count, .batch = r->ranks * r->share * m},
-        .steps = tr__ceil_div(r->micros, r->ranks * r->share),
+        .batcher = {.samples = count, .batch = deal->round * m},
+        .steps = tr__ceil_div(deal->micros, deal->round),
         .micro_batch = m,
-        .first_micro = r->rank * r->share,
-        .micros = r->share,
+        .first_micro = r->rank * deal->share,
+        .micros = deal->share,
         .weigh_whole = true,
         .slots = r->engine->plan->slots[1],
         .memory = tr__executor_ring(r->engine->executor, 1),
@@ -124,9 +116,8 @@ static tr_status add_records(rounds *r, int64_t micros, tr_error *err) {
 
 // Every rank runs as many micro-batches, of which the last ones may be empty.
 static tr_status run_rounds(rounds *r, tr_error *err) {
-    int64_t round = r->ranks * r->share;
-    for (int64_t first = 0; first < r->micros; first += round) {
-        int64_t micros = tr__min_i64(r->share, r->micros - first);
+    for (int64_t first = 0; first < r->deal.micros; first += r->deal.round) {
+        int64_t micros = tr__evaluation_share(&r->deal, first);
         tr_status status = run_share(r, micros, err);
         if (status == TR_OK) {
             status = add_records(r, micros, err);
@@ -140,7 +131,8 @@ static tr_status run_rounds(rounds *r, tr_error *err) {
 
 static tr_status evaluate(rounds *r, int64_t count, tr_error *err) {
     tr_error mine = {0};
-    deal(r, count);
+    r->deal = tr__evaluation_deal(r->engine->plan, count);
+    r->doubles = SUMS + r->deal.share * TR_SUMS;
     tr_status status = open_rounds(r, count, &mine);
     status = tr__agree(r->engine->comm, status, &mine, err);
     if (status == TR_OK) {

@@ -18,7 +18,8 @@ tr_status tr__handing_load(tr_engine *engine, const tr_plan_step *load,
 // Views of the outputs that the step of the plan hands out.
 void tr__handing_show(const tr_engine *engine, const tr_plan_step *hand_out,
                       tr_outputs *outputs);
-// The micro-batch has outputs on other ranks alone: those of a pipeline's last stage.
+// The micro-batch has outputs on other ranks alone: those of the pipeline's stage
+// that has the last unit.
 // trains: or is it evaluated?
 void tr__handing_show_none(const tr_engine *engine, const tr_plan_step *load,
                            bool trains, tr_outputs *outputs);
