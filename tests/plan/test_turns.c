@@ -239,6 +239,25 @@ static void every_wave_goes_through_one_by_one(void **state) {
     }
 }
 
+// A table of docs/parallelism.md: a step of 4 p waves, where the forward of half of a
+// stage takes 1.
+static void one_by_one_is_as_the_documents_say(void **state) {
+    static const tr_pipeline_order orders[] = {
+        TR_PIPELINE_1F1B, TR_PIPELINE_ZERO_BUBBLE, TR_PIPELINE_INTERLEAVED,
+        TR_PIPELINE_BREADTH_FIRST, TR_PIPELINE_V};
+    static const int64_t told[3][5] = {
+        {54, 50, 52, 59, 51}, {84, 76, 83, 102, 79}, {114, 102, 129, 153, 137}};
+    (void)state;
+    for (int64_t stages = 2; stages <= 4; stages++) {
+        for (int i = 0; i < 5; i++) {
+            int64_t each = i < 2 ? 1 : 2;
+            int64_t end =
+                assert_sound_of(TRAINS_ONE_BY_ONE, orders[i], stages, each, 4 * stages);
+            assert_int_equal(end * 2 / each, told[stages - 2][i]);
+        }
+    }
+}
+
 // Beside its turns, which take 3 v m, each stage waits: (p - 1) / m of that with one
 // chunk and (p - 1) / (v m) with v of them (arXiv 2104.04473, section 2.2).
 static void bubbles_are_the_literatures(void **state) {
@@ -354,6 +373,7 @@ int main(void) {
         cmocka_unit_test(waves_go_forward_one_by_one),
         cmocka_unit_test(every_wave_goes_through_every_chunk),
         cmocka_unit_test(every_wave_goes_through_one_by_one),
+        cmocka_unit_test(one_by_one_is_as_the_documents_say),
         cmocka_unit_test(bubbles_are_the_literatures),
         cmocka_unit_test(bubbles_without_weights_are_smaller),
         cmocka_unit_test(activations_are_bounded),
