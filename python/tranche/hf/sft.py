@@ -52,7 +52,7 @@ class SFTTrainer(Trainer, trl.SFTTrainer):
         there = inputs.get("attention_mask", inputs.get("input_ids"))
         tokens = there.sum() if "attention_mask" in inputs else torch.tensor(there.numel())
         count = self.accelerator.gather_for_metrics(tokens).sum()
-        self._total_train_tokens += int(count)
+        self._total_train_tokens += int(count) // self._mesh.parts
         self._metrics["train"]["num_tokens"] = [self._total_train_tokens]
 
     @contextmanager
