@@ -68,6 +68,12 @@ def check(args: Any) -> None:
     for name in _REFUSED:
         if _is_set(args, name):
             raise Error(Status.USAGE, f"TrainingArguments.{name} is not supported")
+    if args.world_size > 1 and args.train_sampling_strategy == "batch_rebalance":
+        raise Error(
+            Status.USAGE,
+            'TrainingArguments.train_sampling_strategy="batch_rebalance" gives ranks '
+            "other numbers of rows, and a plan has equal shares: it is for one rank here",
+        )
     if args.device.type not in ("cpu", "cuda"):
         raise Error(
             Status.USAGE,

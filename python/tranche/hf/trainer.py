@@ -12,7 +12,7 @@ import transformers
 
 from tranche import ranks
 from tranche.error import Error, Status
-from tranche.hf import arguments, mesh
+from tranche.hf import arguments, mesh, packed
 from tranche.hf.lengths import Lengths, longest
 from tranche.hf.losses import Called, ElsewhereError
 from tranche.module.engine import ModuleEngine
@@ -181,14 +181,20 @@ class Trainer(transformers.Trainer):
         engine = self._made()
         engine.train()
         engine.optimizer.param_groups = self.optimizer.param_groups
-        assert self._lengths is not None
-        batch = self._lengths.padded(self._prepare_inputs(inputs))
+        batch = self._rows_of(self._prepare_inputs(inputs))
         if self._mean_is_the_plan_s(num_items_in_batch):
             loss = self._whole_step(engine, batch)
         else:
             loss = self._micro_step(engine, batch, num_items_in_batch)
         self.optimizer._is_overflow = engine.skipped  # which holds the scheduler back
         return loss.to(self.args.device)
+
+    def _rows_of(self, batch: Any) -> Any:
+        """Of the one length that the plan has."""
+        assert self._lengths is not None
+        if self._lengths.length and packed.is_joined(batch):
+            batch = packed.rows(batch, self._lengths.length)
+        return self._lengths.padded(batch)
 
     def _mean_is_the_plan_s(self, count: Any) -> bool:
         """Does the module compute the loss, and does the Trainer take the mean over all
