@@ -19,11 +19,14 @@ from tranche.error import Error, Status
 
 _joined: int | None = None
 _failed: Status | None = None
+_parted: tuple[int, int] | None = None  # rank and ranks, once there is no connection
 
 
 def comm() -> int | None:
     """Joins the ranks when it is first called; None: this process is alone."""
     global _joined
+    if _parted is not None:
+        raise Error(Status.COMM, "the ranks have parted: the interpreter ends")
     if _joined is not None:
         return _joined
     launcher = library().tr_comm_launcher()
@@ -58,11 +61,15 @@ def _open_mpi() -> int | None:
 
 def rank() -> int:
     """The number of this process among the ranks, from 0."""
+    if _parted is not None:
+        return _parted[0]
     return int(library().tr_comm_rank(comm())) if comm() else 0
 
 
 def count() -> int:
     """How many ranks there are; 1: this process is alone."""
+    if _parted is not None:
+        return _parted[1]
     return int(library().tr_comm_ranks(comm())) if comm() else 1
 
 
@@ -118,9 +125,12 @@ def _watch_the_end() -> None:
 
 
 def _end() -> None:
+    global _joined, _parted
+    _parted = rank(), count()  # what is registered at exit may still ask
+    pointer, _joined = _joined, None
     if _failed is not None:
         sys.stdout.flush()
         sys.stderr.flush()
-        library().tr_comm_end(_joined, _failed.exit_status)
+        library().tr_comm_end(pointer, _failed.exit_status)
     else:
-        library().tr_comm_close(_joined)
+        library().tr_comm_close(pointer)

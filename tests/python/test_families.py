@@ -31,13 +31,13 @@ def language() -> dict[str, Any]:
     return {"input_ids": ids, "labels": labels}
 
 
-def gpt2() -> Any:
+def gpt2(**changes: Any) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     sizes = {"n_positions": 16, "n_embd": 16, "n_layer": 2, "n_head": 2}
     rates = {"resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
-    ends = {"bos_token_id": 0, "eos_token_id": 0}
-    return GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, **sizes, **rates, **ends))
+    more = {"bos_token_id": 0, "eos_token_id": 0, **changes}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, **sizes, **rates, **more))
 
 
 def right_padded() -> dict[str, Any]:
@@ -50,6 +50,17 @@ def right_padded() -> dict[str, Any]:
         "attention_mask": there.long(),
         "labels": torch.where(there, ids, -100),
     }
+
+
+def joined() -> dict[str, Any]:
+    """Texts that share rows, whose first tokens are no targets."""
+    found = language()
+    starts = torch.rand(ROWS, LENGTH) < 0.3
+    starts[:, 0] = True
+    counted = torch.arange(LENGTH).expand(ROWS, LENGTH)
+    first = torch.where(starts, counted, 0).cummax(1).values
+    found["labels"] = torch.where(starts, -100, found["labels"])
+    return {**found, "position_ids": counted - first}
 
 
 def masked() -> dict[str, Any]:
@@ -151,6 +162,20 @@ class Transformers(Modules):
             vocab_size=WORDS, intermediate_size=32, **SIZES, **NO_DROPOUT
         )
         self.whole(BertForMaskedLM(sizes), masked, 1, native=True)
+
+    def test_texts_that_share_rows(self) -> None:
+        from transformers import LlamaConfig, LlamaForCausalLM
+
+        sizes = LlamaConfig(
+            vocab_size=WORDS, intermediate_size=24, use_cache=False, **SIZES
+        )
+        self.whole(LlamaForCausalLM(sizes), joined, 1, native=True)
+        self.whole(gpt2(), joined, 2)  # its cache lets texts of a row see each other
+        engine = self.whole(gpt2(use_cache=False), joined, 0, native=True)
+        batch = joined()
+        batch["position_ids"] = batch["position_ids"] + 1
+        with self.refused(tranche.Status.USAGE, "position_ids", "begin at 0"):
+            engine.train_batch(iter([batch]))
 
     def test_a_padded_text_and_what_is_refused(self) -> None:
         engine = self.whole(gpt2(), right_padded, 0, native=True)

@@ -111,6 +111,27 @@ class Launch(InFolder):
         self.assertGreaterEqual(ended.index("connection"), 2)  # engine and plan
 
     @needs_mpi
+    def test_the_number_of_a_rank_is_known_to_the_end(self) -> None:
+        """What is registered first is called last, behind the connection's end."""
+        script = (
+            "import atexit\n"
+            "def told():\n"
+            "    print(f'rank {tranche.rank()} of {tranche.rank_count()}', flush=True)\n"
+            "    try:\n"
+            "        tranche.comm.barrier()\n"
+            "    except tranche.Error as error:\n"
+            "        print(error, flush=True)\n"
+            "atexit.register(told)\n"
+            "import tranche, tranche.comm\n"
+            "tranche.rank()\n"
+        )
+        done = self.launch(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(2):
+            self.assertIn(f"rank {rank} of 2", done.stdout)
+        self.assertEqual(done.stdout.count("the ranks have parted"), 2)
+
+    @needs_mpi
     def test_an_exit_of_one_rank_ends_all(self) -> None:
         script = (
             "import sys, tranche\n"

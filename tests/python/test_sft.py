@@ -40,8 +40,10 @@ class OneRank(InFolder):
 
     def trainer(self, kind: Any, out: str, data: Any = None, **changes: Any) -> Any:
         """kind: trl or tranche.hf."""
-        told = ("eval_dataset", "peft_config", "callbacks", "max_length")
+        told = ("eval_dataset", "peft_config", "callbacks")
         given = {name: changes.pop(name) for name in told if name in changes}
+        if "row_length" in changes:  # SFTConfig has a max_length, too
+            given["max_length"] = changes.pop("row_length")
         of_class = changes.pop("trainer_class", kind.SFTTrainer)
         config = changes.pop("config_class", kind.SFTConfig)
         small = {"per_device_train_batch_size": 2, "max_steps": 5, "bf16": False}
@@ -76,19 +78,12 @@ class OneRank(InFolder):
         return found
 
     def test_chats_by_the_library_s_own_model(self) -> None:
-        class Native(transformers.TrainerCallback):  # type: ignore[misc]
-            def on_step_end(this, *_: Any, **__: Any) -> None:
-                engine = trainers[-1].engine
-                self.assertIsNotNone(engine.native)
-
         data = datasets.Dataset.from_list(chats.messages(9, 7))
         found = self.beside(
             **{"eval_dataset": data, "eval_strategy": "steps", "eval_steps": 2}
         )
         self.assertEqual(len(logged(found, "eval_loss")), 3)
-        trainers = [self.trainer(hf, "again", callbacks=[Native()])]
-        trainers[0].train()
-        self.assertEqual(logged(trainers[0]), logged(found))
+        self.assertEqual(logged(self.native()), logged(found))
 
     def test_epochs_that_end_short(self) -> None:
         data = datasets.Dataset.from_list(chats.messages(21))
@@ -102,6 +97,45 @@ class OneRank(InFolder):
         packed = {"packing": True, "packing_strategy": "wrapped"}
         args = {"max_steps": 4, "gradient_accumulation_steps": 1}
         self.beside(**packed, **args)
+
+    def native(self, **changes: Any) -> Any:
+        """Every step is the library's own model's."""
+
+        class Native(transformers.TrainerCallback):  # type: ignore[misc]
+            def on_step_end(this, *_: Any, **__: Any) -> None:
+                self.assertIsNotNone(trainer.engine.native)
+
+        trainer = self.trainer(hf, "again", callbacks=[Native()], **changes)
+        trainer.train()
+        return trainer
+
+    def test_texts_that_share_rows(self) -> None:
+        data = datasets.Dataset.from_list(chats.messages(9, 7))
+        packed = {"packing": True, "max_length": 48, "assistant_only_loss": True}
+        args = {"gradient_accumulation_steps": 1, "max_steps": 6, "save_steps": 1000}
+        evaluated = {"eval_dataset": data, "eval_strategy": "steps", "eval_steps": 3}
+        self.beside(**packed, **args, **evaluated)
+        self.native(**packed, **args)
+
+    def test_rows_without_padding(self) -> None:
+        free = {"padding_free": True, "max_length": None}
+        self.beside(**free, pad_to_multiple_of=8)
+        self.beside(**free, per_device_train_batch_size=1)
+        self.native(**free)
+
+    def test_rows_of_texts_in_parts(self) -> None:
+        """The module itself, of which PyTorch gives the graph, reads such rows, too."""
+        packed = {"packing": True, "max_length": 48, "gradient_accumulation_steps": 1}
+        self.beside(**packed, loss_type="dft", learning_rate=1e-2)
+        self.beside(**packed, label_smoothing_factor=0.1)
+
+    @unittest.skipUnless(HAS_PEFT, "peft is not installed")
+    def test_an_adapter_on_rows_of_texts(self) -> None:
+        import peft
+
+        config = peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
+        packed = {"packing": True, "max_length": 48}
+        self.beside(**packed, peft_config=config, learning_rate=1e-2)
 
     def test_a_stream(self) -> None:
         def stream() -> Any:
@@ -170,12 +204,8 @@ class OneRank(InFolder):
         self.assertNotIn("checkpointing", told.output[0])  # TRL's default
 
     def test_what_is_refused(self) -> None:
-        with self.refused(USAGE, 'packing_strategy="bfd"', 'packing_strategy="wrapped"'):
-            self.trainer(hf, "out", packing=True)
-        with self.refused(USAGE, "padding_free=False"):
-            self.trainer(hf, "out", padding_free=True)
         with self.refused(USAGE, "texts of", "max_length"):
-            self.trainer(hf, "out", max_length=7).train()
+            self.trainer(hf, "out", row_length=7).train()
 
 
 class WithoutTrl(unittest.TestCase):

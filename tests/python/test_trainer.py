@@ -135,6 +135,8 @@ class Beside(InFolder):
         told += ("compute_loss_func", "compute_metrics", "optimizers", "max_length")
         given = {name: changes.pop(name) for name in told if name in changes}
         of_class = changes.pop("trainer_class", kind.Trainer)
+        if kind is transformers:
+            given.pop("max_length", None)
         found = of_class(
             model=model,
             args=arguments(kind.TrainingArguments, out, **changes),
@@ -211,6 +213,19 @@ class OneRank(Beside):
                 wanted = logged(trainer)
         for a, b in zip(logged(trainer), wanted, strict=True):
             self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_rows_of_several_texts(self) -> None:
+        """One row of all texts comes from the collator; each sees itself alone."""
+        given = [{k: ids.tolist() for k, ids in text.items()} for text in texts(60)]
+        told = {"return_flash_attn_kwargs": True, "return_seq_idx": True}
+        collator = transformers.DataCollatorWithFlattening(**told)
+        data = {"train_dataset": given, "data_collator": collator, "max_length": 24}
+        self.beside(language_model(), **data)
+        self.beside(language_model(), **data, label_smoothing_factor=0.1)
+
+    def test_orders_of_texts(self) -> None:
+        for name in ("group_by_length", "batch_rebalance", "sequential"):
+            self.beside(language_model(), max_steps=6, train_sampling_strategy=name)
 
     def test_a_config_of_deepspeed_s(self) -> None:
         zero = {
@@ -336,6 +351,9 @@ class OneRank(Beside):
                 self.trainer(hf, model)
         with self.refused(USAGE, "texts of", "max_length"):
             self.trainer(hf, model, max_length=7).train()
+        with mock.patch.object(hf.TrainingArguments, "world_size", 2):
+            with self.refused(USAGE, 'train_sampling_strategy="batch_rebalance"'):
+                self.trainer(hf, model, train_sampling_strategy="batch_rebalance")
 
 
 if __name__ == "__main__":

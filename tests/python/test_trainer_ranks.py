@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 from pathlib import Path
+from typing import Any
 
 from common import InFolder
 from test_trainer import HAS_TRAINER, needs_trainer
@@ -17,7 +18,7 @@ if HAS_TRAINER:
     import torch
     import transformers
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
 
 RANKS = """
@@ -32,29 +33,38 @@ class Told(transformers.TrainerCallback):
         HOW
 more = json.loads(sys.argv[3])
 resume = more.pop("resume", None)
+evaluated_on = t.texts(9, 7)
+if more.pop("even", False):  # then the mean is that of any number of ranks
+    evaluated_on = [{k: ids[:6] for k, ids in text.items()} for text in t.texts(16, 7)]
+trained_on = t.texts(42)
+if more.pop("stream", False):
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(t.texts(42))
+    trained_on = Stream()
 trainer = kind.Trainer(
     model=t.language_model(),
     args=t.arguments(kind.TrainingArguments, sys.argv[2], **more),
-    train_dataset=t.texts(42), eval_dataset=t.texts(9, 7), data_collator=t.collated,
+    train_dataset=trained_on, eval_dataset=evaluated_on, data_collator=t.collated,
     callbacks=[Told()],
 )
 trainer.train(resume_from_checkpoint=resume)
 trainer.save_model(sys.argv[2] + "-model")
-evaluated = trainer.evaluate()["eval_loss"]
+told = t.logged(trainer, "eval_loss") + [trainer.evaluate()["eval_loss"]]
+told += [trainer.state.num_input_tokens_seen, trainer.state.total_flos / 1e9]
 if trainer.args.process_index == 0:
-    json.dump(t.logged(trainer) + [evaluated], open(sys.argv[2] + ".json", "w"))
+    json.dump(t.logged(trainer) + told, open(sys.argv[2] + ".json", "w"))
 """
 
 
-@needs_trainer
-class TwoRanks(InFolder):
+class OnRanks(InFolder):
     def start(
-        self, kind: str, how: str = "pass", **more: Any
+        self, kind: str, how: str = "pass", ranks: int = 2, **more: Any
     ) -> subprocess.CompletedProcess[str]:
         Path("script.py").write_text(RANKS.replace("HOW", how))
         here = str(Path(__file__).parent)
         return subprocess.run(
-            [*TORCHRUN, "script.py", here, kind, json.dumps(more)],
+            [*TORCHRUN, "--nproc-per-node", str(ranks), "script.py", here, kind, json.dumps(more)],
             capture_output=True,
             text=True,
             timeout=200,
@@ -67,19 +77,28 @@ class TwoRanks(InFolder):
         found: list[float] = json.loads(Path(f"{kind}.json").read_text())
         return found
 
+    def alike(self, found: list[float], wanted: list[float]) -> None:
+        self.assertEqual(len(found), len(wanted))
+        for a, b in zip(found, wanted, strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def same_models(self) -> None:
+        load = transformers.LlamaForCausalLM.from_pretrained
+        ours, theirs = load("hf-model").state_dict(), load("theirs-model").state_dict()
+        for name, values in ours.items():
+            torch.testing.assert_close(values, theirs[name], atol=1e-4, rtol=1e-3)
+
+
+@needs_trainer
+class TwoRanks(OnRanks):
     def test_losses_stages_and_resuming(self) -> None:
         epochs = {"max_steps": -1, "num_train_epochs": 2, "eval_strategy": "epoch"}
         wanted = self.told("theirs", **epochs)
         zero = {"zero_optimization": {"stage": 3}}
         saving = {"save_strategy": "steps", "save_steps": 5, "deepspeed": zero}
         found = self.told("hf", **epochs, **saving)
-        self.assertEqual(len(found), len(wanted))
-        for a, b in zip(found, wanted, strict=True):
-            self.assertAlmostEqual(a, b, delta=1e-4)
-        load = transformers.LlamaForCausalLM.from_pretrained
-        ours, theirs = load("hf-model").state_dict(), load("theirs-model").state_dict()
-        for name, values in ours.items():
-            torch.testing.assert_close(values, theirs[name], atol=1e-4, rtol=1e-3)
+        self.alike(found, wanted)
+        self.same_models()
         again = self.told("hf", **epochs, **saving, resume="hf/checkpoint-5")
         self.assertEqual(again, found)
 

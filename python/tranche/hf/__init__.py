@@ -6,6 +6,8 @@ from tranche.hf import SFTConfig, SFTTrainer
 
 arguments  what TrainingArguments and a DeepSpeed config come to together
 lengths    batches of texts come to the one length that a plan has
+mesh       which ranks train on the same rows
+packed     rows in which texts lie side by side
 losses     the engine as compute_loss calls it
 trainer    the Trainer
 sft        the SFTTrainer, which is read where it is asked for: TRL takes seconds

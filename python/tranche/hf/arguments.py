@@ -12,6 +12,7 @@ import transformers
 
 from tranche import ranks
 from tranche.error import Error, Status
+from tranche.hf import mesh
 from tranche.module.config import log
 
 # What the engine decides itself: named where it is set, and else ignored.
@@ -67,6 +68,12 @@ def check(args: Any) -> None:
     for name in _REFUSED:
         if _is_set(args, name):
             raise Error(Status.USAGE, f"TrainingArguments.{name} is not supported")
+    if args.world_size > 1 and args.train_sampling_strategy == "batch_rebalance":
+        raise Error(
+            Status.USAGE,
+            'TrainingArguments.train_sampling_strategy="batch_rebalance" gives ranks '
+            "other numbers of rows, and a plan has equal shares: it is for one rank here",
+        )
     if args.device.type not in ("cpu", "cuda"):
         raise Error(
             Status.USAGE,
@@ -128,7 +135,8 @@ def config_of(args: Any, steps: int) -> dict[str, Any]:
     config = given_config(args)
     given = bool(config)
     others = []
-    for key, (name, value) in _said_by(args, steps).items():
+    said = _said_by(args, steps, mesh.of(config, args).data_ranks)
+    for key, (name, value) in said.items():
         node, last = _node(config, key)
         if node is None or last not in node:
             continue
@@ -142,7 +150,7 @@ def config_of(args: Any, steps: int) -> dict[str, Any]:
             f"the config in deepspeed= and TrainingArguments differ: "
             f'{"; ".join(others)}. "auto" in the config takes the arguments\'',
         )
-    _fill(config, args, steps, given)
+    _fill(config, args, said, given)
     zero = config.get("zero_optimization")
     for key in _SIZES_OF_BUFFERS:
         if isinstance(zero, dict) and zero.get(key) == "auto":
@@ -151,7 +159,7 @@ def config_of(args: Any, steps: int) -> dict[str, Any]:
     return config
 
 
-def _said_by(args: Any, steps: int) -> dict[str, tuple[str, Any]]:
+def _said_by(args: Any, steps: int, data_ranks: int) -> dict[str, tuple[str, Any]]:
     """Each key that an argument says, with its name ("": the config may differ) and
     its value."""
     micro, g = args.per_device_train_batch_size, args.gradient_accumulation_steps
@@ -171,7 +179,7 @@ def _said_by(args: Any, steps: int) -> dict[str, tuple[str, Any]]:
     return {
         "train_micro_batch_size_per_gpu": ("per_device_train_batch_size", micro),
         "gradient_accumulation_steps": ("gradient_accumulation_steps", g),
-        "train_batch_size": ("the product with the ranks", micro * g * args.world_size),
+        "train_batch_size": ("the product with the ranks", micro * g * data_ranks),
         "gradient_clipping": ("max_grad_norm", args.max_grad_norm),
         "fp16.enabled": ("fp16", args.fp16),
         "bf16.enabled": ("bf16", args.bf16),
@@ -190,10 +198,11 @@ def _node(config: dict[str, Any], key: str) -> tuple[dict[str, Any] | None, str]
     return node, last
 
 
-def _fill(config: dict[str, Any], args: Any, steps: int, given: bool) -> None:
+def _fill(
+    config: dict[str, Any], args: Any, said: dict[str, tuple[str, Any]], given: bool
+) -> None:
     """What the config leaves out and the arguments say. Clipping is DeepSpeed's default
     where there is a config without it."""
-    said = _said_by(args, steps)
     for key in (
         "train_micro_batch_size_per_gpu",
         "gradient_accumulation_steps",

@@ -12,6 +12,7 @@ from tranche.error import Error, Status
 
 _PADDING = {
     "attention_mask": 0,
+    "position_ids": 0,
     "token_type_ids": 0,
     "labels": c.TR_NO_TARGET,
 }
@@ -44,6 +45,11 @@ class Lengths:
         self._padding_id = padding_id
         self._says = says
         self._fixed = False
+
+    @property
+    def length(self) -> int:
+        """Of all rows; 0: the first batch says it."""
+        return self._length
 
     def padded(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         found = dict(batch)

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tranche import _declarations as c
-from tranche.error import Error, Status
 from tranche.module.engine import ModuleEngine
+
+
+class ElsewhereError(Exception):
+    """Another stage of the pipeline has the outputs: there is no loss to compute here."""
 
 
 class Called:
@@ -25,11 +28,7 @@ class Called:
         count = named.pop("num_items_in_batch", None)
         found = self._engine(*inputs, **named)
         if found is None:
-            raise Error(
-                Status.USAGE,
-                "pipeline.stages: a Trainer computes the loss on every rank, and outputs "
-                "are on those of one stage: set it to 1",
-            )
+            raise ElsewhereError
         loss = found.get("loss") if isinstance(found, Mapping) else None
         if count is None or loss is None or "labels" not in named:
             return found

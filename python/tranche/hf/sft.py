@@ -12,7 +12,6 @@ import transformers
 import trl
 
 from tranche import _declarations as c
-from tranche.error import Error, Status
 from tranche.hf import arguments
 from tranche.hf.arguments import TrainingArguments
 from tranche.hf.trainer import Trainer
@@ -31,7 +30,6 @@ class SFTTrainer(Trainer, trl.SFTTrainer):
         if isinstance(args, TrainingArguments) and not isinstance(args, trl.SFTConfig):
             args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})
         if args is not None:
-            _check(args)
             arguments.leave_out(args)  # TRL changes the module for some of these
         before = None if isinstance(model, str) else vars(_base(model)).get("forward")
         super().__init__(model, args, *given, **named)
@@ -52,7 +50,7 @@ class SFTTrainer(Trainer, trl.SFTTrainer):
         there = inputs.get("attention_mask", inputs.get("input_ids"))
         tokens = there.sum() if "attention_mask" in inputs else torch.tensor(there.numel())
         count = self.accelerator.gather_for_metrics(tokens).sum()
-        self._total_train_tokens += int(count)
+        self._total_train_tokens += int(count) // self._mesh.parts
         self._metrics["train"]["num_tokens"] = [self._total_train_tokens]
 
     @contextmanager
@@ -86,18 +84,6 @@ class SFTTrainer(Trainer, trl.SFTTrainer):
         multiple = self.args.pad_to_multiple_of or 1
         whole = -(-self.args.max_length // multiple) * multiple
         return whole, "the max_length of SFTConfig"
-
-
-def _check(args: Any) -> None:
-    of_pieces = getattr(args, "packing", False) and args.packing_strategy != "wrapped"
-    if of_pieces or getattr(args, "padding_free", False):
-        said = f'packing_strategy="{args.packing_strategy}"' if of_pieces else "padding_free"
-        raise Error(
-            Status.USAGE,
-            f"SFTConfig says {said}, which makes one row of many texts that do not see "
-            f'each other, and whose length changes: set packing_strategy="wrapped", or '
-            f"packing=False and padding_free=False",
-        )
 
 
 def _base(model: Any) -> Any:

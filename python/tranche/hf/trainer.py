@@ -12,9 +12,9 @@ import transformers
 
 from tranche import ranks
 from tranche.error import Error, Status
-from tranche.hf import arguments
+from tranche.hf import arguments, mesh, packed
 from tranche.hf.lengths import Lengths, longest
-from tranche.hf.losses import Called
+from tranche.hf.losses import Called, ElsewhereError
 from tranche.module.engine import ModuleEngine
 from tranche.module.optimizers import Optimizer
 
@@ -74,11 +74,25 @@ class Trainer(transformers.Trainer):
 
     def create_accelerator_and_postprocess(self) -> None:
         arguments.check(self.args)
+        self._mesh = mesh.of(arguments.given_config(self.args), self.args)
         super().create_accelerator_and_postprocess()
 
     def _build_accelerator_args(self, **named: Any) -> dict[str, Any]:
         """Types of numbers are the plan's."""
         return {**super()._build_accelerator_args(**named), "mixed_precision": "no"}
+
+    def get_tp_size(self) -> int:
+        """Ranks that train on the same rows, by which transformers divides counts."""
+        return self._mesh.parts
+
+    def _track_num_input_tokens(self, inputs: Any) -> None:
+        before = self.state.num_input_tokens_seen
+        super()._track_num_input_tokens(inputs)
+        more = self.state.num_input_tokens_seen - before
+        self.state.num_input_tokens_seen = before + more // self._mesh.parts
+
+    def floating_point_ops(self, inputs: Any) -> Any:
+        return super().floating_point_ops(inputs) / self._mesh.parts
 
     # ---- training
 
@@ -101,7 +115,7 @@ class Trainer(transformers.Trainer):
         self.engine = None
 
     def get_train_dataloader(self) -> Any:
-        loader = super().get_train_dataloader()
+        loader = self._mesh.share_out(super().get_train_dataloader())
         length, says = self._max_length, "which max_length says"
         if length is None:
             length, says = self._longest()
@@ -167,14 +181,20 @@ class Trainer(transformers.Trainer):
         engine = self._made()
         engine.train()
         engine.optimizer.param_groups = self.optimizer.param_groups
-        assert self._lengths is not None
-        batch = self._lengths.padded(self._prepare_inputs(inputs))
+        batch = self._rows_of(self._prepare_inputs(inputs))
         if self._mean_is_the_plan_s(num_items_in_batch):
             loss = self._whole_step(engine, batch)
         else:
             loss = self._micro_step(engine, batch, num_items_in_batch)
         self.optimizer._is_overflow = engine.skipped  # which holds the scheduler back
         return loss.to(self.args.device)
+
+    def _rows_of(self, batch: Any) -> Any:
+        """Of the one length that the plan has."""
+        assert self._lengths is not None
+        if self._lengths.length and packed.is_joined(batch):
+            batch = packed.rows(batch, self._lengths.length)
+        return self._lengths.padded(batch)
 
     def _mean_is_the_plan_s(self, count: Any) -> bool:
         """Does the module compute the loss, and does the Trainer take the mean over all
@@ -183,7 +203,7 @@ class Trainer(transformers.Trainer):
         own = self._loss_is_the_module_s()
         if not own or self.compute_loss_func or self.label_smoother:
             return False
-        ranks_count, g = self.args.world_size, self.args.gradient_accumulation_steps
+        ranks_count, g = self._mesh.data_ranks, self.args.gradient_accumulation_steps
         if count is None or not self.model_accepts_loss_kwargs:
             return bool(ranks_count * g == 1)
         return bool(ranks_count == 1 or self.args.average_tokens_across_devices)
@@ -202,25 +222,33 @@ class Trainer(transformers.Trainer):
 
     def _micro_step(self, engine: ModuleEngine, batch: Any, count: Any) -> Any:
         """The loss is the Trainer's, and the plan hands outputs out."""
-        batch = {
-            name: values.to(engine.device) if torch.is_tensor(values) else values
-            for name, values in batch.items()
-        }
-        model: Any = Called(engine, self._loss_shifts_labels)
-        loss: Any = self.compute_loss(model, batch, num_items_in_batch=count)
-        scaled = (self.model_accepts_loss_kwargs and count is not None) or bool(
-            self.compute_loss_func
-        )
-        if self.loss_is_scaled_for_ga is not None:
-            scaled = self.loss_is_scaled_for_ga
-        if not scaled:
-            loss = loss / self.current_gradient_accumulation_steps
+        loss = self._loss_of(engine, batch, count)
         last = self.accelerator.gradient_state.sync_gradients
         engine.backward(loss, scale_wrt_gas=False)
         if last:
             engine.set_gradient_accumulation_boundary(True)
             engine.step()
-        return loss.detach()
+        return self._mesh.in_the_mean(loss, self.args.device)
+
+    def _loss_of(self, engine: ModuleEngine, batch: Any, count: Any) -> Any:
+        """None: another stage of a pipeline has the outputs."""
+        batch = {
+            name: values.to(engine.device) if torch.is_tensor(values) else values
+            for name, values in batch.items()
+        }
+        if count is not None and not self.args.average_tokens_across_devices:
+            count = count * self._mesh.parts  # which are no devices that it is taken over
+        model: Any = Called(engine, self._loss_shifts_labels)
+        try:
+            loss: Any = self.compute_loss(model, batch, num_items_in_batch=count)
+        except ElsewhereError:
+            return None
+        scaled = (self.model_accepts_loss_kwargs and count is not None) or bool(
+            self.compute_loss_func
+        )
+        if self.loss_is_scaled_for_ga is not None:
+            scaled = self.loss_is_scaled_for_ga
+        return loss if scaled else loss / self.current_gradient_accumulation_steps
 
     def _clip_grad_norm(self, model: Any) -> Any:
         return self._made().get_global_grad_norm()

@@ -75,7 +75,11 @@ class Folder:
 class Reader:
     """Rows as transformers takes them become rows of the library's model."""
 
-    def __init__(self, module: Any, length: int, masked: bool) -> None:
+    def __init__(
+        self, module: Any, length: int, masked: bool, packed: bool = False
+    ) -> None:
+        """packed: a row has several texts, as its position_ids say."""
+        self._packed = packed
         self._vocabulary = int(module.config.vocab_size)
         self._kinds_below = int(getattr(module.config, "type_vocab_size", 1))
         self._length, self._masked = length, masked
@@ -87,7 +91,8 @@ class Reader:
 
     def names(self) -> list[str]:
         if not self._masked:
-            return ["input_ids", "labels"]
+            places = ["position_ids"] if self._packed else []
+            return ["input_ids", "labels", *places]
         return ["input_ids", "token_type_ids", "position_ids", "labels"]
 
     def columns(self, batch: Mapping[str, Any], count: int) -> list[Any]:
@@ -97,8 +102,11 @@ class Reader:
         labels = self._ids(batch, "labels", count)
         check_ids("input_ids", ids, self._vocabulary)
         check_ids("labels", labels[labels != c.TR_NO_TARGET], self._vocabulary)
-        there = self._there(batch, ids, labels, count)
         found = {"input_ids": ids, "labels": labels}
+        if self._packed:
+            found["position_ids"] = self._places(batch, count)
+        else:
+            there = self._there(batch, ids, labels, count)
         if self._masked:
             found["position_ids"] = torch.arange(self._length).expand_as(ids) * there
             found["token_type_ids"] = self._kinds(batch, ids, count)
@@ -108,7 +116,8 @@ class Reader:
         return [found[name].to(torch.int32).contiguous() for name in self.names()]
 
     def _ids(self, batch: Mapping[str, Any], name: str, count: int) -> Any:
-        known = _KEYS | ({"token_type_ids"} if self._masked else set())
+        known = {"input_ids", "labels", "position_ids"} if self._packed else _KEYS
+        known = known | ({"token_type_ids"} if self._masked else set())
         others = set(batch) - known
         values = batch.get(name)
         if others or not isinstance(values, torch.Tensor) or values.is_floating_point():
@@ -132,6 +141,19 @@ class Reader:
         kinds = self._ids(batch, "token_type_ids", count)
         check_ids("token_type_ids", kinds, self._kinds_below)
         return kinds
+
+    def _places(self, batch: Mapping[str, Any], count: int) -> Any:
+        """Of each token in its text. (Beside an attention_mask texts of a row see each
+        other, so there is none.)"""
+        places = self._ids(batch, "position_ids", count)
+        steps = places[:, 1:] - places[:, :-1]
+        if bool(places[:, :1].any()) or bool(((steps != 1) & (places[:, 1:] != 0)).any()):
+            raise Error(
+                Status.USAGE,
+                "position_ids: texts of a row begin at 0, and each further token is one "
+                "behind the last",
+            )
+        return places
 
     def _there(self, batch: Mapping[str, Any], ids: Any, labels: Any, count: int) -> Any:
         """Which tokens are of a text: all in front of its padding."""
@@ -177,7 +199,10 @@ def find(
         return None
     masked = name in MASKED
     count, length = batch["input_ids"].shape
-    reader = Reader(module, length, masked)
+    packed = "position_ids" in batch and not masked
+    if packed and getattr(module.config, "use_cache", True):
+        return None  # texts of a row see each other beside a cache
+    reader = Reader(module, length, masked, packed)
     try:
         reader.columns(batch, count)
     except Error:
