@@ -118,9 +118,13 @@ static tr_status check_provided(const tr_plan *plan, tr_error *err) {
     return TR_OK;
 }
 
-static tr_status run_passes(tr_plan *plan, tr_error *err) {
+// Sketched: until all steps are there.
+static tr_status run_passes(tr_plan *plan, bool sketched, tr_error *err) {
     tr_status status = TR_OK;
     for (size_t i = 0; i < PASSES && status == TR_OK; i++) {
+        if (sketched && passes[i].run == tr__pass_number) {
+            break;
+        }
         status = passes[i].run(plan, err);
         if (status == TR_OK && passes[i].run == tr__pass_compile) {
             status = check_provided(plan, err); // what the model asks for is known now
@@ -170,7 +174,8 @@ static void resolve(tr_plan *plan) {
 }
 
 // Without a proof.
-static tr_status make(const tr_plan_request *request, tr_plan **out, tr_error *err) {
+static tr_status make(const tr_plan_request *request, bool sketched, tr_plan **out,
+                      tr_error *err) {
     tr_status status = tr__request_check(request, err);
     if (status != TR_OK) {
         return status;
@@ -183,7 +188,7 @@ static tr_status make(const tr_plan_request *request, tr_plan **out, tr_error *e
     resolve(plan);
     plan->rows[0] = tr__part_rows(&plan->request, false);
     plan->rows[1] = tr__part_rows(&plan->request, true);
-    status = run_passes(plan, err);
+    status = run_passes(plan, sketched, err);
     if (status != TR_OK) {
         tr_plan_destroy(plan);
         return status;
@@ -214,7 +219,7 @@ tr_status tr__plan_of_stage(const tr_plan *plan, int64_t stage, tr_plan **out,
     tr_plan_request request = plan->request;
     request.mesh.at[TR_AXIS_PIPELINE] = stage;
     request.measure = plan->asked;
-    return make(&request, out, err);
+    return make(&request, false, out, err);
 }
 
 // The plan fits those of all other ranks. One rank stands for those of its stage, which
@@ -248,7 +253,7 @@ static tr_status match_ranks(tr_plan *plan, tr_error *err) {
 
 tr_status tr__plan_build(const tr_plan_request *request, tr_plan **out, tr_error *err) {
     tr_plan *plan = NULL;
-    tr_status status = make(request, &plan, err);
+    tr_status status = make(request, false, &plan, err);
     status = status == TR_OK ? tr__plan_check(plan, err) : status;
     status = status == TR_OK ? match_ranks(plan, err) : status;
     if (status != TR_OK) {
@@ -268,7 +273,12 @@ tr_status tr_plan_make(const tr_plan_request *request, tr_plan **out, tr_error *
 }
 
 tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err) {
-    return make(request, out, err);
+    return make(request, false, out, err);
+}
+
+tr_status tr__plan_sketch(const tr_plan_request *request, tr_plan **out,
+                          tr_error *err) {
+    return make(request, true, out, err);
 }
 
 void tr_plan_destroy(tr_plan *plan) {

@@ -15,11 +15,6 @@ static bool same_values(const tr_planner_option *a, const tr_planner_option *b) 
     return memcmp(a->value, b->value, sizeof a->value) == 0;
 }
 
-static bool fits(const tr_limits *limits, const tr_made *made) {
-    int64_t excess[TR_BUDGETS];
-    return made->possible && tr__limits_excess(limits, made->option.bytes, excess) == 0;
-}
-
 // ---- the choice
 
 // An earlier choice, where it still fits, and is of as many ranks.
@@ -36,8 +31,8 @@ static tr_status take_kept(tr_search *search, const tr_limits *limits, tr_made *
         *found = false;
         return TR_OK;
     }
-    tr_status status = tr__search_make(search, &point, out, err);
-    *found = status == TR_OK && fits(limits, out);
+    tr_status status = tr__search_make(search, &point, NULL, out, err);
+    *found = status == TR_OK && tr__made_fits(limits, out);
     return status;
 }
 
@@ -95,7 +90,7 @@ static tr_status choose(tr_search *search, const tr_limits *limits, tr_planned *
             break;
         }
         status = look_at(search, &made, planned, err);
-        if (status == TR_OK && fits(limits, &made)) {
+        if (status == TR_OK && tr__made_fits(limits, &made)) {
             planned->choice = made.option;
             return TR_OK;
         }
@@ -133,7 +128,7 @@ static tr_status find_faster(tr_search *search, const tr_limits *limits,
     size_t count = 0;
     tr_status status = tr__search_nearest(search, limits, planned->choice.seconds, 1,
                                           &made, &count, err);
-    planned->has_faster = status == TR_OK && count > 0 && !fits(limits, &made);
+    planned->has_faster = status == TR_OK && count > 0 && !tr__made_fits(limits, &made);
     planned->faster = planned->has_faster ? made.option : planned->faster;
     return status;
 }

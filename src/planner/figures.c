@@ -15,10 +15,10 @@ static tr_status no_memory(tr_error *err) {
     return tr_fail(err, TR_MEMORY, "no memory to choose a plan");
 }
 
-// A plan of `steps` micro-batches of m on each rank, with the point's
+// The plan of `steps` micro-batches of m on each rank, with the point's
 // recomputed_units.
-static tr_status draft(const tr_search *search, const tr_point *point, int64_t m,
-                       int64_t steps, int64_t ranks, tr_plan **out, tr_error *err) {
+static tr_plan_request small_of(const tr_point *point, int64_t m, int64_t steps,
+                                int64_t ranks) {
     tr_plan_request r = point->plan;
     r.micro_batch = m;
     r.accumulation_steps = steps;
@@ -27,20 +27,26 @@ static tr_status draft(const tr_search *search, const tr_point *point, int64_t m
     r.wave = 0;
     r.measure = TR_MEASURE_NEVER; // once a step, in some plans: no bound counts it
     tr__request_nothing_away(&r);
-    tr_status status = TR_OK;
-    if (search->request->sliced) {
-        status = tr__model_slice(search->request->sliced, (int)point->slices, err);
-    }
-    return status == TR_OK ? tr__plan_draft(&r, out, err) : status;
+    return r;
+}
+
+static tr_status slice(const tr_search *search, const tr_point *point, tr_error *err) {
+    tr_model *sliced = search->request->sliced;
+    return sliced ? tr__model_slice(sliced, (int)point->slices, err) : TR_OK;
 }
 
 // ---- kernels
+
+// What ranks exchange is no kernel.
+static double piece_seconds(const tr_share *share, const tr_program *piece) {
+    return piece->exchange ? 0 : tr__program_seconds(share, piece);
+}
 
 static double role_seconds(const tr_share *share, const tr_unit_program *unit,
                            tr_variant role) {
     double seconds = 0;
     for (int i = 0; i < tr__unit_pieces(unit, role); i++) {
-        seconds += tr__program_seconds(share, tr__unit_piece(unit, role, i));
+        seconds += piece_seconds(share, tr__unit_piece(unit, role, i));
     }
     return seconds;
 }
@@ -67,6 +73,7 @@ static void read_unit(const tr_share share[2], const tr_plan_unit *unit, bool ag
         .keeps_output = any(p->derived.reads_output),
         .in_place = p->derived.in_place,
         .forward_cost = tr__unit_cost(p, TR_VARIANT_FORWARD),
+        .backward_cost = tr__unit_cost(p, TR_VARIANT_BACKWARD),
         .cost = (again ? 2 : 1) * tr__unit_cost(p, TR_VARIANT_FORWARD) +
                 tr__unit_cost(p, TR_VARIANT_BACKWARD),
     };
@@ -95,9 +102,16 @@ static void read_messages(const tr_share *share, const tr_plan *plan,
         tr_transfer transfer;
         if (tr__payload_program(step)) {
             forward = tr__step_is_forward(step);
+            if (forward &&
+                step->micro == 0) { // what was exchanged until now was not the last
+                units[step->unit].messages_behind = 0;
+            }
         } else if (forward && step->shape == TR_STEP_IS_EXCHANGE &&
-                   step->of_micro_batch && tr__step_transfer(plan, step, &transfer)) {
-            units[step->unit].messages += tr__transfer_seconds(share, &transfer);
+                   step->of_micro_batch && step->micro == 0 &&
+                   tr__step_transfer(plan, step, &transfer)) {
+            double seconds = tr__transfer_seconds(share, &transfer);
+            units[step->unit].messages += seconds;
+            units[step->unit].messages_behind += seconds;
         }
     }
 }
@@ -127,6 +141,14 @@ static tr_status read_units(const tr_share share[2], const tr_plan *plan, bool a
     return *out ? TR_OK : no_memory(err);
 }
 
+static tr_status sketch(const tr_search *search, const tr_point *point,
+                        const tr_kernels *kernels, tr_plan **out, tr_error *err) {
+    tr_plan_request small =
+        small_of(point, kernels->micro_batch, kernels->many ? 2 : 1, 1);
+    tr_status status = slice(search, point, err);
+    return status == TR_OK ? tr__plan_sketch(&small, out, err) : status;
+}
+
 // Units that are recomputed make only what is cheap again within: then their programs
 // may be others.
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
@@ -143,6 +165,7 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     }
     *out = kernels;
     kernels->micro_batch = point->plan.micro_batch;
+    kernels->many = point->plan.accumulation_steps > 1;
     kernels->slices = point->slices;
     kernels->tensor_ranks = point->plan.mesh.size[TR_AXIS_TENSOR];
     kernels->recomputed = point->plan.recomputed_ops;
@@ -151,7 +174,8 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     alone.plan.optimizer_placement = alone.plan.param_placement =
         alone.plan.grad_placement = TR_SPACE_DEVICE;
     alone.plan.recomputed_units = -1;
-    tr_status status = draft(search, &alone, kernels->micro_batch, 1, 1, &plan, err);
+    alone.plan.passes = 1;
+    tr_status status = sketch(search, &alone, kernels, &plan, err);
     if (status == TR_OK) {
         kernels->slot = plan->slot_bytes;
         status = read_units(share, plan, true, &kernels->again, err);
@@ -161,7 +185,7 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
         tr_plan_destroy(plan);
         plan = NULL;
         alone.plan.recomputed_units = 0;
-        status = draft(search, &alone, kernels->micro_batch, 1, 1, &plan, err);
+        status = sketch(search, &alone, kernels, &plan, err);
     }
     if (status == TR_OK) {
         status = read_units(share, plan, false, &kernels->units, err);
@@ -170,11 +194,74 @@ tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
     return status;
 }
 
+static void read_turns(const tr_share share[2], const tr_unit_program *unit,
+                       tr_turn_figures *out) {
+    *out = (tr_turn_figures){.cost = {tr__unit_cost(unit, TR_VARIANT_FORWARD),
+                                      tr__unit_cost(unit, TR_VARIANT_BACKWARD), 0}};
+    for (int i = 0; i < tr__unit_pieces(unit, TR_VARIANT_BACKWARD); i++) {
+        const tr_program *piece = tr__unit_piece(unit, TR_VARIANT_BACKWARD, i);
+        tr_turn_kind kind = piece->weights ? TR_TURN_WEIGHTS : TR_TURN_BACKWARD;
+        out->cost[TR_TURN_WEIGHTS] += piece->weights ? piece->cost.flops : 0;
+        for (int k = 0; k < 2; k++) {
+            out->seconds[k][kind] += piece_seconds(&share[k], piece);
+        }
+    }
+    out->cost[TR_TURN_BACKWARD] -= out->cost[TR_TURN_WEIGHTS];
+    for (int k = 0; k < 2; k++) {
+        out->seconds[k][TR_TURN_FORWARD] =
+            role_seconds(&share[k], unit, TR_VARIANT_FORWARD);
+    }
+}
+
+// Of the first of two stages; its plan has the programs of all units.
+static tr_status make_later(const tr_search *search, const tr_point *point,
+                            tr_kernels *kernels, tr_error *err) {
+    const tr_machine *machine = search->request->machine;
+    tr_point two = *point;
+    tr_plan *plan = NULL;
+    int64_t ranks = tr_mesh_ranks(&point->plan.mesh);
+    tr_share share[2] = {tr__machine_share(machine, ranks, INT64_C(1) << 60),
+                         tr__machine_share(machine, ranks, 0)};
+    two.plan.mesh.size[TR_AXIS_PIPELINE] = 2;
+    two.plan.mesh.at[TR_AXIS_PIPELINE] = 0;
+    two.plan.pipeline_order = TR_PIPELINE_ZERO_BUBBLE;
+    two.plan.virtual_stages = 1;
+    two.plan.stage = 0;
+    two.plan.optimizer_placement = two.plan.param_placement = two.plan.grad_placement =
+        TR_SPACE_DEVICE;
+    two.plan.recomputed_units = 0;
+    two.plan.passes = 1;
+    tr_status status = sketch(search, &two, kernels, &plan, err);
+    tr_turn_figures *later =
+        status == TR_OK ? tr__calloc((size_t)plan->unit_count, sizeof *later) : NULL;
+    for (int u = 0; later && u < plan->unit_count; u++) {
+        const tr_unit_program *unit = plan->units[u].program;
+        if (u > 0 && unit == plan->units[u - 1].program) {
+            later[u] = later[u - 1];
+        } else {
+            read_turns(share, unit, &later[u]);
+        }
+    }
+    tr_plan_destroy(plan);
+    kernels->later = later;
+    return status;
+}
+
+const tr_turn_figures *tr__kernels_later(const tr_search *search, const tr_point *point,
+                                         tr_kernels *kernels) {
+    tr_error why = {0};
+    if (!kernels->later) {
+        (void)make_later(search, point, kernels, &why);
+    }
+    return kernels->later;
+}
+
 void tr__kernels_destroy(tr_kernels *kernels) {
     for (size_t i = 0; i < kernels->cut_count; i++) {
         tr__free(kernels->cuts[i].of_unit);
     }
     tr__free(kernels->cuts);
+    tr__free(kernels->later);
     tr__free(kernels->again);
     tr__free(kernels->units);
     tr__free(kernels);
@@ -259,7 +346,8 @@ static tr_status read_memory(const tr_plan *plan, tr_class *class, tr_error *err
 
 // Seconds at work of what is not a unit's program. Packing and merging are left out:
 // with one micro-batch there may be none, and with more they do not grow by a launch
-// for each of them, as a bound would take them to.
+// for each of them, as a bound would take them to. So is what ranks exchange in units
+// that are recomputed: others recompute fewer.
 static void read_loads(const tr_search *search, const tr_plan *plan,
                        double load[TR_STREAMS]) {
     const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
@@ -267,9 +355,14 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
         tr__machine_share(search->request->machine, tr_mesh_ranks(&plan->request.mesh),
                           plan->ledger.total[TR_SPACE_DEVICE]);
     memset(load, 0, TR_STREAMS * sizeof *load);
+    bool recomputing = false;
     for (size_t i = 0; i < sequence->count; i++) {
         const tr_plan_step *step = &sequence->steps[i];
         tr_transfer transfer;
+        if (tr__payload_program(step)) {
+            recomputing = tr__step_runs(step, TR_VARIANT_RECOMPUTE);
+        }
+        bool recomputes = recomputing && step->stream == TR_STREAM_TENSOR;
         if (step->guard ==
             TR_GUARD_DEFERRED) { // done here or at the end: counted there
             continue;
@@ -286,12 +379,30 @@ static void read_loads(const tr_search *search, const tr_plan *plan,
                    !tr__payload_program(step)) {
             load[TR_STREAM_COMPUTE] += tr__step_seconds(&share, plan, step);
         }
-        if (tr__step_transfer(plan, step, &transfer)) {
-            bool inside = step->stream == TR_STREAM_TENSOR;
-            load[inside ? TR_STREAM_TENSOR : TR_STREAM_COMM] +=
-                tr__transfer_seconds(&share, &transfer);
+        if (!recomputes && tr__step_transfer(plan, step, &transfer)) {
+            load[step->stream] += tr__transfer_seconds(&share, &transfer);
         }
     }
+}
+
+static tr_status read_unit_load(const tr_search *search, const tr_plan *plan,
+                                tr_class *class, tr_error *err) {
+    const tr_sequence *sequence = &plan->sequences[TR_SEQUENCE_TRAIN];
+    double *seconds = tr__calloc((size_t)plan->unit_count, sizeof *seconds);
+    tr_share share = tr__machine_share(search->request->machine,
+                                       tr_mesh_ranks(&plan->request.mesh), 0);
+    for (size_t i = 0; seconds && i < sequence->count; i++) {
+        const tr_plan_step *step = &sequence->steps[i];
+        int u = step->unit;
+        tr_transfer transfer;
+        if (step->stream == TR_STREAM_COMM && u >= 0 && u < plan->unit_count &&
+            tr__step_transfer(plan, step, &transfer)) {
+            seconds[u] += tr__transfer_seconds(&share, &transfer);
+            class->unit_load = fmax(class->unit_load, seconds[u]);
+        }
+    }
+    tr__free(seconds);
+    return seconds ? TR_OK : no_memory(err);
 }
 
 // Stages wait for each other's first wave, which a simulation of one stage does not
@@ -313,14 +424,19 @@ static tr_status read_class(const tr_search *search, const tr_point *point,
     int waves = point->plan.passes > 1 ? 2 : 1;
     for (int i = 0; i < 2; i++) {
         tr_plan *plan = NULL;
-        tr_status status = draft(search, &least, 1, waves + i,
-                                 tr__data_ranks(&point->plan), &plan, err);
+        tr_plan_request small =
+            small_of(&least, 1, waves + i, tr__data_ranks(&point->plan));
+        tr_status status = slice(search, point, err);
+        status = status == TR_OK ? tr__plan_draft(&small, &plan, err) : status;
         if (status != TR_OK) {
             return status;
         }
         status = tr__simulate_check(plan, search->request->machine, err);
         if (status == TR_OK && i == 0) {
             status = read_memory(plan, class, err);
+        }
+        if (status == TR_OK && i == 0) {
+            status = read_unit_load(search, plan, class, err);
         }
         class->whole_wave = plan->request.wave > 1 && plan->request.passes < 2;
         class->single_wave = plan->hands_out || wants_small_waves(plan);

@@ -23,6 +23,7 @@ static tr_status find_kernels(tr_search *search, const tr_point *point,
     for (size_t i = 0; i < search->kernel_count; i++) {
         *out = search->kernels[i];
         if ((*out)->micro_batch == point->plan.micro_batch &&
+            (*out)->many == (point->plan.accumulation_steps > 1) &&
             (*out)->recomputed == point->plan.recomputed_ops &&
             (*out)->tensor_ranks == point->plan.mesh.size[TR_AXIS_TENSOR] &&
             (*out)->slices == point->slices) {
@@ -155,6 +156,9 @@ void tr__search_end(tr_search *search) {
     }
     for (size_t i = 0; i < search->class_count; i++) {
         tr__class_destroy(search->classes[i]);
+    }
+    for (size_t i = 0; i < search->group_count; i++) {
+        tr__free(search->groups[i].close);
     }
     tr__free(search->kernels);
     tr__free(search->classes);

@@ -48,3 +48,8 @@ int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES
     }
     return sum;
 }
+
+bool tr__made_fits(const tr_limits *limits, const tr_made *made) {
+    int64_t excess[TR_BUDGETS];
+    return made->possible && tr__limits_excess(limits, made->option.bytes, excess) == 0;
+}

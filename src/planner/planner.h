@@ -26,9 +26,10 @@ typedef struct tr_unit_figures {
     // Seconds of all, with what is recomputed; of the forward; of the backward itself.
     // [1]: of a model that stays in the cache.
     double seconds[2], forward[2], backward_seconds[2];
-    double messages; // seconds of what ranks exchange inside of the forward
+    // Seconds of what ranks exchange in the forward; and of it, behind the last kernel.
+    double messages, messages_behind;
     // As the plan counts where it cuts stages: all, with what is recomputed; forward.
-    double cost, forward_cost;
+    double cost, forward_cost, backward_cost;
     int64_t saved;         // bytes from forward to backward
     bool worth;            // can be recomputed
     bool backward;         // there is one
@@ -40,6 +41,12 @@ typedef struct tr_unit_figures {
     int64_t backward_workspace;
 } tr_unit_figures;
 
+// A unit whose gradients of weights come later, one micro-batch: what its turns take.
+typedef struct tr_turn_figures {
+    double cost[TR_TURN_KINDS]; // as the plan counts
+    double seconds[2][TR_TURN_KINDS];
+} tr_turn_figures;
+
 // The chunk of the model that each unit is in.
 typedef struct tr_unit_chunks {
     int chunks;
@@ -49,11 +56,13 @@ typedef struct tr_unit_chunks {
 
 typedef struct tr_kernels {
     int64_t micro_batch, slices, tensor_ranks;
+    bool many;           // micro-batches: what all read is packed once
     uint32_t recomputed; // classes of tensors that units recompute
     int64_t slot;        // bytes of a micro-batch's data
     // [units] as they are, and where those that can be are recomputed.
     tr_unit_figures *units, *again;
-    tr_unit_chunks *cuts; // those that have been asked for
+    tr_turn_figures *later; // [units]; NULL: nobody has asked for them
+    tr_unit_chunks *cuts;   // those that have been asked for
     size_t cut_count, cut_capacity;
 } tr_kernels;
 
@@ -71,6 +80,7 @@ typedef struct tr_class {
     // Seconds at work that are not of units' programs: with the first micro-batch
     // (compute) or wave (the other streams), and more with each further one.
     double load[TR_STREAMS][2];
+    double unit_load; // of the stream of messages: what one unit has of it, at most
 } tr_class;
 
 // What a point takes at least.
@@ -80,6 +90,9 @@ typedef struct tr_bound {
 } tr_bound;
 
 // ---- search
+
+// Times closer than this are the same: then the plan that takes less is better.
+#define TR_SAME_TIME 1e-3
 
 enum {
     TR_BUDGET_TOGETHER = TR_SPACES,
@@ -95,11 +108,13 @@ typedef struct tr_group {
     tr_point point;
     tr_kernels *kernels;
     tr_class *class;
+    tr_bound *close; // [rungs] tr__bound_close, of seconds > 0; NULL: none is known
 } tr_group;
 
 typedef struct tr_made {
     tr_planner_option option; // bytes: of the ledger
     bool possible;
+    bool partial; // some stages are beyond what was asked for: others were not made
 } tr_made;
 
 typedef struct tr_search {
@@ -124,20 +139,30 @@ tr_status tr__search_begin(const tr_planner_request *request, unsigned free,
                            tr_search **out, tr_error *err);
 void tr__search_end(tr_search *search); // NULL-safe
 tr_bound tr__bound(const tr_search *search, const tr_group *group, size_t rung);
+// A closer one, for which the stages of a pipeline take their turns. The same where
+// there is one stage.
+tr_bound tr__bound_close(const tr_search *search, const tr_group *group, size_t rung);
+// The request of the plan that is made of the point: a plan of many waves is told by
+// one of fewer. Is that so?
+bool tr__search_shortens(const tr_search *search, const tr_plan_request *r,
+                         tr_plan_request *made);
 // The plan, made and walked; not possible: what the plan or the machine does not take.
-tr_status tr__search_make(tr_search *search, const tr_point *point, tr_made *out,
-                          tr_error *err);
+// Once a stage is beyond the limits no other is made. limits: NULL for none.
+tr_status tr__search_make(tr_search *search, const tr_point *point,
+                          const tr_limits *limits, tr_made *out, tr_error *err);
 // The fastest within the limits; false in *found: none. At most `plans` are made.
 tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t plans,
                              tr_made *out, bool *found, tr_error *err);
 // The one that takes the least of `budget` within the other limits.
 tr_status tr__search_smallest(tr_search *search, const tr_limits *limits, int budget,
                               tr_made *out, bool *found, tr_error *err);
-// The plans nearest to the limits among those that take less than `seconds` (0: any):
 // How many rungs of the ladder are tried in the group. Where gradients of weights come
 // later, the first alone: what is put off keeps all of its unit, whether that is made
 // again or not, so recomputing units would take time and save little.
 size_t tr__group_rungs(const tr_search *search, const tr_group *group);
+// tr__bound_close, found once.
+tr_bound tr__group_close(tr_search *search, const tr_group *group, size_t rung);
+// The plans nearest to the limits among those that take less than `seconds` (0: any):
 // [most], the nearest first. Returns how many in *count.
 tr_status tr__search_nearest(tr_search *search, const tr_limits *limits, double seconds,
                              size_t most, tr_made *out, size_t *count, tr_error *err);
@@ -147,6 +172,7 @@ tr_limits tr__planner_limits(const tr_planner_request *request);
 // By how much `bytes` are beyond each limit, and in all.
 int64_t tr__limits_excess(const tr_limits *limits, const int64_t bytes[TR_SPACES],
                           int64_t excess[TR_BUDGETS]);
+bool tr__made_fits(const tr_limits *limits, const tr_made *made);
 // What of a ledger counts against a budget, and what the process takes of it beside.
 int64_t tr__budget_bytes(int budget, const int64_t bytes[TR_SPACES]);
 int64_t tr__budget_process(const tr_planner_request *request, int budget);
@@ -177,6 +203,9 @@ int64_t tr__waves_kept(const tr_plan_request *request, int64_t waves, int64_t i,
 tr_status tr__kernels_make(const tr_search *search, const tr_point *point,
                            tr_kernels **out, tr_error *err);
 void tr__kernels_destroy(tr_kernels *kernels);
+// [units], of the kernels of the point; they belong to these. NULL: there are none.
+const tr_turn_figures *tr__kernels_later(const tr_search *search, const tr_point *point,
+                                         tr_kernels *kernels);
 tr_status tr__class_make(const tr_search *search, const tr_point *point, tr_class **out,
                          tr_error *err);
 void tr__class_destroy(tr_class *class);

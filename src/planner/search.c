@@ -10,10 +10,7 @@
 #include "planner/planner.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-// Times closer than this are the same: then the plan that takes less is better.
-#define SAME_TIME 1e-3
+#include <string.h>
 
 static tr_status no_memory(tr_error *err) {
     return tr_fail(err, TR_MEMORY, "no memory to choose a plan");
@@ -30,12 +27,26 @@ static int64_t sum_of(const int64_t bytes[TR_SPACES]) {
 // Is a better than b: faster, or as fast and smaller?
 static bool is_better(double a_seconds, const int64_t a[TR_SPACES], double b_seconds,
                       const int64_t b[TR_SPACES]) {
-    double near = SAME_TIME / 2 * b_seconds;
+    double near = TR_SAME_TIME / 2 * b_seconds;
     bool same = fabs(a_seconds - b_seconds) <= near;
     return same ? sum_of(a) < sum_of(b) : a_seconds < b_seconds;
 }
 
 // ---- one group
+
+tr_bound tr__group_close(tr_search *search, const tr_group *group, size_t rung) {
+    tr_group *own = &search->groups[group - search->groups];
+    if (!own->close) {
+        own->close = tr__calloc(search->ladder_count, sizeof *own->close);
+    }
+    if (!own->close) {
+        return tr__bound(search, group, rung);
+    }
+    if (own->close[rung].seconds == 0) {
+        own->close[rung] = tr__bound_close(search, group, rung);
+    }
+    return own->close[rung];
+}
 
 size_t tr__group_rungs(const tr_search *search, const tr_group *group) {
     return tr__weights_come_later(&group->point.plan) ? 1 : search->ladder_count;
@@ -46,7 +57,9 @@ typedef struct climb {
     int low;        // this rung and those below do not fit; -1: none is known
     int high;       // this one fits
     int rung;       // to be looked at next
-    tr_bound bound; // of it
+    tr_bound bound; // of it; and the close one, when it is its turn
+    bool is_close;
+    int64_t quick[TR_SPACES]; // bytes, by the bound that was there before
 } climb;
 
 // The first rung above `low` and below `high` whose bound, and `more`, is within the
@@ -77,6 +90,8 @@ static void go_on(const tr_search *search, const tr_group *group, climb *c, int 
     c->open = c->rung > c->low && c->rung < c->high;
     if (c->open) {
         c->bound = tr__bound(search, group, (size_t)rung);
+        c->is_close = false;
+        memcpy(c->quick, c->bound.bytes, sizeof c->quick);
     }
 }
 
@@ -90,22 +105,13 @@ static void begin(const tr_search *search, const tr_group *group,
     c->low = rung - 1; // what is below cannot fit, by its bound
 }
 
-static void learn(const tr_search *search, const tr_group *group,
-                  const tr_limits *limits, const tr_made *made, climb *c) {
-    int64_t excess[TR_BUDGETS], more[TR_SPACES];
-    bool fits =
-        made->possible && tr__limits_excess(limits, made->option.bytes, excess) == 0;
-    if (!made->possible) {
-        c->open = false;
-        return;
-    }
-    if (fits) { // is there a lower one that does?
-        c->high = c->rung;
-        go_on(search, group, c, c->low + (c->high - c->low) / 2);
-        return;
-    }
+// The rung takes `bytes` at least, which is too much: others are taken to be as much
+// beyond their bounds.
+static void go_up(const tr_search *search, const tr_group *group,
+                  const tr_limits *limits, const int64_t bytes[TR_SPACES], climb *c) {
+    int64_t more[TR_SPACES];
     for (int s = 0; s < TR_SPACES; s++) {
-        more[s] = made->option.bytes[s] - c->bound.bytes[s];
+        more[s] = bytes[s] - c->quick[s];
     }
     int rungs = (int)tr__group_rungs(search, group);
     c->low = c->rung;
@@ -114,6 +120,30 @@ static void learn(const tr_search *search, const tr_group *group,
     int last = rungs - 1;
     rung = bounded && rung >= c->high ? c->high - 1 : rung;
     go_on(search, group, c, !bounded && rung > last && c->low < last ? last : rung);
+}
+
+static void learn(const tr_search *search, const tr_group *group,
+                  const tr_limits *limits, const tr_made *made, climb *c) {
+    int64_t excess[TR_BUDGETS];
+    if (!made->possible) {
+        c->open = false;
+    } else if (tr__limits_excess(limits, made->option.bytes, excess) > 0) {
+        go_up(search, group, limits, made->option.bytes, c);
+    } else { // is there a lower one that does?
+        c->high = c->rung;
+        go_on(search, group, c, c->low + (c->high - c->low) / 2);
+    }
+}
+
+// It is the rung's turn by its bound: is it still by a closer one?
+static void look_closer(tr_search *search, const tr_group *group,
+                        const tr_limits *limits, climb *c) {
+    int64_t excess[TR_BUDGETS];
+    c->bound = tr__group_close(search, group, (size_t)c->rung);
+    c->is_close = true;
+    if (tr__limits_excess(limits, c->bound.bytes, excess) > 0) {
+        go_up(search, group, limits, c->bound.bytes, c);
+    }
 }
 
 // ---- all of them
@@ -132,6 +162,25 @@ static int64_t next_group(const climb *climbs, size_t count) {
     return best;
 }
 
+static tr_status make_next(tr_search *search, const tr_limits *limits,
+                           const tr_group *group, climb *c, tr_made *best, bool *found,
+                           tr_error *err) {
+    tr_made made;
+    tr_point point = tr__group_point(search, group, (size_t)c->rung);
+    tr_status status = tr__search_make(search, &point, limits, &made, err);
+    if (status != TR_OK) {
+        return status;
+    }
+    if (tr__made_fits(limits, &made) &&
+        (!*found || is_better(made.option.seconds, made.option.bytes,
+                              best->option.seconds, best->option.bytes))) {
+        *best = made;
+        *found = true;
+    }
+    learn(search, group, limits, &made, c);
+    return TR_OK;
+}
+
 tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t plans,
                              tr_made *out, bool *found, tr_error *err) {
     climb *climbs = tr__calloc(search->group_count, sizeof *climbs);
@@ -140,242 +189,20 @@ tr_status tr__search_fastest(tr_search *search, const tr_limits *limits, size_t 
     for (size_t i = 0; i < search->group_count && status == TR_OK; i++) {
         begin(search, &search->groups[i], limits, &climbs[i]);
     }
-    for (size_t n = 0; n < plans && status == TR_OK; n++) {
+    for (size_t n = 0; n < plans && status == TR_OK;) {
         int64_t i = next_group(climbs, search->group_count);
-        tr_made made;
         if (i < 0 || (*found && climbs[i].bound.seconds >=
-                                    (1 - SAME_TIME) * out->option.seconds)) {
+                                    (1 - TR_SAME_TIME) * out->option.seconds)) {
             break;
         }
         const tr_group *group = &search->groups[i];
-        tr_point point = tr__group_point(search, group, (size_t)climbs[i].rung);
-        status = tr__search_make(search, &point, &made, err);
-        if (status == TR_OK) {
-            int64_t excess[TR_BUDGETS];
-            bool fits = made.possible &&
-                        tr__limits_excess(limits, made.option.bytes, excess) == 0;
-            if (fits &&
-                (!*found || is_better(made.option.seconds, made.option.bytes,
-                                      out->option.seconds, out->option.bytes))) {
-                *out = made;
-                *found = true;
-            }
-            learn(search, group, limits, &made, &climbs[i]);
+        if (climbs[i].is_close) {
+            status = make_next(search, limits, group, &climbs[i], out, found, err);
+            n++;
+        } else {
+            look_closer(search, group, limits, &climbs[i]);
         }
     }
     tr__free(climbs);
-    return status;
-}
-
-// ---- near misses
-
-// A rung of a group, by how far its bound is from what is wanted.
-typedef struct near {
-    const tr_group *group;
-    size_t rung;
-    int64_t distance;
-    double seconds;
-} near;
-
-static int by_distance(const void *a, const void *b) {
-    const near *x = a, *y = b;
-    if (x->distance != y->distance) {
-        return x->distance < y->distance ? -1 : 1;
-    }
-    if (x->seconds != y->seconds) {
-        return x->seconds < y->seconds ? -1 : 1;
-    }
-    return x->group < y->group ? -1 : x->group > y->group;
-}
-
-// For each group, one rung that `choose` says the distance of; false: none of it.
-// *count of *out, the nearest first.
-static tr_status list_near(const tr_search *search,
-                           bool (*choose)(const tr_search *, const void *, near *),
-                           const void *user, near **out, size_t *count, tr_error *err) {
-    *count = 0;
-    *out = tr__calloc(search->group_count + 1, sizeof **out);
-    if (!*out) {
-        return no_memory(err);
-    }
-    for (size_t i = 0; i < search->group_count; i++) {
-        near item = {.group = &search->groups[i]};
-        if (choose(search, user, &item)) {
-            (*out)[(*count)++] = item;
-        }
-    }
-    qsort(*out, *count, sizeof **out, by_distance);
-    return TR_OK;
-}
-
-typedef struct smallest_wanted {
-    const tr_limits *limits;
-    int budget;
-} smallest_wanted;
-
-static bool choose_smallest(const tr_search *search, const void *user, near *item) {
-    const smallest_wanted *wanted = user;
-    int64_t excess[TR_BUDGETS];
-    item->rung = tr__group_rungs(search, item->group) - 1;
-    tr_bound bound = tr__bound(search, item->group, item->rung);
-    item->distance = tr__budget_bytes(wanted->budget, bound.bytes);
-    item->seconds = bound.seconds;
-    return tr__limits_excess(wanted->limits, bound.bytes, excess) == 0;
-}
-
-tr_status tr__search_smallest(tr_search *search, const tr_limits *limits, int budget,
-                              tr_made *out, bool *found, tr_error *err) {
-    tr_limits others = *limits;
-    smallest_wanted wanted = {&others, budget};
-    near *items = NULL;
-    size_t count = 0;
-    others.most[budget] = TR_UNLIMITED;
-    *found = false;
-    tr_status status = list_near(search, choose_smallest, &wanted, &items, &count, err);
-    for (size_t i = 0; i < count && status == TR_OK; i++) {
-        int64_t excess[TR_BUDGETS];
-        tr_made made;
-        int64_t least = *found ? tr__budget_bytes(budget, out->option.bytes) : 0;
-        if (*found && items[i].distance >= least) {
-            break;
-        }
-        tr_point point = tr__group_point(search, items[i].group, items[i].rung);
-        status = tr__search_make(search, &point, &made, err);
-        bool fits = status == TR_OK && made.possible &&
-                    tr__limits_excess(&others, made.option.bytes, excess) == 0;
-        if (fits && (!*found || tr__budget_bytes(budget, made.option.bytes) < least)) {
-            *out = made;
-            *found = true;
-        }
-    }
-    tr__free(items);
-    return status;
-}
-
-typedef struct nearest_wanted {
-    const tr_limits *limits;
-    double seconds; // 0: whatever it takes
-} nearest_wanted;
-
-// The last rung below `end` whose bound, `slower` times as long, is quick enough; -1:
-// none is.
-static int64_t last_quick(const tr_search *search, const tr_group *group,
-                          double seconds, double slower, size_t end) {
-    int64_t rung = (int64_t)end - 1;
-    while (rung >= 0 && seconds > 0 &&
-           tr__bound(search, group, (size_t)rung).seconds * slower >=
-               (1 - SAME_TIME) * seconds) {
-        rung--;
-    }
-    return rung;
-}
-
-static bool choose_nearest(const tr_search *search, const void *user, near *item) {
-    const nearest_wanted *wanted = user;
-    int64_t excess[TR_BUDGETS];
-    int64_t rung = last_quick(search, item->group, wanted->seconds, 1,
-                              tr__group_rungs(search, item->group));
-    if (rung < 0) {
-        return false;
-    }
-    tr_bound bound = tr__bound(search, item->group, (size_t)rung);
-    item->rung = (size_t)rung;
-    item->seconds = bound.seconds;
-    item->distance = tr__limits_excess(wanted->limits, bound.bytes, excess);
-    return true;
-}
-
-// The plan of the item; where it takes longer than its bound said, and too long, that
-// of a lower rung, as much quicker. *quick: there is one.
-static tr_status make_quick(tr_search *search, const near *item, double seconds,
-                            tr_made *out, bool *quick, tr_error *err) {
-    int64_t rung = (int64_t)item->rung;
-    tr_status status = TR_OK;
-    *quick = false;
-    while (rung >= 0 && !*quick && status == TR_OK) {
-        tr_point point = tr__group_point(search, item->group, (size_t)rung);
-        double bound = tr__bound(search, item->group, (size_t)rung).seconds;
-        status = tr__search_make(search, &point, out, err);
-        if (status != TR_OK || !out->possible) {
-            return status;
-        }
-        *quick = seconds == 0 || out->option.seconds < (1 - SAME_TIME) * seconds;
-        rung = last_quick(search, item->group, seconds, out->option.seconds / bound,
-                          (size_t)rung);
-    }
-    return status;
-}
-
-// Do they share and place things in the same way? Plans that differ in little else are
-// one piece of news.
-static bool are_alike(const tr_planner_option *a, const tr_planner_option *b) {
-    for (int d = 0; d < TR_DIMENSIONS; d++) {
-        bool tells = tr__plan_settings[d].kind == TR_PLACE || d == TR_DIMENSION_stage;
-        if (tells && a->value[d] != b->value[d]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool has_alike(const tr_made *taken, size_t count, const tr_made *made) {
-    for (size_t i = 0; i < count; i++) {
-        if (are_alike(&taken[i].option, &made->option)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-enum { NEAR_MADE = 12, NEAR_TRIED = 32 };
-
-typedef struct made_near {
-    tr_made made;
-    int64_t excess;
-    size_t item;
-} made_near;
-
-static int by_excess(const void *a, const void *b) {
-    const made_near *x = a, *y = b;
-    if (x->excess != y->excess) {
-        return x->excess < y->excess ? -1 : 1;
-    }
-    return x->item < y->item ? -1 : x->item > y->item;
-}
-
-tr_status tr__search_nearest(tr_search *search, const tr_limits *limits, double seconds,
-                             size_t most, tr_made *out, size_t *count, tr_error *err) {
-    nearest_wanted wanted = {limits, seconds};
-    made_near all[NEAR_MADE];
-    size_t items_count = 0, made = 0;
-    near *items = NULL;
-    *count = 0;
-    tr_status status =
-        list_near(search, choose_nearest, &wanted, &items, &items_count, err);
-    size_t tried = items_count < NEAR_TRIED ? items_count : NEAR_TRIED;
-    for (size_t i = 0; i < tried && made < NEAR_MADE && status == TR_OK; i++) {
-        int64_t excess[TR_BUDGETS];
-        made_near *now = &all[made];
-        bool quick = false;
-        status = make_quick(search, &items[i], seconds, &now->made, &quick, err);
-        if (status == TR_OK && quick) {
-            now->excess = tr__limits_excess(limits, now->made.option.bytes, excess);
-            now->item = i;
-            made++;
-        }
-    }
-    if (status == TR_OK) {
-        qsort(all, made, sizeof *all, by_excess);
-    }
-    for (int again = 0; again < 2 && status == TR_OK; again++) {
-        for (size_t i = 0; i < made && *count < most; i++) {
-            bool other = again || !has_alike(out, *count, &all[i].made);
-            if (all[i].made.possible && other) {
-                out[(*count)++] = all[i].made;
-                all[i].made.possible = false; // taken
-            }
-        }
-    }
-    tr__free(items);
     return status;
 }

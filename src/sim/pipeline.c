@@ -41,8 +41,36 @@ static tr_status read_stage(const tr_plan *plan, const tr_machine *machine,
     return status;
 }
 
+// The i-th stage that is read: the own one, the last, the others.
+static size_t stage_at(const tr_pipeline *p, size_t i) {
+    size_t last = p->count - 1, other = i - 1;
+    bool ends = p->own == last;
+    if (i == 0) {
+        return p->own;
+    }
+    if (!ends && i == 1) {
+        return last;
+    }
+    other -= ends ? 0 : 1;
+    return other < p->own ? other : other + 1;
+}
+
+static tr_status read_stages(const tr_plan *plan, const tr_machine *machine,
+                             const tr_stage_watch *watch, tr_pipeline *out,
+                             tr_error *err) {
+    tr_status status = TR_OK;
+    for (size_t i = 0; i < out->count && status == TR_OK && !out->stopped; i++) {
+        size_t stage = stage_at(out, i);
+        status = read_stage(plan, machine, stage, out, err);
+        out->stopped = status == TR_OK && watch &&
+                       !watch->goes_on(watch->user, out->figures[stage].bytes);
+    }
+    return status;
+}
+
 tr_status tr__pipeline_walk(const tr_plan *plan, const tr_machine *machine,
-                            bool all_spans, tr_pipeline *out, tr_error *err) {
+                            bool all_spans, const tr_stage_watch *watch,
+                            tr_pipeline *out, tr_error *err) {
     const tr_mesh *mesh = &plan->request.mesh;
     size_t count = (size_t)mesh->size[TR_AXIS_PIPELINE];
     *out = (tr_pipeline){.count = count,
@@ -53,11 +81,8 @@ tr_status tr__pipeline_walk(const tr_plan *plan, const tr_machine *machine,
     if (!out->tapes || !out->walks || !out->figures) {
         return tr_fail(err, TR_MEMORY, "no memory for a simulation");
     }
-    tr_status status = TR_OK;
-    for (size_t i = 0; i < count && status == TR_OK; i++) {
-        status = read_stage(plan, machine, i, out, err);
-    }
-    if (status != TR_OK) {
+    tr_status status = read_stages(plan, machine, watch, out, err);
+    if (status != TR_OK || out->stopped) {
         return status;
     }
     for (size_t i = 0; i < count; i++) {

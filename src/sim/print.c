@@ -327,7 +327,8 @@ static tr_status trace_stages(const tr_simulated *s, FILE *to, tr_error *err) {
     if (!spans) {
         return tr_fail(err, TR_MEMORY, "no memory for a trace");
     }
-    tr_status status = tr__pipeline_walk(s->plan, s->machine, true, &pipeline, err);
+    tr_status status =
+        tr__pipeline_walk(s->plan, s->machine, true, NULL, &pipeline, err);
     for (size_t i = 0; i < s->stage_count && status == TR_OK; i++) {
         const tr_sim_walk *w = &pipeline.walks[i];
         spans[i] = (tr_rank_spans){tr__mesh_rank_of(mesh, TR_ON_PIPELINE, (int64_t)i),

@@ -144,14 +144,37 @@ static void take_own(tr_simulated *to, tr_pipeline *pipeline) {
     pipeline->figures = NULL;
 }
 
-static tr_status simulate(tr_simulated *to, tr_error *err) {
+static tr_status simulate(tr_simulated *to, const tr_stage_watch *watch, bool *stopped,
+                          tr_error *err) {
     tr_pipeline pipeline;
-    tr_status status = tr__pipeline_walk(to->plan, to->machine, false, &pipeline, err);
-    if (status == TR_OK) {
+    tr_status status =
+        tr__pipeline_walk(to->plan, to->machine, false, watch, &pipeline, err);
+    *stopped = pipeline.stopped;
+    if (status == TR_OK && !pipeline.stopped) {
         conclude(to, &pipeline);
         take_own(to, &pipeline);
     }
     tr__pipeline_clear(&pipeline);
+    return status;
+}
+
+tr_status tr__simulate_watched(const tr_plan *plan, const tr_machine *machine,
+                               const tr_stage_watch *watch, tr_simulated **out,
+                               tr_error *err) {
+    tr_simulated *simulated = tr__calloc(1, sizeof *simulated);
+    if (!simulated) {
+        return tr_fail(err, TR_MEMORY, "no memory for a simulation");
+    }
+    bool stopped = false;
+    simulated->plan = plan;
+    simulated->machine = machine;
+    simulated->result.size = sizeof simulated->result;
+    tr_status status = simulate(simulated, watch, &stopped, err);
+    if (status != TR_OK || stopped) {
+        tr_simulated_destroy(simulated);
+        simulated = NULL;
+    }
+    *out = status == TR_OK ? simulated : *out;
     return status;
 }
 
@@ -167,20 +190,7 @@ tr_status tr_simulate(const tr_plan *plan, const tr_machine *machine,
     if (plan->request.inference) {
         return tr_fail(err, TR_USAGE, "only a training step can be simulated");
     }
-    tr_simulated *simulated = tr__calloc(1, sizeof *simulated);
-    if (!simulated) {
-        return tr_fail(err, TR_MEMORY, "no memory for a simulation");
-    }
-    simulated->plan = plan;
-    simulated->machine = machine;
-    simulated->result.size = sizeof simulated->result;
-    status = simulate(simulated, err);
-    if (status != TR_OK) {
-        tr_simulated_destroy(simulated);
-        return status;
-    }
-    *out = simulated;
-    return TR_OK;
+    return tr__simulate_watched(plan, machine, NULL, out, err);
 }
 
 void tr_simulated_destroy(tr_simulated *simulated) {

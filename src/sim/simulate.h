@@ -18,6 +18,17 @@ struct tr_simulated {
     size_t stage_count;
 };
 
+// Is told what each stage takes when its plan has been made, and says whether the
+// others are made, too. The plan's own is the first, then the last of the pipeline.
+typedef struct tr_stage_watch {
+    bool (*goes_on)(void *user, const int64_t bytes[TR_SPACES]);
+    void *user;
+} tr_stage_watch;
+
+// tr_simulate; NULL in *out where the watch has stopped it.
+tr_status tr__simulate_watched(const tr_plan *plan, const tr_machine *machine,
+                               const tr_stage_watch *watch, tr_simulated **out,
+                               tr_error *err);
 // Has the machine all that a step of the plan uses? TR_USAGE names the key that its
 // file lacks.
 tr_status tr__simulate_check(const tr_plan *plan, const tr_machine *machine,

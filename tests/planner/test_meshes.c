@@ -145,7 +145,7 @@ static double told_by_less(const tr_planner_request *request) {
     assert_int_equal(tr__search_begin(request, 0, &search, &err), TR_OK);
     assert_int_equal(search->group_count, 1);
     tr_point point = tr__group_point(search, &search->groups[0], 0);
-    assert_int_equal(tr__search_make(search, &point, &made, &err), TR_OK);
+    assert_int_equal(tr__search_make(search, &point, NULL, &made, &err), TR_OK);
     tr__search_end(search);
     return made.option.seconds;
 }
@@ -370,7 +370,7 @@ static void test_long(void **state) {
         tr__plan_settings[TR_DIMENSION_pipeline_order].set(&point, orders[i]);
         tr__plan_settings[TR_DIMENSION_virtual_stages].set(&point, i + 1);
         int64_t before = search->steps;
-        assert_int_equal(tr__search_make(search, &point, &made, &err), TR_OK);
+        assert_int_equal(tr__search_make(search, &point, NULL, &made, &err), TR_OK);
         assert_true(made.possible && search->steps - before < 2000);
         double seconds = in_full(&request, &point);
         assert_true(fabs(made.option.seconds / seconds - 1) < 1e-3);

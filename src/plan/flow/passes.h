@@ -81,6 +81,9 @@ tr_status tr__plan_check(const tr_plan *plan, tr_error *err);
 // tr_plan_make without the proof: of a plan that is looked at, and not walked by an
 // executor.
 tr_status tr__plan_draft(const tr_plan_request *request, tr_plan **out, tr_error *err);
+// Of a draft the units' programs, the flat buffers and the steps: nobody waits yet, and
+// nothing has a place.
+tr_status tr__plan_sketch(const tr_plan_request *request, tr_plan **out, tr_error *err);
 // The same plan, not proved, as the rank of another stage of the pipeline has it whose
 // other coordinates are the same.
 tr_status tr__plan_of_stage(const tr_plan *plan, int64_t stage, tr_plan **out,

@@ -22,7 +22,7 @@ typedef struct tr_pipeline_turn {
 typedef struct tr_turns {
     tr_chunks chunks;
     int64_t waves;
-    tr_pipeline_turn *turn; // [count] of one stage, in their order
+    tr_pipeline_turn *turn; // [count] of one stage, or of all, in their order
     int64_t count;
     // In a time that all stages reckon in alike, so that they agree on the order of
     // their messages: how long turns take, and when each turn of every stage ends.
@@ -39,5 +39,10 @@ int64_t tr__pipeline_turn_end(const tr_turns *turns, tr_pipeline_turn turn);
 // turn `ends` in chunk `last` of its own: so many at most.
 int64_t tr__turns_under_way(const tr_turns *turns, tr_turn_kind ends, int last);
 void tr__turns_clear(tr_turns *turns);
+// How long turns take in each chunk, of units that cost so much. cost:
+// [TR_TURN_KINDS][units]; first: [chunks + 1] the chunks' units; takes:
+// [TR_TURN_KINDS][chunks], at least 1, in a unit of no meaning.
+void tr__turns_take(const double *cost, int units, const int *first, int chunks,
+                    int64_t *takes);
 
 #endif

@@ -6,11 +6,6 @@
 #include "plan/flow/passes.h"
 #include "plan/schedules/schedule.h"
 
-#include <math.h>
-
-// Of a micro-batch in the chunks, in the mean.
-static const double takes_mean = 1000;
-
 static double flops_of(const tr_unit_program *unit, tr_variant variant, bool weights) {
     double flops = 0;
     for (int i = 0; i < tr__unit_pieces(unit, variant); i++) {
@@ -99,21 +94,14 @@ static tr_status check_chunks(const tr_plan *plan, tr_error *err) {
 }
 
 static void fill_chunks(tr_plan *plan, const double *cost) {
-    int chunks = tr__chunk_count(&plan->chunks), units = plan->unit_count;
-    double all = 0;
-    for (int i = 0; i < TR_TURN_KINDS * units; i++) {
-        all += cost[i];
-    }
-    for (int i = 0; i < TR_TURN_KINDS * chunks; i++) {
-        double sum = 0;
-        int c = i % chunks;
+    int chunks = tr__chunk_count(&plan->chunks);
+    for (int c = 0; c < chunks; c++) {
         for (int u = plan->chunk_first[c]; u < plan->chunk_first[c + 1]; u++) {
             plan->units[u].chunk = c;
-            sum += cost[i / chunks * units + u];
         }
-        double takes = round(sum / all * chunks * takes_mean);
-        plan->chunk_takes[i] = tr__max_i64(1, (int64_t)takes);
     }
+    tr__turns_take(cost, plan->unit_count, plan->chunk_first, chunks,
+                   plan->chunk_takes);
 }
 
 tr_status tr__pass_cut_stages(tr_plan *plan, tr_error *err) {

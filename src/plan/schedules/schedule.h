@@ -64,7 +64,8 @@ bool tr__weights_come_later(const tr_plan_request *request);
 // How a model's chunks lie.
 tr_chunks tr__pipeline_chunks(const tr_plan_request *request);
 
-// The turns of the stage in a training step. TR_MEMORY.
+// The turns of the stage in a training step; with stage -1 those of all stages: what
+// another one waits for comes before it. TR_MEMORY.
 tr_status tr__pipeline_turns(const tr_pipeline_schedule *schedule,
                              const tr_pipeline_place *at, tr_turns *out, tr_error *err);
 // In an evaluation, where waves go forward alone.

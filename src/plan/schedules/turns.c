@@ -25,20 +25,29 @@ typedef struct timeline {
     lane *lanes; // [stages]
     int64_t *of_chunks;
     int64_t now;
-    int64_t own;                   // the stage whose turns are noted
+    int64_t own;                   // the stage whose turns are noted; -1: all are
     const tr_turn_choice *choices; // NULL: the schedule says what is next
     bool evaluates;                // waves go forward alone
+    int chunks;                    // of all stages
+    // Of each chunk the stage, and which of the stage's it is; and the other way round:
+    // [stages][each].
+    int *stage_of, *place_of, *chunk_at;
     tr_turns *out;
 } timeline;
 
+static size_t index_of(const timeline *c, tr_pipeline_turn turn) {
+    int64_t first = (int64_t)turn.kind * c->chunks + turn.chunk;
+    return (size_t)(first * c->out->waves + turn.wave);
+}
+
 // Before a turn has been taken its end is 0.
 static bool is_done(const timeline *c, tr_pipeline_turn turn) {
-    int64_t end = tr__pipeline_turn_end(c->out, turn);
+    int64_t end = c->out->ends[index_of(c, turn)];
     return end > 0 && end <= c->now;
 }
 
 static bool can_go(const timeline *c, tr_pipeline_turn turn) {
-    int last = tr__chunk_count(&c->out->chunks) - 1;
+    int last = c->chunks - 1;
     tr_pipeline_turn before = turn;
     if (turn.kind == TR_TURN_FORWARD) {
         before.chunk--;
@@ -54,13 +63,13 @@ static bool can_go(const timeline *c, tr_pipeline_turn turn) {
 }
 
 static void take(timeline *c, lane *of, tr_pipeline_turn turn) {
-    int64_t chunk = turn.chunk / c->out->chunks.stages;
+    int64_t chunk = c->place_of[turn.chunk];
     of->taken[turn.kind]++;
     of->of_chunk[turn.kind * c->out->chunks.each + chunk]++;
-    of->free = c->now + tr__pipeline_turn_takes(c->out, turn);
+    of->free = c->now + c->out->takes[(int64_t)turn.kind * c->chunks + turn.chunk];
     of->last = turn;
-    c->out->ends[tr__pipeline_turn_index(c->out, turn)] = of->free;
-    if (of->at.stage == c->own) {
+    c->out->ends[index_of(c, turn)] = of->free;
+    if (c->own < 0 || of->at.stage == c->own) {
         c->out->turn[c->out->count++] = turn;
     }
 }
@@ -75,7 +84,7 @@ static bool is_brought(const lane *of, tr_turn_kind kind, tr_chunk_wave next) {
 }
 
 static bool take_if(timeline *c, lane *of, tr_turn_kind kind, tr_chunk_wave next) {
-    int chunk = tr__stage_chunk(&of->at.chunks, of->at.stage, next.chunk);
+    int chunk = c->chunk_at[of->at.stage * of->at.chunks.each + next.chunk];
     tr_pipeline_turn turn = {kind, chunk, next.wave};
     bool goes =
         next.wave < of->at.waves && is_brought(of, kind, next) && can_go(c, turn);
@@ -187,12 +196,10 @@ static bool exceed(timeline *c) {
 
 // A turn has ended: its stage goes on, and so may the one that waits for it.
 static void wake(timeline *c, lane *of) {
-    const tr_chunks *chunks = &c->out->chunks;
     int next = of->last.chunk + (of->last.kind == TR_TURN_FORWARD ? 1 : -1);
     of->woken = true;
-    if (of->last.kind != TR_TURN_WEIGHTS && next >= 0 &&
-        next < tr__chunk_count(chunks)) {
-        c->lanes[tr__chunk_stage(chunks, next)].woken = true;
+    if (of->last.kind != TR_TURN_WEIGHTS && next >= 0 && next < c->chunks) {
+        c->lanes[c->stage_of[next]].woken = true;
     }
 }
 
@@ -255,11 +262,29 @@ static void run_best(timeline *c, const tr_pipeline_place *at) {
     }
 }
 
+// Of each chunk, where it is.
+static bool find_places(timeline *c) {
+    const tr_chunks *chunks = &c->out->chunks;
+    c->stage_of = tr__calloc(3 * (size_t)c->chunks, sizeof *c->stage_of);
+    if (!c->stage_of) {
+        return false;
+    }
+    c->place_of = c->stage_of + c->chunks;
+    c->chunk_at = c->place_of + c->chunks;
+    for (int i = 0; i < c->chunks; i++) {
+        c->stage_of[i] = (int)tr__chunk_stage(chunks, i);
+        c->place_of[i] = (int)(i / chunks->stages);
+        c->chunk_at[c->stage_of[i] * chunks->each + c->place_of[i]] = i;
+    }
+    return true;
+}
+
 static tr_status find_turns(const tr_pipeline_schedule *schedule,
                             const tr_pipeline_place *at, bool evaluates, tr_turns *out,
                             tr_error *err) {
     size_t chunks = (size_t)tr__chunk_count(&at->chunks), waves = (size_t)at->waves;
-    size_t own = TR_TURN_KINDS * (size_t)at->chunks.each * waves;
+    size_t noted = at->stage < 0 ? chunks : (size_t)at->chunks.each;
+    size_t own = TR_TURN_KINDS * noted * waves;
     *out = (tr_turns){
         .chunks = at->chunks,
         .waves = at->waves,
@@ -271,8 +296,10 @@ static tr_status find_turns(const tr_pipeline_schedule *schedule,
                   .of_chunks = tr__calloc(TR_TURN_KINDS * chunks, sizeof(int64_t)),
                   .own = at->stage,
                   .evaluates = evaluates,
+                  .chunks = (int)chunks,
                   .out = out};
-    bool good = out->turn && out->takes && out->ends && c.lanes && c.of_chunks;
+    bool good = out->turn && out->takes && out->ends && c.lanes && c.of_chunks &&
+                find_places(&c);
     if (good) {
         memcpy(out->takes, at->takes, TR_TURN_KINDS * chunks * sizeof *out->takes);
         run_best(&c, at);
@@ -281,6 +308,7 @@ static tr_status find_turns(const tr_pipeline_schedule *schedule,
     }
     tr__free(c.lanes);
     tr__free(c.of_chunks);
+    tr__free(c.stage_of);
     return good ? TR_OK : tr_fail(err, TR_MEMORY, "no memory for a schedule");
 }
 

@@ -15,11 +15,17 @@ typedef struct ending {
     int32_t last;
 } ending;
 
+typedef struct kept {
+    tr_interval *item;
+    int64_t offset;
+} kept;
+
 // Items of a group, and the times that tell them apart: the steps at which one of them
 // begins. Two items live together when one of them lives where the other begins.
 typedef struct layout {
     tr_interval **order; // [count]
     ending *ends;        // [count] scratch
+    kept *kept;          // [count] of the best layout so far
     int32_t *begins;     // [count] ascending, each once
     int32_t times;
     tr_gaps *gaps;
@@ -74,9 +80,9 @@ static void note_times(layout *l, tr_interval *const *order, size_t count) {
 }
 
 // Places order[0..count) one after the other, each in the lowest gap of its time;
-// *total: -1 when that takes too much room.
+// *total: -1 when that takes more room than `most`.
 static tr_status place_in_order(layout *l, tr_interval *const *order, size_t count,
-                                int64_t *total, tr_error *err) {
+                                int64_t most, int64_t *total, tr_error *err) {
     tr_status status = tr__gaps_create(l->times, &l->gaps, err);
     *total = 0;
     for (size_t i = 0; i < count && status == TR_OK && *total >= 0; i++) {
@@ -84,7 +90,7 @@ static tr_status place_in_order(layout *l, tr_interval *const *order, size_t cou
         int32_t first = time_of(l, item->first), last = time_of(l, item->last);
         item->offset = tr__gaps_lowest(l->gaps, first, last, room(item));
         int64_t end = item->offset + room(item);
-        if (end > limit) {
+        if (end > most) {
             *total = -1;
         } else {
             status = tr__gaps_take(l->gaps, first, last, item->offset, end, err);
@@ -122,30 +128,41 @@ static int64_t fullest(tr_interval *const *order, size_t count, ending *ends) {
     return most;
 }
 
+static void keep_offsets(layout *l, tr_interval *const *order, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        l->kept[i] = (kept){order[i], order[i]->offset};
+    }
+}
+
+static void restore_offsets(const layout *l, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        l->kept[i].item->offset = l->kept[i].offset;
+    }
+}
+
 // Items of which each lives together with the one before or after it, sorted by start:
-// tries orders until one is as good as any layout can be. Longest first is best where
-// lifetimes are nested, as a forward and its backward make them; largest first where
-// they are not. *total: -1 where none is below the limit.
+// tries orders until one is as good as any layout can be; one that comes to be no
+// better than the last is given up. Longest first is best where lifetimes are nested,
+// as a forward and its backward make them; largest first where they are not. *total: -1
+// where none is below the limit.
 static tr_status place_group(layout *l, tr_interval **order, size_t count,
                              int64_t *total, tr_error *err) {
     static int (*const orders[])(const void *, const void *) = {by_length, by_size};
-    int64_t least = fullest(order, count, l->ends), found;
-    int chosen = 0, tried = -1;
+    int64_t least = fullest(order, count, l->ends), found = -1, most = limit;
     tr_status status = TR_OK;
     *total = -1;
     note_times(l, order, count);
     for (int i = 0; i < 2 && least >= 0 && *total != least && status == TR_OK; i++) {
         qsort(order, count, sizeof *order, orders[i]);
-        status = place_in_order(l, order, count, &found, err);
-        tried = i;
-        if (found >= 0 && (*total < 0 || found < *total)) {
+        status = place_in_order(l, order, count, most, &found, err);
+        if (found >= 0) {
+            keep_offsets(l, order, count);
             *total = found;
-            chosen = i;
+            most = found - 1;
         }
     }
-    if (status == TR_OK && *total >= 0 && chosen != tried) {
-        qsort(order, count, sizeof *order, orders[chosen]);
-        status = place_in_order(l, order, count, total, err);
+    if (status == TR_OK && *total >= 0 && found < 0) {
+        restore_offsets(l, count);
     }
     return status;
 }
@@ -184,10 +201,11 @@ tr_status tr__offsets_assign(tr_interval *items, size_t count, int64_t *total,
                              tr_error *err) {
     layout l = {.order = tr__calloc(count, sizeof *l.order),
                 .ends = tr__calloc(count, sizeof *l.ends),
+                .kept = tr__calloc(count, sizeof *l.kept),
                 .begins = tr__calloc(count, sizeof *l.begins)};
     size_t used = 0;
     tr_status status =
-        l.order && l.ends && l.begins
+        l.order && l.ends && l.kept && l.begins
             ? choose(&l, items, count, &used, err)
             : tr_fail(err, TR_MEMORY, "no memory to lay out %zu buffers", count);
     *total = 0;
@@ -203,6 +221,7 @@ tr_status tr__offsets_assign(tr_interval *items, size_t count, int64_t *total,
     }
     tr__free(l.order);
     tr__free(l.ends);
+    tr__free(l.kept);
     tr__free(l.begins);
     return status;
 }
