@@ -16,6 +16,7 @@
 #     slices      docs/distributed.md: slices of the vocabulary
 #     tokens      docs/distributed.md: what tensor ranks keep, and send
 #     heads       docs/distributed.md: more tensor ranks than heads of keys
+#     waves       docs/distributed.md: tensor ranks that compute while they exchange
 #     sums        docs/precision.md: sums of gradients in 16 bits
 #     ranks       docs/simulate.md: from 1 to 10,240 ranks
 #     schedules   docs/parallelism.md: schedules of a pipeline
@@ -471,6 +472,28 @@ bench_ranks() {
     cluster=examples/machines/dgx-h100.json
 }
 
+# ---- docs/distributed.md, on GPUs
+
+of_waves() { # WAVE UNITS: seconds of a step, and the memory of a rank
+    simulate examples/machines/dgx-a100.json 8 16 2 execution.wave="$1" $units="$2" \
+        >/dev/null || return
+    printf '%s s, %s GB' "$(calculate "$(value seconds)" %.2f)" \
+        "$(calculate "$(planned device) / 1e9" %.1f)"
+}
+
+bench_waves() {
+    cat >"$work/run.json" <<END
+{"model": {"model_type": "gpt2", "n_layer": 48, "n_embd": 6144, "n_head": 64,
+           "n_positions": 2048, "vocab_size": 51200},
+ "data": {"format": "tokens"}, "fp16": {"enabled": true},
+ "tensor_parallel": {"size": 8, "sequence": true}}
+END
+    columns wave "norms and activations recomputed" "all blocks recomputed"
+    for wave in 1 2 4; do
+        row "$wave" "$(of_waves "$wave" 0)" "$(of_waves "$wave" 48)"
+    done
+}
+
 # ---- docs/parallelism.md
 
 bench_schedules() {
@@ -537,7 +560,7 @@ bench_meshes() {
     mesh "GPT-3 175B" "$gpt3" "$half" 1 1536 1024
 }
 
-parts="choices recompute xl batch budgets gpt3 cuts slices tokens heads sums ranks schedules meshes"
+parts="choices recompute xl batch budgets gpt3 cuts slices tokens heads waves sums ranks schedules meshes"
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 for part in "$@"; do
