@@ -189,6 +189,25 @@ static void cheap_values_are_made_again(void **state) {
                     "", "n0 n0.1 n0.2", false);
 }
 
+// A product is kept, unless it is late.
+static void build_late(tr_graph *g) {
+    tr_value w = weight(g, "w");
+    tr_value a = tr_linear(g, TR_LINEAR_OUT_IN, x0(g), w, TR_NO_VALUE);
+    tr_graph_output(g, tr_linear(g, TR_LINEAR_OUT_IN, a, w, TR_NO_VALUE));
+    g->values[a].late = true;
+}
+
+static void what_is_late_is_made_in_the_backward(void **state) {
+    (void)state;
+    assert_backward(build_late, 1,
+                    "linear(i0 p0 _ -> n0)\n"
+                    "linear_backward_weight(dn1 n0 -> ?dp0)\n"
+                    "linear_backward_input(dn1 p0 -> dn0)\n"
+                    "linear_backward_weight(dn0 i0 -> +dp0)\n"
+                    "linear_backward_input(dn0 p0 -> di0)\n",
+                    "", "n0", false);
+}
+
 static void build_relu_of_data(tr_graph *g) {
     tr_graph_output(g, tr_relu(g, tr_relu(g, tr_graph_data(g, "features"))));
 }
@@ -665,6 +684,7 @@ int main(void) {
         cmocka_unit_test(a_weight_used_twice_is_fresh_once),
         cmocka_unit_test(data_has_no_gradient),
         cmocka_unit_test(cheap_values_are_made_again),
+        cmocka_unit_test(what_is_late_is_made_in_the_backward),
         cmocka_unit_test(a_unit_without_gradients_has_no_backward),
         cmocka_unit_test(weights_of_a_block_come_later),
         cmocka_unit_test(a_block_saves_what_it_must_and_adds_in_place),
