@@ -52,6 +52,20 @@ typedef struct tr_case {
     uint32_t added;
 } tr_case;
 
+// A case of an op of one input that moves elements as they are, or adds them.
+static inline tr_case tr__case_of_moves(const char *name, const tr_op *op,
+                                        tr_shape shape) {
+    return (tr_case){
+        .name = name,
+        .op = op,
+        .in_count = 1,
+        .in = {{.desc = {TR_F32, shape}}},
+        .tolerance = 0,
+        .half_tolerance = 1,
+        .gradient_tolerance = 1e-3,
+    };
+}
+
 typedef struct tr_case_list {
     const char *op_name;
     // Writes case `index` and returns true; false after the last.

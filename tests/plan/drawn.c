@@ -1,7 +1,7 @@
 #include "plan/drawn.h"
 
-#include "base/rng.h"
 #include "graph/centered_model.h"
+#include "plan/draw.h"
 #include "plan/models.h"
 
 void test_models_make(test_models *models) {
@@ -24,19 +24,6 @@ void test_models_destroy(test_models *models) {
     for (int i = 0; i < TEST_DRAWN_MODELS; i++) {
         tr_model_destroy(models->owned[i]);
     }
-}
-
-// Draws of one request, one after the other.
-typedef struct draws {
-    uint64_t request, next;
-} draws;
-
-static int64_t draw(draws *d, int64_t bound) {
-    return (int64_t)tr__draw_below((uint64_t)bound, d->next++, 1, d->request);
-}
-
-static bool one_in(draws *d, int64_t n) {
-    return draw(d, n) == 0;
 }
 
 static void draw_batch(draws *d, tr_plan_request *r) {

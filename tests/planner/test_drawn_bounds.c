@@ -1,9 +1,9 @@
 // Requests drawn at random, of meshes and schedules: what is said of a plan without
 // making it is never more than it takes, and the choice is that of a search through
 // all.
-#include "base/rng.h"
 #include "draws.h"
 #include "models/models.h"
+#include "plan/draw.h"
 #include "planner/all_plans.h"
 #include "planner/check_choice.h"
 
@@ -16,19 +16,6 @@
 
 // Each is of some ten to a hundred plans. Of some the choice is tried, too.
 enum { REQUESTS = TEST_DRAWS(200, 5), CHOSEN = 8 };
-
-// Draws of one request, one after the other.
-typedef struct draws {
-    uint64_t request, next;
-} draws;
-
-static int64_t draw(draws *d, int64_t bound) {
-    return (int64_t)tr__draw_below((uint64_t)bound, d->next++, 1, d->request);
-}
-
-static bool one_in(draws *d, int64_t n) {
-    return draw(d, n) == 0;
-}
 
 // Layers of 16 or 64, of which tied words may weigh more than all others.
 static tr_model *draw_model(draws *d) {

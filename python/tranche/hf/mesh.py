@@ -47,7 +47,11 @@ class Mesh(NamedTuple):
 
 def of(config: Mapping[str, Any], args: Any) -> Mesh:
     """config: of the engine."""
-    tensor, stages = (_size(config, key) for key in _KEYS)
+    run = Run(config)
+    try:
+        tensor, stages = (_size(run, key) for key in _KEYS)
+    finally:
+        run.close()
     parts, ranks = tensor * stages, args.world_size
     if ranks % parts:
         raise Error(
@@ -63,12 +67,8 @@ def of(config: Mapping[str, Any], args: Any) -> Mesh:
 _KEYS = ("tensor_parallel.size", "pipeline.stages")
 
 
-def _size(config: Mapping[str, Any], key: str) -> int:
-    run = Run(config)
-    try:
-        value = run.get(key)
-    finally:
-        run.close()
+def _size(run: Run, key: str) -> int:
+    value = run.get(key)
     if value == "auto":
         raise Error(
             Status.USAGE,

@@ -8,15 +8,7 @@ static bool get(int index, tr_case *out) {
     if (index >= (int)(sizeof sizes / sizeof *sizes)) {
         return false;
     }
-    *out = (tr_case){
-        .name = "copy",
-        .op = &tr__op_copy,
-        .in_count = 1,
-        .in = {{.desc = {TR_F32, TR_SHAPE2(3, sizes[index])}}},
-        .tolerance = 0,
-        .half_tolerance = 1,
-        .gradient_tolerance = 1e-3,
-    };
+    *out = tr__case_of_moves("copy", &tr__op_copy, TR_SHAPE2(3, sizes[index]));
     return true;
 }
 

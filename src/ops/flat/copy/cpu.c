@@ -1,30 +1,15 @@
 #include "backend/cpu/isa.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/real.h"
-#include "backend/cpu/simd_map.h"
 #include "ops/flat/copy/copy.h"
 #include "ops/operand.h"
 
 extern const tr_kernel TR_ISA_NAME(tr__copy_kernel);
 
-static tr_vf first(tr_vf x, tr_vf same) {
-    (void)same;
-    return x;
-}
-
 static void launch_copy(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    const tr_real *x = launch->in[0]; // [count]
-    tr_real *y = launch->out[0];      // [count]
-    int64_t count = tr_shape_count(desc->in[0].shape);
-    int threads = tr__threads_for(count, 1, desc->target.workers);
-    bool add = launch->accumulate & 1;
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        tr_range r = tr__range_part(count, TR_VW, t, threads);
-        const tr_real *from = x + r.begin;
-        tr_v_map2(first, from, from, y + r.begin, r.end - r.begin, add);
-    }
+    tr__move(launch->in[0], launch->out[0], tr_shape_count(desc->in[0].shape),
+             desc->target.workers, launch->accumulate & 1);
 }
 
 static bool supports(const tr_op_desc *desc) {

@@ -1,22 +1,18 @@
-#include "ops/flat/copy/cuda.h"
-
-#include "backend/cuda/kernels.h"
 #include "ops/flat/copy/copy.h"
+#include "ops/flat/copy/cuda_copy.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_copy[];
 extern const tr_kernel tr__copy_cuda;
-extern tr_cuda_function tr__cuda_function_copy;
 
 static void launch(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
-    tr_cuda_copy_args args = {.x = launch->in[0],
-                              .y = launch->out[0],
-                              .count = tr_shape_count(desc->in[0].shape),
-                              .real = (int32_t)desc->in[0].dtype,
-                              .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_vectors(args.count),
-                    &args, sizeof args);
+    tr__cuda_copy(launch,
+                  (tr_cuda_copy_args){.x = launch->in[0],
+                                      .y = launch->out[0],
+                                      .count = tr_shape_count(desc->in[0].shape),
+                                      .real = (int32_t)desc->in[0].dtype,
+                                      .add = launch->accumulate & 1});
 }
 
 static bool supports(const tr_op_desc *desc) {

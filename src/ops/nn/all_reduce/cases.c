@@ -17,15 +17,7 @@ static bool get(int index, tr_case *out) {
     if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
         return false;
     }
-    *out = (tr_case){
-        .name = "all_reduce",
-        .op = cases[index].op,
-        .in_count = 1,
-        .in = {{.desc = {TR_F32, cases[index].shape}}},
-        .tolerance = 0,
-        .half_tolerance = 1,
-        .gradient_tolerance = 1e-3,
-    };
+    *out = tr__case_of_moves("all_reduce", cases[index].op, cases[index].shape);
     return true;
 }
 

@@ -1,13 +1,12 @@
 #include "ops/nn/largest/cuda.h"
 
-#include "backend/cuda/kernels.h"
-#include "ops/flat/copy/cuda.h"
+#include "ops/flat/copy/cuda_copy.h"
 #include "ops/nn/largest/largest.h"
 #include "ops/nn/linear_fp8/cuda_search.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_largest[];
-extern tr_cuda_function tr__cuda_function_copy, tr__cuda_function_gather_largest;
+extern tr_cuda_function tr__cuda_function_gather_largest;
 
 static int64_t parts_of(const tr_op_desc *desc) {
     return tr__cuda_fp8_parts(tr_shape_count(desc->in[0].shape));
@@ -49,12 +48,10 @@ static void launch_find(const tr_op_desc *desc, void *state, const tr_launch *la
         find(desc, launch, desc->packs ? launch->packed : launch->out[0]);
     }
     if (desc->packs) {
-        tr_cuda_copy_args args = {.x = launch->packed,
-                                  .y = launch->out[0],
-                                  .count = 1,
-                                  .real = (int32_t)TR_F32};
-        tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_vectors(args.count),
-                        &args, sizeof args);
+        tr__cuda_copy(launch, (tr_cuda_copy_args){.x = launch->packed,
+                                                  .y = launch->out[0],
+                                                  .count = 1,
+                                                  .real = (int32_t)TR_F32});
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/half.h"
-#include "ops/flat/copy/cuda.h"
+#include "ops/flat/copy/cuda_copy.h"
 #include "ops/nn/linear_cross_entropy/cuda_head.h"
 #include "ops/nn/linear_cross_entropy/cuda_sums.h"
 #include "ops/nn/linear_cross_entropy/operands.h"
@@ -10,7 +10,6 @@
 #include <assert.h>
 
 extern const tr_cuda_kernels tr__cuda_kernels_linear_cross_entropy[];
-extern tr_cuda_function tr__cuda_function_copy;
 extern tr_cuda_function tr__cuda_function_cross_entropy;
 extern tr_cuda_function tr__cuda_function_add_row_sums;
 extern tr_cuda_function tr__cuda_function_last_targets;
@@ -244,12 +243,11 @@ static void *kept_at(const tr_op_desc *desc, const tr_cuda_head_walk *walk,
 
 static void copy_kept(const tr_op_desc *desc, const tr_launch *launch,
                       const tr_linear_dims *part, const void *from, void *to) {
-    tr_cuda_copy_args args = {.x = from,
-                              .y = to,
-                              .count = part->rows * tr__cuda_logits_row(part),
-                              .real = (int32_t)tr__cuda_logits_real(desc)};
-    tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_vectors(args.count),
-                    &args, sizeof args);
+    tr__cuda_copy(launch,
+                  (tr_cuda_copy_args){.x = from,
+                                      .y = to,
+                                      .count = part->rows * tr__cuda_logits_row(part),
+                                      .real = (int32_t)tr__cuda_logits_real(desc)});
 }
 
 // Returns where the chunk's logits lie.

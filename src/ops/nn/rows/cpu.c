@@ -1,7 +1,6 @@
 #include "backend/cpu/isa.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/real.h"
-#include "backend/cpu/simd_map.h"
 #include "ops/nn/rows/rows.h"
 #include "ops/operand.h"
 
@@ -10,17 +9,6 @@
 extern const tr_kernel TR_ISA_NAME(tr__take_rows_kernel);
 extern const tr_kernel TR_ISA_NAME(tr__put_rows_kernel);
 
-static void move(const tr_op_desc *desc, const tr_real *x, tr_real *y, int64_t count,
-                 bool add) {
-    int threads = tr__threads_for(count, 1, desc->target.workers);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        tr_range r = tr__range_part(count, TR_VW, t, threads);
-        const tr_real *from = x + r.begin;
-        tr_v_map2(tr_v_first, from, from, y + r.begin, r.end - r.begin, add);
-    }
-}
-
 static void clear(tr_real *y, int64_t count) {
     memset(y, 0, (size_t)count * sizeof *y);
 }
@@ -28,8 +16,8 @@ static void clear(tr_real *y, int64_t count) {
 static void launch_take(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
     tr_rows rows = tr__rows_of(desc, &desc->in[0]);
-    move(desc, (const tr_real *)launch->in[0] + rows.first, launch->out[0], rows.count,
-         launch->accumulate & 1);
+    tr__move((const tr_real *)launch->in[0] + rows.first, launch->out[0], rows.count,
+             desc->target.workers, launch->accumulate & 1);
 }
 
 static void launch_put(const tr_op_desc *desc, void *state, const tr_launch *launch) {
@@ -42,7 +30,7 @@ static void launch_put(const tr_op_desc *desc, void *state, const tr_launch *lau
         clear(y, rows.first);
         clear(y + end, rows.all - end);
     }
-    move(desc, launch->in[0], y + rows.first, rows.count, add);
+    tr__move(launch->in[0], y + rows.first, rows.count, desc->target.workers, add);
 }
 
 static bool supports(const tr_op_desc *desc) {

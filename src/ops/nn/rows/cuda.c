@@ -1,10 +1,8 @@
-#include "ops/flat/copy/cuda.h"
-#include "backend/cuda/kernels.h"
+#include "ops/flat/copy/cuda_copy.h"
 #include "ops/nn/rows/rows.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_rows[];
-extern tr_cuda_function tr__cuda_function_copy;
 
 // Where element `element` of a tensor lies.
 static char *at(const tr_op_desc *desc, const void *x, int64_t element) {
@@ -15,13 +13,12 @@ static char *at(const tr_op_desc *desc, const void *x, int64_t element) {
 static void move(const tr_op_desc *desc, const tr_launch *launch, const void *x,
                  void *y, int64_t count) {
     bool integers = desc->in[0].dtype == TR_I32;
-    tr_cuda_copy_args args = {.x = x,
-                              .y = y,
-                              .count = count,
-                              .real = (int32_t)(integers ? TR_F32 : desc->in[0].dtype),
-                              .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_vectors(count), &args,
-                    sizeof args);
+    tr_dtype real = integers ? TR_F32 : desc->in[0].dtype;
+    tr__cuda_copy(launch, (tr_cuda_copy_args){.x = x,
+                                              .y = y,
+                                              .count = count,
+                                              .real = (int32_t)real,
+                                              .add = launch->accumulate & 1});
 }
 
 static void launch_take(const tr_op_desc *desc, void *state, const tr_launch *launch) {

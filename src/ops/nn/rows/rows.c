@@ -6,53 +6,44 @@
 
 extern const tr_kernel tr__take_rows_reference, tr__put_rows_reference;
 
-static tr_status check(const tr_op_node *node, int64_t tokens, tr_rows_attr *attr,
-                       tr_error *err) {
+// x has `from` tokens, the result has `to`.
+static tr_status infer(const tr_op_node *node, int64_t from, int64_t to,
+                       tr_tensor_desc *out, int *out_count, tr_error *err) {
+    const tr_rows_attr *attr = node->attr;
     char text[TR_SHAPE_TEXT];
-    memcpy(attr, node->attr, sizeof *attr);
     tr_shape shape = node->in[0].shape;
     bool fits = shape.rank >= 2 && attr->first >= 0 && attr->count > 0 &&
-                attr->first <= attr->tokens - attr->count && shape.dim[1] == tokens;
-    return fits ? TR_OK
-                : tr_fail(err, TR_USAGE, "%s: no rows %lld to %lld of %lld in %s",
-                          node->op->name, (long long)attr->first,
-                          (long long)(attr->first + attr->count),
-                          (long long)attr->tokens, tr__shape_text(shape, text));
-}
-
-static void put_result(const tr_op_node *node, int64_t tokens, tr_tensor_desc *out,
-                       int *out_count) {
+                attr->first <= attr->tokens - attr->count && shape.dim[1] == from;
+    if (!fits) {
+        return tr_fail(err, TR_USAGE, "%s: no rows %lld to %lld of %lld in %s",
+                       node->op->name, (long long)attr->first,
+                       (long long)(attr->first + attr->count), (long long)attr->tokens,
+                       tr__shape_text(shape, text));
+    }
     out[0] = node->in[0];
-    out[0].shape.dim[1] = tokens;
+    out[0].shape.dim[1] = to;
     *out_count = 1;
+    return TR_OK;
 }
 
 static tr_status take_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                             tr_error *err) {
-    const tr_rows_attr *given = node->attr;
-    tr_rows_attr attr;
+    const tr_rows_attr *attr = node->attr;
     tr_status status = tr__operand_count(node, 1, 1, err);
     if (status == TR_OK && node->in[0].dtype != TR_I32) {
         status = tr__operand_real(node, 0, err);
     }
-    status = status == TR_OK ? check(node, given->tokens, &attr, err) : status;
-    if (status == TR_OK) {
-        put_result(node, attr.count, out, out_count);
-    }
-    return status;
+    return status == TR_OK ? infer(node, attr->tokens, attr->count, out, out_count, err)
+                           : status;
 }
 
 static tr_status put_infer(const tr_op_node *node, tr_tensor_desc *out, int *out_count,
                            tr_error *err) {
-    const tr_rows_attr *given = node->attr;
-    tr_rows_attr attr;
+    const tr_rows_attr *attr = node->attr;
     tr_status status = tr__operand_count(node, 1, 1, err);
     status = status == TR_OK ? tr__operand_real(node, 0, err) : status;
-    status = status == TR_OK ? check(node, given->count, &attr, err) : status;
-    if (status == TR_OK) {
-        put_result(node, attr.tokens, out, out_count);
-    }
-    return status;
+    return status == TR_OK ? infer(node, attr->count, attr->tokens, out, out_count, err)
+                           : status;
 }
 
 static int backward_by(const tr_op_node *node, const tr_op *op, tr_rule *rule) {

@@ -21,15 +21,7 @@ static bool get(int index, tr_case *out) {
     if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) {
         return false;
     }
-    *out = (tr_case){
-        .name = "token_parts",
-        .op = cases[index].op,
-        .in_count = 1,
-        .in = {{.desc = {TR_F32, cases[index].shape}}},
-        .tolerance = 0,
-        .half_tolerance = 1,
-        .gradient_tolerance = 1e-3,
-    };
+    *out = tr__case_of_moves("token_parts", cases[index].op, cases[index].shape);
     const tr_token_parts_attr attr = {.shared = cases[index].shared, .ranks = 1};
     memcpy(out->attr, &attr, sizeof attr);
     return true;

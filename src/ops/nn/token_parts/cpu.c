@@ -1,7 +1,6 @@
 #include "backend/cpu/isa.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/real.h"
-#include "backend/cpu/simd_map.h"
 #include "ops/nn/token_parts/token_parts.h"
 #include "ops/operand.h"
 
@@ -14,14 +13,7 @@ static void launch_move(const tr_op_desc *desc, void *state, const tr_launch *la
     tr_real *y = launch->out[0];
     x += part.gathers ? 0 : part.first; // [count]
     y += part.gathers ? part.first : 0; // [count]
-    int threads = tr__threads_for(part.count, 1, desc->target.workers);
-    bool add = launch->accumulate & 1;
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        tr_range r = tr__range_part(part.count, TR_VW, t, threads);
-        const tr_real *from = x + r.begin;
-        tr_v_map2(tr_v_first, from, from, y + r.begin, r.end - r.begin, add);
-    }
+    tr__move(x, y, part.count, desc->target.workers, launch->accumulate & 1);
 }
 
 static bool supports(const tr_op_desc *desc) {

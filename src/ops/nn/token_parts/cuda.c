@@ -1,11 +1,9 @@
-#include "ops/flat/copy/cuda.h"
-#include "backend/cuda/kernels.h"
+#include "ops/flat/copy/cuda_copy.h"
 #include "ops/nn/token_parts/token_parts.h"
 #include "ops/operand.h"
 
 extern const tr_cuda_kernels tr__cuda_kernels_token_parts[];
 extern const tr_kernel tr__copy_cuda;
-extern tr_cuda_function tr__cuda_function_copy;
 
 static void launch_move(const tr_op_desc *desc, void *state, const tr_launch *launch) {
     (void)state;
@@ -17,8 +15,7 @@ static void launch_move(const tr_op_desc *desc, void *state, const tr_launch *la
                               .count = part.count,
                               .real = (int32_t)desc->in[0].dtype,
                               .add = launch->accumulate & 1};
-    tr__cuda_launch(launch, &tr__cuda_function_copy, tr__cuda_vectors(part.count),
-                    &args, sizeof args);
+    tr__cuda_copy(launch, args);
 }
 
 static bool supports(const tr_op_desc *desc) {
