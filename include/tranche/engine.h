@@ -189,10 +189,10 @@ typedef struct tr_outputs {
 // message says where. TR_INTERRUPTED, TR_COMM, TR_INTERNAL.
 //
 // On several stages of a pipeline ("pipeline.stages") all ranks of a data rank make the
-// same calls, with the same rows. Outputs are handed out on the stage alone that has
-// the model's last unit (the last one; with "v" the first); on the others
-// outputs->count is 0, and tr_engine_backward does nothing. Stages are at different
-// calls: between them a rank may wait for no rank of another stage.
+// same calls, with the same rows. Only the stage with the model's last unit hands out
+// outputs: the last stage, or with the schedule "v" the first. On the others
+// outputs->count is 0, and tr_engine_backward does nothing. A stage may be some calls
+// ahead of another. So between calls a rank must not wait for one of another stage.
 TR_API tr_status tr_engine_forward(tr_engine *engine, const tr_forward_options *options,
                                    tr_outputs *outputs, tr_error *err);
 
